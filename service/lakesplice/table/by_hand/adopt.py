@@ -1,13 +1,17 @@
-"""Adoption: a Delta table, or a folder of Parquet files, becomes a table of ours where it stands.
+"""Adoption: a Delta table, or a folder of Parquet files, becomes a table of Lakesplice in its
+place.
 
-    survey     the log or the folder, and every file's footer: columns, rows, what must be rewritten
-    index      the keys of all files, by ranges of their hashes; null and repeated keys are refused
-    rewrite    only files with columns that Delta readers would not know as the table's, and those
-               of partitions, which get the partition's values as columns beside their pages
-    commit     one version that names the files as they are; for a folder it is version 0
+    survey     read the log or list the folder, and read every file's footer: columns, rows, what
+               must be rewritten
+    index      read the keys of all files, one range of hashes at a time; refuse null and repeated
+               keys
+    rewrite    only files with columns that Delta readers wouldn't recognise as the table's, and
+               files of partitions: their pages are copied, and the partition's values added as
+               columns
+    commit     one version that names the files; for a folder it is version 0
 
-A crash before the commit leaves files that nothing names. No other process may write meanwhile: to
-a Delta table that would make the commit impossible, and a folder is listed again before it.
+A crash before the commit leaves files that no version names. No other process may write meanwhile:
+if one writes to the Delta table, the commit is refused; a folder is listed again before the commit.
 """
 
 from __future__ import annotations
@@ -58,8 +62,8 @@ LOG_RETENTION_HOURS = 168
 class Adoption:
     """What an adoption does, or would do.
 
-    `version` is the table's first one as ours; `rewritten` maps the files that can't stay as they
-    are to the reason. `columns` are by name and type.
+    `version` is the first version of ours. `rewritten` maps the files that can't stay as they are
+    to the reason. `columns` maps names to types.
     """
 
     version: int
@@ -73,7 +77,7 @@ class Adoption:
 
 @dataclass(frozen=True)
 class AdoptionSurvey:
-    """What there is to adopt: the log's state, None for a folder; the columns; the files."""
+    """What was found: the log's state (None for a folder), the columns, the files."""
 
     log: LogState | None
     schema: TableSchema
@@ -81,7 +85,7 @@ class AdoptionSurvey:
 
     @property
     def adoption(self) -> Adoption:
-        """What adopting it does."""
+        """What the adoption would do."""
         return Adoption(
             version=0 if self.log is None else self.log.version + 1,
             key=self.schema.key,
@@ -94,9 +98,9 @@ class AdoptionSurvey:
 
 
 def plan_adoption(store: Store, key: Sequence[str], *, progress: Progress = UNWATCHED) -> Adoption:
-    """Return what adopting `store`'s root would do; writes nothing, reads every key.
+    """Return what the adoption of `store`'s root would do; writes nothing, reads every key.
 
-    Raises what `adopt_table` would, as far as that can be known.
+    Raises the errors of `adopt_table` as far as they can be known before.
     """
     survey = _survey(store, key)
     numbered = dict(enumerate(survey.files))
@@ -114,14 +118,14 @@ def adopt_table(
     insert_only: bool = False,
     progress: Progress = UNWATCHED,
 ) -> Adoption:
-    """Make the Delta table or the Parquet files in `store`'s root a table fed by hand.
+    """Turn the Delta table or the Parquet files in `store`'s root into a table fed by hand.
 
     `key` names its key columns in key order; with `insert_only` its rows never change. Blocks:
-    reads every footer and every key; memory holds some million keys at a time, and a row group.
-    `UsageError` for a key that is null or repeated, or that the files lack, and for a table that is
-    ours already; `UnsupportedError` that names all obstacles; `RetryableError` if
-    somebody wrote meanwhile; `TableNotFoundError` if there is nothing; `CorruptFileError`,
-    `StorageError`. Then nothing has changed.
+    reads every footer and every key. Memory holds some million keys at a time, and a row group.
+    After an error nothing has changed: `UsageError` for a key that is null or repeated, or that
+    files lack, and for a table that is ours already; `UnsupportedError` that names all obstacles;
+    `RetryableError` if somebody wrote meanwhile; `TableNotFoundError` if there is nothing;
+    `CorruptFileError`, `StorageError`.
     """
     survey = _survey(store, key)
     log, schema = survey.log, survey.schema
@@ -175,7 +179,7 @@ def _survey(store: Store, key: Sequence[str]) -> AdoptionSurvey:
 
 
 def _columns_of(store: Store, paths: Sequence[str]) -> tuple[pa.Schema, Constants]:
-    """The columns of a folder's files, with those that its folders are named by."""
+    """The columns of a folder's files, with those that the names of its folders have."""
     constants, named, obstacles = of_folders(paths)
     met = [(path, _columns(store, path)) for path in paths]
     obstacles += [
@@ -211,7 +215,7 @@ def _columns(store: Store, path: str) -> pa.Schema:
         return file.columns()
 
 
-# Whose files only their own metadata can tell from files that are no longer the table's.
+# Only the metadata of these formats can tell which files still belong to the table.
 _OTHERS = {".hoodie": "a Hudi table", "metadata": "an Iceberg table", "_spark_metadata": "a stream"}
 
 

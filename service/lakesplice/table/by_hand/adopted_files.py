@@ -1,4 +1,4 @@
-"""Files that others wrote, as an adoption meets them: found, looked into, and read."""
+"""Files of other writers that an adoption finds: listed, examined and read."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ _SUFFIX = ".parquet"
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file as its footer describes it; `unfit` is why it can't be kept, if so.
+    """A file as its footer describes it; `unfit` says why it can't stay as it is, else it is empty.
 
-    `constants` are its values of columns that it lacks; `fits_with_them`: else it could stay.
+    `constants` are its values of columns that it lacks. With `fits_with_them` it could stay if it
+    had these columns.
     """
 
     path: str
@@ -47,10 +48,11 @@ class FoundFile:
 
 
 class ForeignFile:
-    """An open Parquet file of any writer, read row group by row group, with `constants` as columns.
+    """An open Parquet file of any writer, read one row group at a time, with `constants` as
+    columns.
 
-    Every method blocks and raises `CorruptFileError` naming the file; opening also
-    `UnsupportedError` for one that is encrypted.
+    Every method blocks, and raises `CorruptFileError` with the file's name; opening an encrypted
+    file raises `UnsupportedError`.
     """
 
     def __init__(
@@ -73,12 +75,12 @@ class ForeignFile:
 
     @property
     def row_groups(self) -> int:
-        """How many row groups there are."""
+        """The number of row groups."""
         count: int = self._file.metadata.num_row_groups
         return count
 
     def columns(self) -> pa.Schema:
-        """Return the columns by the Arrow types that their values have."""
+        """Return the columns with the Arrow types of their values."""
         if not is_flat(self._file):
             return self._file.schema_arrow
         own = {n: type_of(self._file, at) for at, n in enumerate(self._file.schema_arrow.names)}
@@ -86,7 +88,7 @@ class ForeignFile:
         return pa.schema([*(own | constants).items()])
 
     def read(self, row_group: int, columns: Sequence[Column]) -> pa.Table:
-        """Return those of the columns that the file has, in the types of `columns`.
+        """Return those of `columns` that the file has, in the types given there.
 
         `UsageError` for values that a type can't hold.
         """
@@ -108,7 +110,7 @@ class ForeignFile:
         return pa.table(arrays, names=[column.name for column in wanted])
 
     def found(self, schema: TableSchema) -> FoundFile:
-        """Return what the footer says of the file as one of a table with this schema."""
+        """Return the file, as its footer describes it, for a table with this schema."""
         footer, size = self._file.metadata, self._source.size()
         end = pages_end(footer)
         self._source.seek(end)
@@ -141,8 +143,8 @@ def look_into(
     recorded_bytes: int | None,
     constants: Mapping[str, pa.Scalar] | None = None,
 ) -> FoundFile:
-    """Return what a file is, with values of columns that it lacks; `CorruptFileError` if it has
-    another size than the log says.
+    """Return what a file is, with the values of columns that it lacks; `CorruptFileError` if its
+    size differs from the log's.
     """
     with ForeignFile(store, path, constants) as file:
         found = file.found(schema)
@@ -164,9 +166,10 @@ def look_into(
 
 
 def data_files(store: Store) -> Iterator[str]:
-    """Yield the Parquet files of a folder, in order, except those in hidden folders. Lists it.
+    """Yield the Parquet files of a folder, in order, except those in hidden folders. Lists the
+    folder.
 
-    Files of an interrupted adoption are not among them.
+    Files of an interrupted adoption are left out.
     """
     for path in store.list(""):
         hidden = any(
@@ -180,7 +183,7 @@ def data_files(store: Store) -> Iterator[str]:
 def with_constants(
     store: Store, file: FoundFile, schema: TableSchema, sink: pa.NativeFile
 ) -> WrittenBase:
-    """Rewrite a file with its constants as columns; its own pages are copied as they are.
+    """Rewrite a file with its constants as columns; its own pages are copied.
 
     Blocks. `UnsupportedError`, before anything is written, for a file that can't be spliced.
     """

@@ -1,4 +1,4 @@
-"""The row index of files that others wrote, and the search for keys that are null or repeated."""
+"""The row index of files of other writers, and the search for null and repeated keys."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def indexed(
     entries_per_part: int = ENTRIES_PER_PART,
     progress: Progress = UNWATCHED,
 ) -> Iterator[Entries]:
-    """Yield the entries of all rows, rising by key hash, in blocks; `files` are by file group.
+    """Yield the index entries of all rows in blocks that ascend by key hash; `files` are by file
+    group.
 
-    `progress` counts rows, each as often as its file is read.
-    Blocks on reading the key columns, once for each part of the hashes' range, which are as many
-    as keep a part at about `entries_per_part`. At the end `UsageError` if keys are null or occur
-    more than once, with how many and some of them.
+    Blocks: reads the key columns once for each range of hashes; a range has about
+    `entries_per_part` entries. Raises `UsageError` at the end if keys are null or repeated, with
+    their number and examples.
     """
     rows = sum(file.rows for file in files.values())
     bits = part_bits(rows, entries_per_part)
@@ -99,7 +99,7 @@ def _any_null(keys: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
 
 @dataclass
 class _Faults:
-    """Counts rows whose key is null or another row's, and keeps the first of them."""
+    """Counts rows whose key is null, or the key of another row, and keeps the first of them."""
 
     store: Store
     schema: TableSchema
@@ -123,8 +123,7 @@ class _Faults:
     def refuse(self) -> None:
         if self.nulls:
             raise UsageError(
-                "rows have no key, since a key column is null or NaN; delete them or choose"
-                " another key",
+                "rows have a null or NaN in a key column; delete them or choose another key",
                 key=list(self.schema.key),
                 rows=self.nulls,
                 examples=self.null_at,

@@ -1,4 +1,4 @@
-"""Located changes cut into deltas, in the order of their addresses."""
+"""Divides located changes into deltas, in the order of their addresses."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _GROUP_BITS = 23
 
 
 def pieces(located: pa.Table) -> list[Callable[[], pa.Table]]:
-    """Cut changes, in the order of their addresses, into deltas of some `CHANGES_PER_DELTA` or
-    more: between file groups, and within one that has many.
+    """Divide changes, in the order of their addresses, into deltas of `CHANGES_PER_DELTA` changes
+    or more: between file groups, or within a file group that has many.
     """
     group, row = (located.column(name).to_numpy() for name in (GROUP, ROW))
     order = address_order(group, row)
@@ -40,7 +40,7 @@ def pieces(located: pa.Table) -> list[Callable[[], pa.Table]]:
 
 
 def address_order(group: Integers, row: Integers) -> Integers:
-    """Return the order by group and row, by one number that has both where they fit into it."""
+    """Return the order by group and row; by a single number if both fit into one."""
     number = group - group.min()
     if number.max() >> _GROUP_BITS or row.max() >> (63 - _GROUP_BITS):
         return np.lexsort((row, group))

@@ -1,9 +1,9 @@
-"""An upsert's changes merged into base files at once, instead of waiting in deltas.
+"""Merges an upsert's changes into base files at once, instead of leaving them in deltas.
 
     located changes + what waits for the same files -> next versions of these files
 
-What waits is older and has to go in first: a row that stood at the upsert's position would take it
-for stale.
+What waits is older, and has to be applied, too: later it would be taken for stale, below the
+position of the upsert.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lakesplice.table.protocol.ports import Entropy, Rewriter, Store
 from lakesplice.table.protocol.snapshot import Snapshot
 from lakesplice.table.upkeep.compact import Compacted, compact_files, splice_of
 
-# A thread per file while there are threads.
+# Each file gets a thread as long as there are threads.
 _TASK_BYTES = 1
 
 
@@ -35,12 +35,11 @@ def merge_changes(
     entropy: Entropy,
     threads: int,
 ) -> Splice:
-    """Write the next version of each base file that changes have an effect on.
+    """Write the next version of each base file on which the changes have an effect.
 
-    `changes` are located, and `in_full`.
-
-    Returns them as a compaction's intent, with the parts of deltas that went in, too; nothing is
-    committed. Blocks; raises as `compact_files`.
+    `changes` are located, and have the columns that `in_full` adds. Returns a compaction's intent,
+    which has the applied parts of deltas, too; nothing is committed. Blocks; raises as
+    `compact_files`.
     """
     manifest = snapshot.manifest
     group, row = (changes.column(name).to_numpy() for name in (GROUP, ROW))
@@ -54,7 +53,7 @@ def merge_changes(
 
     def merged(paths: tuple[str, ...]) -> Compacted:
         groups = [s.group for path in paths for s in manifest.files[path].segments]
-        # In the order of addresses each column is laid over as it is.
+        # Changes in the order of addresses are applied without sorting their columns.
         mine = changes.take(pa.array(order[np.isin(group[order], groups)]))
         return compact_files(store, manifest, paths, rewriter, entropy, more=mine)
 
@@ -64,7 +63,9 @@ def merge_changes(
 
 
 def in_full(changes: pa.Table, schema: TableSchema) -> pa.Table:
-    """Return changes with all columns of deltas: what they lack is null, and not in their sets."""
+    """Return changes with all columns of deltas. Added columns are null, and not in the sets of
+    changed columns.
+    """
     there = frozenset(changes.column_names)
     columns = [
         changes.column(field.name)

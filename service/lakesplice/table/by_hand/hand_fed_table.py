@@ -1,4 +1,4 @@
-"""`HandFedTable`: a table that can be written as well as read, if no source feeds it."""
+"""`HandFedTable`: a table that can be read and, unless a source feeds it, written."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from lakesplice.table.upkeep.vacuum import (
 
 ATTEMPTS_MAX = 20
 THREADS = 2
-# A thread per file while there are threads.
+# Each file gets a thread as long as there are threads.
 _TASK_BYTES = 1
 _CHECKPOINT_EVERY = 20
 _OVERTAKEN = "other writers committed first every time; try again later"
@@ -60,7 +60,7 @@ _OVERTAKEN = "other writers committed first every time; try again later"
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What a compaction did; `version` shows it. All zero if nothing waited."""
+    """What a compaction did; `version` has the result. All numbers are 0 if nothing waited."""
 
     version: int
     files: int = 0
@@ -71,7 +71,7 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True)
 class FilesMerged:
-    """How many base files a merge took in; `version` shows it."""
+    """How many base files a merge replaced; `version` has the result."""
 
     version: int
     files: int = 0
@@ -79,7 +79,9 @@ class FilesMerged:
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """How many deleted rows removed for good, from how many base files; `version` shows it."""
+    """How many deleted rows a purge removed for good, from how many base files; `version` has the
+    result.
+    """
 
     version: int
     files: int = 0
@@ -87,10 +89,10 @@ class Purged:
 
 
 class HandFedTable(Table):
-    """A table as `Table` shows it, that takes upserts unless a source feeds it.
+    """A `Table` that can also be written, unless a source feeds it.
 
-    After each call that writes, the version it made is open. Calls of other threads, processes and
-    machines on the same table are safe; one object is used by one thread at a time.
+    Each call that writes opens the version that it made. Other threads, processes and machines may
+    call the same table at the same time; one object is used by one thread at a time.
     """
 
     def __init__(
@@ -124,26 +126,27 @@ class HandFedTable(Table):
     ) -> Upserted:
         """Write whole or partial rows by key, and delete rows by key, in one commit.
 
-        `changes` has the key and any other columns, by stored or source names: rows with a known
-        key get these values and keep the others, rows with a new key are inserted. A new row needs
-        every column, or `fill_new_rows` to store null in those that `changes` lacks. `delete` has
-        the key; other columns of it are not looked at, keys that no row has are skipped. An
-        insert-only table takes new rows alone: those with a known key, and all but the first with a
-        new one, are skipped and counted, and `delete` is refused.
+        `changes` has the key and any other columns, by stored or source names. Rows with a known
+        key get these values and keep their others; rows with a new key are inserted. A new row
+        needs every column, or `fill_new_rows`, which stores null in columns that `changes` lacks.
+        `delete` has the keys to delete; its other columns are ignored, and so are keys that no row
+        has. An insert-only table accepts new rows only: rows with a known key, and all but the
+        first with a new key, are skipped and counted, and `delete` is refused.
 
-        `transaction` is (application, number), numbers rising: one that is not above the
-        application's last does nothing, so a call whose outcome is unknown can be repeated.
+        `transaction` is (application, number) with rising numbers. If the number isn't above the
+        application's last one, the call does nothing; so a call whose outcome is unknown can be
+        repeated.
 
-        The real-time view shows it at once, the read-optimised view new rows at once and the rest
-        after `compact`. With `merge` every reader sees all of it at once: the next versions of the
-        rows' base files are written with it and with what waited for them, and none if nothing in a
-        file is new. If `merge` isn't given, so is done where there are many rows, and so close
-        together that waiting would save nothing; the history has the reason.
+        The real-time view shows the result at once. The read-optimised view shows new rows at once,
+        and the rest after `compact`. With `merge` every reader sees all of it at once: the base
+        files of the rows are rewritten with it, and with the changes that waited for them, unless
+        no value in a file changes. If `merge` isn't given, this is also done when there are many
+        rows, so close together that waiting would save nothing; the history has the reason.
 
-        Blocks; holds `changes` in memory. Beside other writers it is located and written again if
-        need be, at most 20 times; then `RetryableError`, and nothing was changed. `UsageError` if a
-        key is given twice or null, a column or its values do not fit, or a source feeds the table;
-        `ParkedTableError`; `StorageError` with the effect unknown.
+        Blocks; `changes` is in memory. If other writers commit meanwhile, the rows may be located
+        and written again, at most 20 times; then `RetryableError`, and nothing was changed.
+        `UsageError` if a key is given twice or is null, a column or its values don't fit, or a
+        source feeds the table; `ParkedTableError`; `StorageError` with the effect unknown.
         """
         snapshot = self.snapshot
         if require_fed_by_hand(snapshot.manifest).insert_only and delete is not None:
@@ -162,13 +165,12 @@ class HandFedTable(Table):
         return done
 
     def compact(self, *, threads: int = THREADS, progress: Progress = UNWATCHED) -> Compacted:
-        """Bring all waiting changes into the base files, so that every reader sees them.
+        """Merge all waiting changes into the base files, so that every reader sees them.
 
-        `progress` counts bytes of base files, once more after a lost race. Also merges runs of the
-        row index when they have become many, and keeps the log short. Blocks. Beside other writers
-        it continues from their version; `RetryableError` if they were always faster. `UsageError`
-        for a table that a source feeds: its service compacts it. `CorruptFileError` for a damaged
-        file, `StorageError`.
+        Also merges runs of the row index if there are many, and keeps the log short. Blocks. If
+        other writers commit meanwhile, it continues from their version; `RetryableError` if they
+        always committed first. `UsageError` for a table that a source feeds: its service compacts
+        it. `CorruptFileError` for a damaged file, `StorageError`.
         """
         _require_threads(threads)
         total = Compacted(self.version)
@@ -194,14 +196,14 @@ class HandFedTable(Table):
         dry_run: bool = False,
         readers_may_fail: bool = False,
     ) -> Vacuumed:
-        """Delete the files that only versions succeeded longer ago than `retention_hours` name, and
-        files older than that, and than a day, that nothing ever named.
+        """Delete the files that only versions replaced more than `retention_hours` ago name, and
+        files older than that, and than a day, that no version ever named.
 
-        Those versions can't be read any more. With `dry_run` nothing is changed, and the table may
-        be one that a source feeds. Blocks; lists the table. Who writes meanwhile may have to write
-        again. `UsageError` for a retention below an hour, unless `readers_may_fail` that read such
-        a version just now, and for a table that a source feeds: its service vacuums it.
-        `RetryableError` beside another vacuum, `StorageError`; vacuum again then.
+        Those versions can't be read any more. With `dry_run` nothing changes, and a source may feed
+        the table. Blocks; lists the table. Present writers may have to write again. `UsageError`
+        for a retention below an hour, unless `readers_may_fail` accepts that a reader of such a
+        version fails, and for a table that a source feeds: its service vacuums it. `RetryableError`
+        if another vacuum runs, `StorageError`; then call it again.
         """
         require_hours(retention_hours)
         seconds = retention_hours * 3600
@@ -214,12 +216,12 @@ class HandFedTable(Table):
         return vacuum(self._store, self.snapshot, self._make, now_ms, seconds)
 
     def restore(self, version: int | None = None, *, as_of: Moment | None = None) -> int:
-        """Make an older version's rows, schema and state the table's newest ones, in one commit.
+        """Give the table the rows, schema and state of an older version, in one commit.
 
-        `version` or `as_of` say which, as for `read`. Returns the new version, which is then open;
-        those in between are unchanged. Transactions since are as if not applied. Blocks.
-        `VersionNotFoundError` if the version is past its retention; `UsageError` for the newest
-        version itself, and for a table that a source feeds: `lakesplice restore` does it while its
+        `version` or `as_of` choose it, as for `read`. Returns the new version, which is then open;
+        the versions between them stay. Transactions since then count as not applied. Blocks.
+        `VersionNotFoundError` if the version is past its retention. `UsageError` for the newest
+        version, and for a table that a source feeds: `lakesplice restore` restores it while its
         service is stopped. `RetryableError`, `StorageError`.
         """
         self.refresh()
@@ -235,12 +237,12 @@ class HandFedTable(Table):
     def merge(
         self, *, policy: FileMergePolicy = FILE_MERGE_POLICY, progress: Progress = UNWATCHED
     ) -> FilesMerged:
-        """Merge small base files into larger ones, as far as there are too many by `policy`.
+        """Merge small base files into larger ones as long as `policy` says that there are too many.
 
-        Rows and their waiting changes are unchanged. `progress` counts bytes of base files; how
-        many there will be is known file by file. Blocks; may be called at any time.
-        `RetryableError` if other writers were always faster, `UsageError` for a table that a source
-        feeds: its service merges. `CorruptFileError` for a damaged file, `StorageError`.
+        Rows and their waiting changes don't change. Blocks; may be called at any time.
+        `RetryableError` if other writers always committed first, `UsageError` for a table that a
+        source feeds: its service merges its files. `CorruptFileError` for a damaged file,
+        `StorageError`.
         """
         retries, files = self._retries(), 0
         while True:
@@ -270,10 +272,10 @@ class HandFedTable(Table):
     ) -> Purged:
         """Rewrite base files without the rows that were deleted longer ago than that.
 
-        Older versions still have them, until a vacuum. Files for which changes wait stay; `compact`
-        first. `progress` counts bytes of base files. Blocks; reads the state of every row.
-        `RetryableError` if other writers were always faster, `UsageError` for a table that a source
-        feeds: its service purges it. `CorruptFileError`, `StorageError`.
+        Older versions keep these rows until a vacuum. Files for which changes wait are left as they
+        are: call `compact` first. Blocks; reads the state of every row. `RetryableError` if other
+        writers always committed first, `UsageError` for a table that a source feeds: its service
+        purges it. `CorruptFileError`, `StorageError`.
         """
         require_hours(older_than_hours)
         rules = PurgeRules(int((self._tools.clock.now_ms() - older_than_hours * 3_600_000) * 1000))
@@ -308,7 +310,7 @@ class HandFedTable(Table):
 
     def _upkeep(self) -> None:
         self._merge_runs()
-        # A checkpoint only saves time; the next compaction makes up for one that failed.
+        # A checkpoint only saves time; if this one failed, the next compaction writes one.
         with suppress(StorageError):
             self._log.care(self.snapshot)
 
@@ -320,7 +322,7 @@ class HandFedTable(Table):
         inputs = manifest.runs[places.start : places.stop]
         output = write_merged(self._store, inputs, RunCache(), self._tools.entropy)
         paths = tuple(run.file.path for run in inputs)
-        # Lost against another writer it is done the next time.
+        # If another writer committed first, the next compaction merges the runs.
         self._commit(IndexMerge(manifest.generation, paths, output, self.version))
 
     def _retries(self) -> Retries:

@@ -1,4 +1,4 @@
-"""Rows that a program gives to a table, as Arrow in any of its forms."""
+"""Rows that a program passes to a table, as Arrow data in any form."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from lakesplice.model.schema import TableSchema
 from lakesplice.planning.by_hand.hand_fed_schema import stored_rows
 
 Rows: TypeAlias = pa.Table | pa.RecordBatch | pa.RecordBatchReader
-"""What is taken as rows; besides, anything with Arrow's stream interface (Polars, DuckDB)."""
+"""Accepted as rows, besides anything with Arrow's stream interface (Polars, DuckDB)."""
 
 
 def reader_of(rows: Rows) -> pa.RecordBatchReader:
-    """Return the rows as batches one after the other; `UsageError` for what isn't Arrow."""
+    """Return the rows as a sequence of batches; `UsageError` for anything that isn't Arrow data."""
     if isinstance(rows, pa.RecordBatchReader):
         return rows
     if isinstance(rows, pa.RecordBatch):
@@ -40,7 +40,7 @@ def stored_batches(reader: pa.RecordBatchReader, schema: TableSchema) -> Iterato
 
 
 def all_rows(rows: Rows | None, schema: TableSchema, columns: Sequence[str]) -> pa.Table:
-    """Return the rows in one table; without any, one without rows that has the key alone."""
+    """Return the rows in one table; without batches, an empty table with the key columns alone."""
     if rows is None:
         fields = [schema.arrow.field(name) for name in schema.key]
         return pa.schema(fields).empty_table()

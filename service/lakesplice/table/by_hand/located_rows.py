@@ -1,4 +1,4 @@
-"""Rows and keys that are given by hand: hashed, found in the table, and as located changes."""
+"""Rows and keys of an upsert: hashed, located in the table, and turned into located changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HASHED_AT_A_TIME = 1 << 17
 
 @dataclass(frozen=True)
 class KeyedRows:
-    """Rows or keys with their hashes."""
+    """Rows or keys, with the hashes of their keys."""
 
     rows: pa.Table
     keys: KeyHashes
@@ -31,14 +31,14 @@ class KeyedRows:
 
 @dataclass(frozen=True)
 class FoundRows:
-    """Where rows are; `live` are those that are there and not deleted."""
+    """The addresses of rows; `live` marks those that exist and aren't deleted."""
 
     addresses: RowAddresses
     live: Mask
 
     @property
     def known(self) -> Mask:
-        """Those that are there, deleted or not."""
+        """Marks the rows that exist, deleted or not."""
         known: Mask = self.addresses.group != UNKNOWN
         return known
 
@@ -46,8 +46,8 @@ class FoundRows:
 def keyed_rows(
     rows: pa.Table, deleted: pa.Table, schema: TableSchema, *, only_inserts: bool
 ) -> tuple[KeyedRows, KeyedRows]:
-    """Return rows and the keys to delete with their hashes; in an insert-only table the first of
-    each key, and no deletes.
+    """Return the rows, and the keys to delete, with their hashes; for an insert-only table the
+    first row of each key, and no deletes.
 
     `UsageError` if a key is given twice.
     """
@@ -78,14 +78,14 @@ def keyed_rows(
 
 
 def unknown_rows(rows: KeyedRows, at: FoundRows) -> tuple[KeyedRows, FoundRows]:
-    """Return the rows whose key no row has, deleted ones included."""
+    """Return the rows whose key no row of the table has, not even a deleted one."""
     unknown = ~at.known
     kept = KeyedRows(rows.rows.filter(pa.array(unknown)), rows.keys.only(unknown))
     return kept, FoundRows(at.addresses.only(unknown), at.live[unknown])
 
 
 def require_whole(rows: pa.Table, at: FoundRows, schema: TableSchema) -> None:
-    """Raise `UsageError` if a row that there isn't yet lacks a column."""
+    """Raise `UsageError` if a row that isn't in the table yet lacks a column."""
     absent = [name for name in schema.names if name not in rows.column_names]
     if not absent or at.live.all():
         return

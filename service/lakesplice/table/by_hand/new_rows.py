@@ -1,4 +1,4 @@
-"""New rows of a table fed by hand: base files in the order given, and one run of the row index."""
+"""New rows of a table fed by hand: base files in the order of the rows, and one index run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROWS_PER_FILE = 192 * ROWS_PER_PAGE
 
 @dataclass(frozen=True)
 class NewRows:
-    """What was written: nothing refers to it yet. Without rows there is neither file nor run."""
+    """What was written; nothing names it yet. Without rows there is neither a file nor a run."""
 
     files: tuple[NewFile, ...] = ()
     runs: tuple[RunRef, ...] = ()
@@ -42,10 +42,10 @@ def write_new_rows(
     schema: TableSchema,
     entropy: Entropy,
 ) -> NewRows:
-    """Write rows by stored names to base files and index them.
+    """Write rows by stored names to base files, and index them.
 
     Memory holds about `ROWS_PER_FILE` rows and 28 bytes per key. Blocks. `UsageError` if a key
-    occurs twice; what was written is then left for the vacuum.
+    occurs twice; the vacuum deletes what was written by then.
     """
     files, pieces = [], []
     for rows in _by_file(tables):

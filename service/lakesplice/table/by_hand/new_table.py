@@ -41,11 +41,12 @@ def create_table(
     *,
     insert_only: bool = False,
 ) -> None:
-    """Make version 0 of a table fed by hand, with rows or without; `store` is its own folder.
+    """Make version 0 of a table fed by hand, with or without rows; `store` is the table's own
+    folder.
 
-    Blocks. Rows of a stream are written as they come: memory holds those of one base file and 28
-    bytes per key. `UsageError` if the folder holds a table, for a type without an exact
-    counterpart, and if a key is null or occurs twice: then nothing is visible.
+    Blocks. Rows of a stream are written as they come: memory holds the rows of one base file, and
+    28 bytes per key. `UsageError`, and nothing is visible, if the folder has a table, a type has no
+    exact counterpart, or a key is null or occurs twice.
     """
     require_no_inner_tables(store)
     reader = None if isinstance(given, pa.Schema) else reader_of(given)

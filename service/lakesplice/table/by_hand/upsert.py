@@ -1,10 +1,11 @@
-"""Upserts: rows given by hand become the next version of a table that has no source.
+"""Upserts: rows from a program become the next version of a table without a source.
 
     hash the keys -> locate -> known rows to deltas, or into their base files at once,
-                               new ones to base files and a run                        -> commit
+                               new rows to base files and a run                        -> commit
 
-What is written rests on the version read. If another upsert comes in between, the rows are located
-and written again; beside a compaction the commit holds, since addresses don't move.
+The written files rely on the version that was read. If another upsert is committed first, the rows
+are located and written again. A compaction that is committed first doesn't matter, since addresses
+don't change.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ class UpsertRequest:
     """What an upsert is asked to do, in stored names and types: rows to write, keys to delete.
 
     `transaction` is (application, number) or None. `fills` allows new rows without all columns.
-    `merge` is whether changes of known rows go into base files at once; None leaves it to us.
+    `merge` says whether changes of known rows are merged into base files at once; with None the
+    upsert decides.
     """
 
     rows: pa.Table
@@ -65,12 +67,12 @@ class UpsertRequest:
 
 @dataclass(frozen=True, slots=True)
 class Upserted:
-    """What an upsert did; `version` shows it.
+    """What an upsert did; `version` has the result.
 
-    `repeated` if its transaction had been applied before, so that nothing was done. `deleted`
-    counts rows that there were; keys that no row has are skipped. `skipped` counts rows that an
-    insert-only table had, or that were given before within the call. `merged` if changes of known
-    rows are in the base files already, so that every reader sees them.
+    `repeated`: its transaction had been applied before, so nothing was done. `deleted` counts the
+    rows that were deleted; keys that no row has are skipped. `skipped` counts rows that an
+    insert-only table already had, or that came earlier in the same call. `merged`: changes of known
+    rows are in the base files already, so every reader sees them.
     """
 
     version: int
@@ -83,7 +85,7 @@ class Upserted:
 
 
 class Upserter:
-    """Upserts into one table. Keeps its index runs open; called by one thread at a time."""
+    """Upserts into one table. Keeps the index runs open; called by one thread at a time."""
 
     def __init__(
         self, store: Store, clock: Clock, entropy: Entropy, rewriter: Rewriter, threads: int
@@ -96,10 +98,10 @@ class Upserter:
         self._runs = RunCache()
 
     def upsert(self, snapshot: Snapshot, request: UpsertRequest) -> tuple[Snapshot, Upserted]:
-        """Commit what is given and return the version that shows it.
+        """Commit the request and return the version that has the result.
 
-        Blocks. `UsageError` for a table fed by a source, a key given twice and a new row without
-        all columns; `ParkedTableError`; `RetryableError` if other upserts were always faster;
+        Blocks. `UsageError` for a table fed by a source, a key given twice, and a new row without
+        all columns; `ParkedTableError`; `RetryableError` if other upserts always committed first;
         `StorageError` with the effect unknown: with a transaction the call can be repeated.
         """
         only_inserts = require_fed_by_hand(snapshot.manifest).insert_only
@@ -255,7 +257,7 @@ def _upserted(version: int, counts: Mapping[str, int]) -> Upserted:
 
 
 def require_fed_by_hand(manifest: Manifest) -> UpsertState:
-    """Return the table's state of upserts; `UsageError` if a source feeds it."""
+    """Return the table's upsert state; `UsageError` if a source feeds the table."""
     if manifest.upserts is None:
         raise UsageError(
             "the table is fed by a source; change its rows there",
@@ -265,7 +267,9 @@ def require_fed_by_hand(manifest: Manifest) -> UpsertState:
 
 
 def is_repeated(upserts: UpsertState, transaction: tuple[str, int] | None) -> bool:
-    """Whether a transaction of this number or a higher one of its application was applied."""
+    """Whether this transaction, or one of the application with a higher number, was applied
+    before.
+    """
     if transaction is None:
         return False
     application, number = transaction
@@ -274,5 +278,5 @@ def is_repeated(upserts: UpsertState, transaction: tuple[str, int] | None) -> bo
 
 
 def now_scalar(clock: Clock) -> pa.Scalar:
-    """Return the clock's time as `_source_ts` holds it."""
+    """Return the clock's time in the type of `_source_ts`."""
     return pa.scalar(clock.now_ms() * 1000, pa.timestamp("us", tz="UTC"))

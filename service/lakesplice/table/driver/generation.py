@@ -1,16 +1,16 @@
 """Generations: which driver may commit to a lake.
 
-    _lakesplice/generations/<n>.json       taken by put-if-absent of the next number; never deleted,
-                                           so a driver is deposed as soon as the next number exists
+    _lakesplice/generations/<n>.json       created by the driver that takes number <n>, if absent;
+                                           never deleted. The driver before it may no longer commit
     _lakesplice/generations/<n>.released   its driver ended in order
-    _lakesplice/heartbeats/<n>/<beat>      a counter that its driver moves on
+    _lakesplice/heartbeats/<n>/<beat>      a counter that its driver increases
 
-A newcomer takes the next number only after the counter has stood still for a lease on the
-newcomer's own monotonic clock, so that two replicas don't depose each other for ever. Which lease
-that is the driver itself has said when it took its number, as it beats for that one. A command that
-wants something of a table asks the driver to do it (`requests.py`), and takes a number only
-where none lives. Taking over too early is harmless, only a nuisance: every manifest holds the
-generation that wrote it, and a commit below it is refused (`table/protocol/commit.py`).
+A new driver takes the next number only after the counter hasn't changed for a lease, measured on
+the new driver's own monotonic clock; otherwise two replicas would replace each other forever. The
+lease is the one that the present driver recorded with its number, since it beats often enough for
+it. A command that needs a change of a table asks the driver for it (`requests.py`), and takes a
+number only if there is no driver. Taking over too early does no damage: every manifest has the
+generation that wrote it, and a commit with a lower one is refused (`table/protocol/commit.py`).
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ BEATS_PER_LEASE = 4
 _TAKEN = re.compile(rf"{GENERATIONS}/(\d{{20}})\.json")
 
 Wait = Callable[[float], bool]
-"""Waits so many seconds; False to give up."""
+"""Waits so many seconds; returns False to give up."""
 
 
 class Generation:
-    """A generation that this process holds until it is released or a higher one exists."""
+    """A generation that this process holds until it releases it, or a higher one exists."""
 
     def __init__(self, lake: Store, number: int) -> None:
         self.number = number
@@ -60,15 +60,15 @@ class Generation:
             )
 
     def beat(self) -> None:
-        """Move the heartbeat counter on; `FencedError` as `check`. Called by one thread."""
+        """Increase the heartbeat counter; `FencedError` as in `check`. Called by one thread."""
         self.check()
         self._beats += 1
-        # A False is a beat of ours whose answer was lost: no other process writes under our number.
+        # False: our own beat was written and its answer lost; nobody else uses our number.
         self._lake.put_new(heartbeat_path(self.number, self._beats), b"")
         self._lake.delete(heartbeat_path(self.number, self._beats - 1))
 
     def start_heart(self, lease_seconds: float = LEASE_SECONDS) -> None:
-        """Beat from a thread of its own until the generation is released or fenced."""
+        """Beat in a thread of its own until the generation is released or fenced."""
         seconds = lease_seconds / BEATS_PER_LEASE
         self._heart = threading.Thread(
             target=self._beat_on, args=(seconds,), name="lakesplice-heartbeat", daemon=True
@@ -76,9 +76,10 @@ class Generation:
         self._heart.start()
 
     def release(self) -> None:
-        """Let the next driver take over without waiting out a lease; may be called twice.
+        """Let the next driver take over without waiting for the lease to end; may be called twice.
 
-        Nothing of this driver may commit afterwards. If the store fails the next one waits longer.
+        This driver may not commit afterwards. If the store fails, the next driver has to wait
+        longer.
         """
         self._ended.set()
         if self._heart is not None:
@@ -91,10 +92,10 @@ class Generation:
             try:
                 self.beat()
             except FencedError:
-                # The main thread finds out by its own check, before anything is committed.
+                # The main thread finds out by its own check before it commits anything.
                 return
             except StorageError:
-                # A beat missed; the lease allows for some.
+                # One beat is missing; the lease allows for some.
                 pass
             self._ended.wait(seconds)
 
@@ -106,10 +107,10 @@ def take_generation(
     *,
     lease_seconds: float = LEASE_SECONDS,
 ) -> Generation | None:
-    """Return a generation of our own, with its heart beating, or None if `wait` gave up.
+    """Return a new generation with its heart beating, or None if `wait` gave up.
 
-    `lease_seconds` is ours, from then on. Blocks as long as another driver lives, maybe for ever.
-    `StorageError` if the store fails.
+    `lease_seconds` is the new generation's lease. Blocks as long as another driver lives, which may
+    be forever. `StorageError` if the store fails.
     """
     generation = claim_generation(lake, clock, wait, lease_seconds=lease_seconds)
     if generation is not None:
@@ -124,7 +125,7 @@ def claim_generation(
     *,
     lease_seconds: float = LEASE_SECONDS,
 ) -> Generation | None:
-    """As `take_generation`, but the caller has to call `beat`, several times a lease."""
+    """As `take_generation`, but the caller has to call `beat` several times per lease."""
     while True:
         newest = newest_generation(lake)
         match _watch(lake, newest, clock, wait):
@@ -144,7 +145,7 @@ def claim_generation(
 
 
 def newest_generation(lake: Store) -> int:
-    """Return the highest generation ever taken; 0 if none was."""
+    """Return the highest generation that was ever taken; 0 if none was."""
     matches = (_TAKEN.fullmatch(path) for path in lake.list(f"{GENERATIONS}/"))
     return max((int(match[1]) for match in matches if match), default=0)
 
@@ -156,7 +157,7 @@ class _Seen(Enum):
 
 
 def _watch(lake: Store, number: int, clock: Clock, wait: Wait) -> _Seen:
-    """Watch a generation until it is sure to be idle for its lease, or was replaced."""
+    """Watch a generation until it has been idle for its lease, or was replaced."""
     lease_seconds = lease_of(lake, number) if number > 0 else 0.0
     beat = _newest_beat(lake, number)
     since = clock.monotonic()
@@ -174,7 +175,7 @@ def _watch(lake: Store, number: int, clock: Clock, wait: Wait) -> _Seen:
 
 
 def lease_of(lake: Store, number: int) -> float:
-    """The lease that a generation's driver beats for; the usual one if its record can't say."""
+    """Return the lease of a generation's driver; the usual one if its record doesn't have it."""
     try:
         lease_seconds = json.loads(lake.read(generation_path(number)))["lease_seconds"]
         return (
@@ -189,7 +190,7 @@ def _newest_beat(lake: Store, number: int) -> str:
 
 
 def _forget_heartbeats(lake: Store, up_to: int) -> None:
-    """Delete what earlier drivers left; leftovers are harmless."""
+    """Delete the heartbeats of earlier drivers; if some are left, that does no harm."""
     with suppress(StorageError):
         for path in lake.list(f"{HEARTBEATS}/"):
             if path < heartbeat_path(up_to + 1, 0):

@@ -1,7 +1,7 @@
-"""Pins of a lake: which version of each of its tables is kept under one name.
+"""Pins of a lake: versions of all its tables that are kept under one name.
 
-Each table has a pin of its own, in its manifest. The lake's file comes after the last of them and
-goes before the first, so that a lake's pin is there only while it is complete.
+Each table's manifest has a pin of its own. The lake's file is written after the last of them and
+deleted before the first of them, so a lake's pin exists only while it is complete.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _FORMAT = 1
 class LakePin:
     """A lake's pin: versions by table (`database/table`).
 
-    It ends at `ends_ms`, 0 standing for never. All its tables are complete up to `complete_ms`, by
-    the times of their sources; None if that isn't known.
+    It ends at `ends_ms`; 0 means never. All its tables are complete up to `complete_ms`, by the
+    times of their sources; None if that isn't known.
     """
 
     name: str
@@ -40,7 +40,9 @@ def create_lake_pin(lake: Store, pin: LakePin) -> bool:
 
 
 def lake_pin(lake: Store, name: str) -> LakePin | None:
-    """Read a lake's pin; None if there is none of the name. `CorruptFileError`."""
+    """Read a lake's pin; None if there is none of this name. `CorruptFileError` if it can't be
+    read.
+    """
     path = lake_pin_path(name)
     try:
         data = lake.read(path)
@@ -68,6 +70,6 @@ def lake_pins(lake: Store) -> list[LakePin]:
 
 
 def delete_lake_pin(lake: Store, name: str) -> None:
-    """Delete a lake's pin, if it is there."""
+    """Delete a lake's pin, if there is one."""
     with suppress(MissingFileError):
         lake.delete(lake_pin_path(name))

@@ -1,8 +1,10 @@
-"""Requests: what a command asks of the driver that runs, since it may not commit beside it.
+"""Requests: what a command asks the running driver to do, since it may not commit beside the
+driver.
 
-A request is a file in the lake; the driver executes it between batches and leaves an answer. The
-commit that executes it records its id, so a driver that dies before it answered leaves no doubt.
-The command that asked removes the answer; an answer that isn't fetched is removed a day later.
+A request is a file in the lake; the driver executes it between batches and writes an answer. The
+commit that executes a request records its id, so it is known to be done even if the driver died
+before it answered. The command deletes the answer; an answer that nobody fetched is deleted after a
+day.
 """
 
 from __future__ import annotations
@@ -33,9 +35,9 @@ _POLL_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A command about a table (`database/table`); after `expires_ms` it is not executed any more.
+    """A command for a table (`database/table`); after `expires_ms` it isn't executed any more.
 
-    `id` is random and names it for ever.
+    `id` is random and belongs to this request forever.
     """
 
     id: str
@@ -48,7 +50,9 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of a request, in words and values of JSON; `done` says whether it was executed."""
+    """The result of a request, in words and as values of JSON; `done` says whether it was
+    executed.
+    """
 
     done: bool
     text: str
@@ -62,11 +66,12 @@ def ask(
     clock: Clock,
     wait: Callable[[float], object],
 ) -> Answer | None:
-    """Ask the running driver and return its answer, or None if none runs: nothing is asked then.
+    """Ask the running driver and return its answer; None, without asking, if no driver runs.
 
-    Blocks until the answer comes, no driver has been heard for the lease of the last one, or the
-    request expires: then `RetryableError`, and it will not be executed later unless it was begun.
-    A driver that ends meanwhile leaves the request to the next one.
+    Blocks until there is an answer, until no driver was heard for the lease of the last one, or
+    until the request expires. In the last two cases it raises `RetryableError`, and the request
+    isn't executed later, unless that had begun. If a driver ends meanwhile, the next one executes
+    the request.
     """
     if not _driver_may_live(lake):
         return None
@@ -87,7 +92,7 @@ def ask(
 
 
 def pending(lake: Store) -> list[Request]:
-    """Return the requests that wait, in no particular order; a damaged one is removed."""
+    """Return the requests that wait, in no particular order; a damaged one is deleted."""
     found = []
     for path in lake.list(f"{REQUESTS}/"):
         try:
@@ -100,14 +105,14 @@ def pending(lake: Store) -> list[Request]:
 
 
 def answer(lake: Store, request: Request, given: Answer) -> None:
-    """Leave the answer and take the request away; may be called twice."""
+    """Write the answer and delete the request; may be called twice."""
     kept = {**asdict(given), "expires_ms": request.expires_ms + _ANSWERS_KEPT_MS}
     lake.put_new(answer_path(request.id), json.dumps(kept).encode())
     lake.delete(request_path(request.id))
 
 
 def forget_answers(lake: Store, now_ms: int) -> None:
-    """Remove the answers that no command fetched for a day."""
+    """Delete the answers that no command fetched for a day."""
     for path in lake.list(f"{ANSWERS}/"):
         with suppress(MissingFileError, ValueError, KeyError, TypeError):
             if json.loads(lake.read(path))["expires_ms"] < now_ms:
@@ -115,7 +120,7 @@ def forget_answers(lake: Store, now_ms: int) -> None:
 
 
 def was_executed(table: Store, request: Request, since_ms: int) -> bool:
-    """Return whether a commit of the table since then executed the request."""
+    """Whether a commit of the table since then executed the request."""
     entries = takewhile(lambda entry: (entry.info.timestamp_ms or 0) >= since_ms, history(table))
     return any(entry.info.parameters.get(REQUEST_PARAMETER) == request.id for entry in entries)
 

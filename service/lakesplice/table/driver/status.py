@@ -1,10 +1,10 @@
-"""The status document: what the lake's driver says of its topics, for commands to show.
+"""The status document: what the lake's driver reports about its topics, for commands to show.
 
     _lakesplice/status/<generation>/<number>.json
 
-Nothing rests on it: it is for people. Each is a file of its own, as everything in a lake; the
-driver deletes the one before, and those of drivers before it. A driver that was killed leaves its
-last one, which then grows old.
+Nothing depends on it: it is for people. Each document is a new file, as everything in a lake; the
+driver deletes the one before, and those of earlier drivers. A driver that is killed leaves its last
+one, which then becomes old.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from lakesplice.table.protocol.layout import STATUS, status_path
 from lakesplice.table.protocol.ports import Store
 
 _FORMAT = 1
-# The one that was listed may be gone when it is read: the driver replaced it meanwhile.
+# The document that was listed may be deleted by now: the driver replaced it.
 _READS_MAX = 5
 
 
 class StatusPublisher:
-    """Publishes the documents of one driver; used by one thread at a time."""
+    """Publishes the status documents of one driver; used by one thread at a time."""
 
     def __init__(self, lake: Store, generation: int) -> None:
         self._lake = lake
@@ -70,8 +70,8 @@ def encode_status(status: DriverStatus) -> bytes:
 
 
 def decode_status(data: bytes) -> DriverStatus | None:
-    """Read a document; None for one of another format, or none at all. What a newer driver added
-    is skipped.
+    """Read a document; None if it has another format or isn't one. Fields of a newer driver are
+    skipped.
     """
     try:
         document = json.loads(data)
@@ -104,7 +104,7 @@ def _topic(document: Mapping[str, Any]) -> TopicStatus:
         lag_records=_moment(document["lag_records"]),
         real_time_ms=_moment(document["real_time_ms"]),
         read_optimised_ms=_moment(document["read_optimised_ms"]),
-        # Which older drivers don't tell.
+        # Older drivers don't write these fields.
         suspect_settings=tuple(map(_suspect, document.get("suspect_settings", ()))),
         goal=_goal(document.get("goal")),
     )

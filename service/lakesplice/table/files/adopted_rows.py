@@ -1,4 +1,4 @@
-"""Chosen rows of files that others wrote, and their rows as a table of ours has them."""
+"""Reads chosen rows from files of other writers, with the columns that a table of ours has."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from lakesplice.table.protocol.ports import Store
 def state_of_any(
     store: Store, file: BaseFile, schema: TableSchema, names: Sequence[str], rows: Integers
 ) -> pa.Table:
-    """Return columns of the rows at `rows`, which ascend, of any file of an adopted table.
+    """Return columns of the rows at `rows`, which ascend, from any base file of an adopted table.
 
-    Decodes no more pages than hold them where it can, else the row groups. Blocks;
+    Decodes only the pages that have these rows if it can, else their row groups. Blocks;
     `CorruptFileError` for a damaged file.
     """
     fields = [schema.arrow.field(name) for name in names]

@@ -1,8 +1,8 @@
-"""Base files on the store: created whole and checked when opened; and how other files are put.
+"""Base files on the store: created as a whole and checked when opened; and how other files are put.
 
-A page's bytes are covered by its own checksum; what follows the pages, the page index and the
-footer, by the one in the manifest. So no flipped bit prunes a row group or names another column in
-silence.
+The checksum of each page covers its bytes. The manifest's checksum covers what follows the pages:
+the page index and the footer. So a flipped bit can't prune a row group or rename a column
+unnoticed.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ def create_base(
     partition: Partition = (),
     check: Callable[[pa.NativeFile, BaseFile], None] | None = None,
 ) -> NewFile:
-    """Create a base file durably by calling `write` once with its sink; nothing refers to it yet.
+    """Create a base file durably by calling `write` once with its sink; nothing names the file yet.
 
     `segments` describe the rows that `write` writes, in their order, all of one `partition`.
-    `check` looks at what was written. `tail_hint` is about how long its page index and footer are,
-    in bytes, which are read back. Blocks. If `write` raises, nothing is left; if `check` does, the
-    file, for the vacuum.
+    `check` may look at what was written. `tail_hint` is about the size, in bytes, of the page index
+    and the footer, which are read back. Blocks. If `write` raises, the file is removed; if `check`
+    raises, it is left for the vacuum.
     """
     with store.writer(path) as sink:
         written = write(sink)
@@ -77,9 +77,10 @@ def create_base_of(
     schema: TableSchema,
     partition: Partition = (),
 ) -> NewFile:
-    """Create the base file of one segment from its rows, in row groups that suit the store.
+    """Create the base file of one segment from its rows, in row groups of a size that suits the
+    store.
 
-    Blocks. The tables have the columns of `schema.arrow`, in the order of the rows' positions.
+    Blocks. The tables have the columns of `schema.arrow`; their rows are in order of row position.
     """
 
     def write(sink: pa.NativeFile) -> WrittenBase:
@@ -89,11 +90,11 @@ def create_base_of(
 
 
 def open_base(store: Store, file: BaseFile, schema: TableSchema) -> BaseReader:
-    """Open a base file for reading in the layout of `schema`, a present or later one; close it
-    after.
+    """Open a base file for reading in the layout of `schema`, the file's own or a later one; the
+    caller closes it.
 
     Blocks. `MissingFileError` if it doesn't exist, `CorruptFileError` if its size, its tail or its
-    footer is not what the manifest recorded.
+    footer differs from what the manifest recorded.
     """
     source = store.open(file.path, file.tail_bytes)
     try:
@@ -104,13 +105,13 @@ def open_base(store: Store, file: BaseFile, schema: TableSchema) -> BaseReader:
 
 
 def checked_base(source: pa.NativeFile, file: BaseFile, schema: TableSchema) -> BaseReader:
-    """Return the reader of a base file that is open; errors as for `open_base`."""
+    """Return the reader of a base file that is open; errors as in `open_base`."""
     _check_tail(source, file)
     return BaseReader(source, file, schema)
 
 
 def addresses(file: BaseFile, rows: Integers) -> RowAddresses:
-    """Return the addresses of rows of a file, given by their numbers in it."""
+    """Return the addresses of a file's rows, given by their numbers in the file."""
     ends = np.cumsum([segment.rows for segment in file.segments])
     segment = np.searchsorted(ends, rows, "right")
     groups = np.array([segment.group for segment in file.segments], np.int64)
@@ -137,7 +138,7 @@ def _check_tail(source: pa.NativeFile, file: BaseFile) -> None:
 
 
 def put_file(store: Store, path: str, data: bytes) -> FileRef:
-    """Create a file of ours durably and return what a manifest says of it."""
+    """Create a file durably and return its entry for the manifest."""
     with store.writer(path) as sink:
         sink.write(data)
     return FileRef(path, len(data), checksum(data))

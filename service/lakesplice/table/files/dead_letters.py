@@ -1,4 +1,4 @@
-"""A table's dead letters: written, read, and seen as one list."""
+"""A table's dead letters: written, read, and listed."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A record that could not be decoded, byte for byte, and why.
+    """A record that couldn't be decoded, byte for byte, and the reason.
 
-    Times are milliseconds since 1970, `timestamp` the record's own. `headers` is JSON, an array of
-    names with their values in Base64. `attempts` counts the replays that were in vain. The record
-    is above `above`, as the manifest has it of the letter's file.
+    Times are in milliseconds since 1970; `timestamp` is the record's own. `headers` is JSON, an
+    array of names with values in Base64. `attempts` counts the replays that failed. The record's
+    position is above `above`, as the manifest has it for the file.
     """
 
     topic: str
@@ -58,19 +58,19 @@ class DeadLetter:
 
     @property
     def is_withheld(self) -> bool:
-        """Whether the letter lacks what the record says, since its table has masks."""
+        """Whether the dead letter lacks the record's content, since the table has masks."""
         return self.value is None
 
     @property
     def place(self) -> tuple[str, int, int]:
-        """The record: topic, partition, offset."""
+        """The place of the record: topic, partition, offset."""
         return self.topic, self.partition, self.offset
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterSelection:
-    """Which letters are meant: those of the places (partition, offset), of the reasons and of the
-    topic given, all of them where none was.
+    """Which dead letters are chosen: those at the places (partition, offset), with one of the
+    reasons and of the topic. An empty field chooses all.
     """
 
     places: frozenset[tuple[int, int]] = frozenset()
@@ -78,7 +78,7 @@ class DeadLetterSelection:
     topic: str = ""
 
     def holds(self, letter: DeadLetter) -> bool:
-        """Whether the letter is meant."""
+        """Whether the dead letter is chosen."""
         at = letter.partition, letter.offset
         return (
             (not self.places or at in self.places)
@@ -88,7 +88,7 @@ class DeadLetterSelection:
 
 
 def write_dead_letters(store: Store, letters: pa.Table, entropy: Entropy) -> DeadLetterRef:
-    """Write letters, in DEAD_LETTER_SCHEMA, to a file of their own; durable when this returns."""
+    """Write dead letters, in DEAD_LETTER_SCHEMA, to a new file; it is durable when this returns."""
     path = layout.dead_letter_path(entropy)
     data = encode_dead_letters(letters)
     with store.writer(path) as sink:
@@ -97,17 +97,19 @@ def write_dead_letters(store: Store, letters: pa.Table, entropy: Entropy) -> Dea
 
 
 def read_dead_letters(store: Store, ref: DeadLetterRef) -> pa.Table:
-    """Return the letters of one file, its checksum compared; `CorruptFileError` if damaged."""
+    """Return the dead letters of one file after its checksum was checked; `CorruptFileError` if
+    damaged.
+    """
     data = store.read(ref.file.path)
     verify(data, ref.file)
     return decode_dead_letters(data, path=ref.file.path)
 
 
 def dead_letters_of(store: Store, refs: Iterable[DeadLetterRef]) -> list[DeadLetter]:
-    """Return the letters of some files, one for each record, in the order of their places.
+    """Return the dead letters of some files, one per record, in the order of their places.
 
-    A record that became a letter more than once, since its offsets were read again, has the reason
-    of the last time. Errors as `read_dead_letters`.
+    If a record became a dead letter more than once, since its offsets were read again, its last
+    reason counts. Errors as in `read_dead_letters`.
     """
     found: dict[tuple[str, int, int], DeadLetter] = {}
     for ref in refs:
@@ -119,7 +121,9 @@ def dead_letters_of(store: Store, refs: Iterable[DeadLetterRef]) -> list[DeadLet
 
 
 def headers_json(headers: Iterable[Mapping[str, Any]]) -> str:
-    """Return a record's headers, each with `key` and `value`, as a letter keeps them."""
+    """Return a record's headers, each with `key` and `value`, in the form that a dead letter
+    stores.
+    """
     return json.dumps(
         [
             [one["key"], None if one["value"] is None else b64encode(one["value"]).decode()]
@@ -129,7 +133,7 @@ def headers_json(headers: Iterable[Mapping[str, Any]]) -> str:
 
 
 def table_of(letters: Iterable[DeadLetter]) -> pa.Table:
-    """Return letters in DEAD_LETTER_SCHEMA."""
+    """Return dead letters in DEAD_LETTER_SCHEMA."""
     rows = [
         {name: getattr(letter, name) for name in DEAD_LETTER_SCHEMA.names} for letter in letters
     ]

@@ -1,4 +1,4 @@
-"""Runs on the store: written once, opened once per process, merged into one."""
+"""Index runs on the store: written once, opened once per process, merged into one."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ OPEN_RUNS_MAX = 8192
 
 
 class RunCache:
-    """The runs that a process has open, each compared with its checksum when it was opened.
+    """The index runs that a process has open; each was compared with its checksum when it was
+    opened.
 
-    Bounded by `bytes_max` and `runs_max`; the least recently used are let go, but never those of
-    the running call. Where the store maps files into memory an open run costs address space and
+    Bounded by `bytes_max` and `runs_max`: the least recently used runs are closed, except for those
+    of the running call. If the store maps files into memory, an open run costs address space, and
     pages that the system may take back at any time. Safe from several threads.
     """
 
@@ -38,7 +39,7 @@ class RunCache:
     def open_runs(self, store: Store, refs: Sequence[RunRef]) -> tuple[Run, ...]:
         """Return the runs in the order of `refs`.
 
-        Blocks on reading those that aren't open yet. `MissingFileError` if one doesn't exist,
+        Blocks: reads those that aren't open yet. `MissingFileError` if one doesn't exist,
         `CorruptFileError` if one isn't what was written.
         """
         runs = tuple(self._run(store, ref) for ref in refs)
@@ -68,7 +69,7 @@ class RunCache:
 
 
 def open_run(store: Store, ref: RunRef) -> Run:
-    """Open one run and compare it with its checksum; errors as `RunCache.open_runs`."""
+    """Open one run and check its checksum; errors as in `RunCache.open_runs`."""
     with store.open(ref.file.path) as source:
         buffer = source.read_buffer()
     verify(buffer, ref.file)
@@ -84,10 +85,11 @@ def open_run(store: Store, ref: RunRef) -> Run:
 
 
 def write_run(store: Store, path: str, blocks: Iterable[Entries], entries_max: int) -> RunRef:
-    """Create a run durably from blocks that rise by key hash and hold `entries_max` or fewer.
+    """Create a run durably from blocks that ascend by key hash and have at most `entries_max`
+    entries.
 
-    Memory stays at one block and the fences. Nothing refers to the file yet; if `blocks` raises,
-    nothing is left of it.
+    One block and the fences are in memory. Nothing names the file yet; if `blocks` raises, it is
+    removed.
     """
     encoder, running, entries = RunEncoder(entries_max), Checksum(), 0
     with store.writer(path) as sink:
@@ -99,7 +101,7 @@ def write_run(store: Store, path: str, blocks: Iterable[Entries], entries_max: i
 
 
 def write_merged(store: Store, refs: Sequence[RunRef], cache: RunCache, entropy: Entropy) -> RunRef:
-    """Write the run that takes the place of `refs`, neighbours in the index, oldest first."""
+    """Write the run that replaces `refs`, which are neighbours in the index, oldest first."""
     runs = cache.open_runs(store, refs)
     entries_max = sum(len(run) for run in runs)
     return write_run(store, run_path(entropy), merge_runs(runs), entries_max)

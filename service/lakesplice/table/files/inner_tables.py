@@ -1,7 +1,7 @@
-"""Tables within a table's folder, of ours and of others.
+"""Tables inside a table's folder, of Lakesplice and of others.
 
-Which of a table's files are its rows only its log knows. So the files below an inner log are no
-rows of the outer table, nor orphans of it.
+Only a table's log knows which files are its rows. So files that belong to an inner table are
+neither rows of the outer table nor its orphans.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ from lakesplice.errors import UsageError
 from lakesplice.table.protocol.layout import LOG
 from lakesplice.table.protocol.ports import Store
 
-# Folders by which Delta, Hudi and Spark's streams say what a table's files are.
+# In these folders Delta, Hudi and Spark's streams record which files a table has.
 LOGS = frozenset((LOG, ".hoodie", "_spark_metadata"))
-# Iceberg's has a plain name, so it is recognised by its content.
+# Iceberg's folder has an ordinary name, so it is recognised by its content.
 ICEBERG, _ICEBERG_SUFFIX = "metadata", ".metadata.json"
 
 
 def inner_tables(paths: Iterable[str]) -> frozenset[str]:
-    """Return the folders of the tables within a folder that holds these paths, not its own."""
+    """Return the folders of the tables inside a folder with these paths, without the folder
+    itself.
+    """
     found = set()
     for path in paths:
         parts = path.split("/")
@@ -40,7 +42,9 @@ def is_within(path: str, tables: frozenset[str]) -> bool:
 
 
 def require_no_inner_tables(store: Store) -> None:
-    """Return if there is no table within the folder; `UsageError` names them. Blocks: lists it."""
+    """Check that there is no table inside the folder; `UsageError` names those found. Blocks: lists
+    it.
+    """
     found = inner_tables(store.list(""))
     if found:
         raise UsageError(
@@ -53,8 +57,8 @@ def require_no_inner_tables(store: Store) -> None:
 def require_no_outer_table(
     folders: Iterable[str], store: object, metadata: Iterable[str] = ()
 ) -> None:
-    """Return unless what is in a folder above shows that it is a table: one of these folders, or
-    one of the files in its folder `metadata`.
+    """Check that no folder above is a table: it would have one of these folders, or one of the
+    files in its folder `metadata`. `UsageError` if one is.
     """
     iceberg = any(name.endswith(_ICEBERG_SUFFIX) for name in metadata)
     if iceberg or not LOGS.isdisjoint(folders):

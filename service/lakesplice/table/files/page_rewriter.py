@@ -1,4 +1,6 @@
-"""The page splice as compaction's rewriter; what it can't do falls back to the plain rewrite."""
+"""The page splice as the rewriter of a compaction. A file that it can't splice is rewritten
+plainly.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +33,13 @@ BLOOM_FILTERS = "bloom_filters_dropped"
 
 @dataclass(frozen=True)
 class PageRewriter:
-    """`Rewriter` that copies pages without an edited row as bytes; memory holds a few chunks.
+    """A `Rewriter` that copies the bytes of each page without an edited row; memory holds a few
+    chunks.
 
-    `open_sink` says how bytes are copied into what the store opened. `WrittenBase.counts` has
-    `pages_copied`, `pages_encoded`, `bytes_copied`, `bytes_encoded`, `bloom_filters_dropped` if any
-    were, for each reason why chunks were encoded whole `whole_<reason>`, the columns, and for each
-    why a file was rewritten plainly `fallback_<reason>`, 1.
+    `open_sink` says how bytes are copied into the file that the store opened. `WrittenBase.counts`
+    has `pages_copied`, `pages_encoded`, `bytes_copied`, `bytes_encoded`; `bloom_filters_dropped` if
+    there were any; for each reason why a whole column chunk was encoded, `whole_<reason>`, a number
+    of columns; and for each reason why a file was rewritten plainly, `fallback_<reason>`, 1.
     """
 
     options: Options = field(default_factory=Options)
@@ -55,9 +58,11 @@ class PageRewriter:
         schema: TableSchema,
         sink: pa.NativeFile,
     ) -> WrittenBase:
-        """See `Rewriter.rewrite`; `UnsupportedError` where it shows too late that it can't be."""
+        """See `Rewriter.rewrite`; `UnsupportedError` if it turns out too late that a splice is
+        impossible.
+        """
         present = BaseReader(source, file, schema).names
-        # A file that others wrote may lack system columns, too: then all go behind the last.
+        # A file of another writer may lack the system columns, too: then new ones follow the last.
         before = POSITION_FILE if POSITION_FILE in present else None
         added = [
             NewColumn(field, SYSTEM_VALUES.get(field.name), before)
@@ -91,7 +96,7 @@ class PageRewriter:
 
 
 def stats_of(done: Spliced, schema: TableSchema) -> str:
-    """Return the log's statistics of a file that was written page by page."""
+    """Return the log's statistics for a file that was written page by page."""
     return delta_stats(pq.read_metadata(pa.BufferReader(MAGIC + done.footer)), schema)
 
 
@@ -114,9 +119,9 @@ def best_rewriter(
     threads: int = 1,
     open_scratch: Callable[[], Scratch] | None = None,
 ) -> Rewriter:
-    """Return the fastest rewriter there is; all write files that hold the same.
+    """Return the fastest rewriter available. The files of all rewriters have the same content.
 
-    `open_sink` copies bytes within the store; columns are encoded by `threads` threads; new
-    pages that are too many to be held in memory wait in what `open_scratch` returns.
+    `open_sink` copies bytes within the store. Columns are encoded by `threads` threads. New pages
+    that don't fit into memory are kept in what `open_scratch` returns.
     """
     return PageRewriter(Options(threads=threads, open_scratch=open_scratch), open_sink)

@@ -1,4 +1,4 @@
-"""Waiting changes: the live deltas of some file groups, verified and decoded once."""
+"""Waiting changes: the live deltas of some file groups, checked and decoded once."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def read_waiting(
 ) -> pa.Table:
     """Return the changes that wait for `groups`, in the layout of the present schema.
 
-    Each delta is read once; those without such changes not at all. `columns` limits the user
-    columns, all by default; what orders and addresses changes, and the key, is always there.
-    Blocks; `CorruptFileError` names a delta whose size or checksum is not the manifest's,
-    `MissingFileError` one that doesn't exist.
+    Each delta with such changes is read once, the others not at all. `columns` limits the user
+    columns, by default all; the key, and the columns that order and address changes, are always
+    included. Blocks. `CorruptFileError` names a delta whose size or checksum differs from the
+    manifest's, `MissingFileError` one that doesn't exist.
     """
     wanted = frozenset(groups)
     positions = () if schema.positions is None else (schema.positions.name,)

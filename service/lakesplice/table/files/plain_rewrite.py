@@ -1,5 +1,5 @@
-"""The plain rewrite: read a base file, edit it, write it. It is the page splice's fallback and
-oracle.
+"""The plain rewrite: read a base file, edit it, write it. The page splice falls back to it, and is
+tested against it.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from lakesplice.planning.rows.edits import ComparedEdits, Edits, apply_edits
 
 
 class PlainRewriter:
-    """`Rewriter` that decodes and encodes every page; memory holds about two row groups.
+    """A `Rewriter` that decodes and encodes every page; memory holds about two row groups.
 
-    The file gets row groups of about `row_group_bytes` in memory.
+    The new file's row groups have about `row_group_bytes` in memory.
     """
 
     def __init__(self, row_group_bytes: int = ROW_GROUP_BYTES_MAX) -> None:

@@ -1,4 +1,4 @@
-"""Which rows are deleted: asked by address, before a write rests on the answer."""
+"""Finds out which rows are deleted, before a write that relies on it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from lakesplice.table.protocol.ports import Store
 
 
 def deleted_rows(store: Store, manifest: Manifest, group: Integers, row: Integers) -> Mask:
-    """Mark the addresses whose row is deleted, as base files and waiting changes together say.
+    """Mark the addresses whose row is deleted, by base files and waiting changes together.
 
-    Addresses of no live group are not marked. Blocks: reads one column of each file addressed, and
-    the deltas that wait for it.
+    Addresses in file groups that aren't live are not marked. Blocks: reads one column of each
+    addressed file, and the deltas that wait for it.
     """
     deleted = np.zeros(len(group), np.bool_)
     order = np.argsort(group, kind="stable")
@@ -53,7 +53,9 @@ def _flags(store: Store, manifest: Manifest, path: str) -> Mask:
 def _newest(
     store: Store, manifest: Manifest, groups: set[int]
 ) -> Mapping[int, tuple[Integers, Mask]]:
-    """Return per group the rows with waiting changes, each once, and whether the newest deletes."""
+    """Return per file group the rows with waiting changes, each once, and whether the newest is a
+    delete.
+    """
     changes = read_waiting(store, manifest.deltas, manifest.schema, groups, columns=())
     names = (GROUP, ROW, POSITION_FILE, POSITION_OFFSET, OP)
     group, row, file, offset, op = (changes.column(name).to_numpy() for name in names)

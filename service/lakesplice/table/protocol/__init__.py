@@ -1,5 +1,5 @@
-"""Protocol: intents, what must hold for each, and the commit that carries one out.
+"""Protocol: intents, their preconditions, and the commit that carries one out.
 
 Offers snapshots of a table at a version, commits, and the ports that adapters implement. It must
-not know what files hold: it names them.
+not know what is in the files that it names.
 """

@@ -8,16 +8,17 @@ The order, and what a crash after each step leaves behind:
     3  `_delta_log/<next version>.json`   put if absent: the commit. It names base files and
                                           manifest: 1 and 2 become visible at once
 
-A crash before step 3 changes nothing for any reader; the vacuum deletes the unnamed files. After it
-all is done: nothing is written afterwards that a reader needs. New names are drawn for every
-attempt, so that no attempt can touch another's files.
+A crash before step 3 changes nothing for any reader; the vacuum deletes the unnamed files. After
+step 3 the commit is complete: no reader needs anything that is written later. Each attempt uses new
+random names, so it can't touch the files of another attempt.
 
-A put that fails may have taken effect. Putting again settles it: either the file is ours now, or
-one exists; then it is read back, and the random id in it says whose it is. A False also means that
-the existing file is durable, so an answer lost before the folder was synced is made good here.
+A put that fails may have taken effect. Repeating it shows whether it did: either it creates the
+file, or the file exists; then it is read back, and the random id in it says who wrote it. If the
+file exists, the store has made it durable, even if the first answer was lost.
 
-Who loses the race for a version reads what won, checks `PRECONDITIONS` on it and tries the next
-number. They are the table of docs/format.md, "Commits" (`table/protocol/preconditions.py`).
+A writer that loses the race for a version reads the commit that won, checks `PRECONDITIONS` on it
+and tries the next version. They are the table of docs/format.md, "Commits"
+(`table/protocol/preconditions.py`).
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ _ID_BITS = 128
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The commit is durable and visible; `snapshot` is the table as it stands just after it."""
+    """The commit is durable and visible; `snapshot` is the table right after it."""
 
     snapshot: Snapshot
 
@@ -80,14 +81,14 @@ def commit(
     parameters: Mapping[str, str] = NO_PARAMETERS,
     attempts: int = ATTEMPTS_MAX,
 ) -> Committed | Conflict:
-    """Make `intent` the table's next version, or say why it no longer can be.
+    """Make `intent` the table's next version, or return the `Conflict` that prevents it.
 
-    `snapshot` is any version already read; newer ones are read here. `parameters` is written into
-    the
-    history: who wanted it. A lost race is retried; after `attempts` of them the answer is a
-    `Conflict` (CONTENTION). Blocks on the store.
-    `FencedError` if a higher generation committed; `StorageError` if the store fails, with the
-    effect unknown: the intent can be committed again as it is, since one that took effect does not
+    `snapshot` is any version that was read before; newer ones are read here. `parameters` are
+    written into the history: they say who wanted the commit. A lost race is retried; after
+    `attempts` of them the result is a `Conflict` (CONTENTION). Blocks on the store.
+
+    `FencedError` if a higher generation committed. `StorageError` if the store fails and the effect
+    is unknown: the same intent can be committed again, since an intent that took effect doesn't
     meet its own preconditions a second time.
     """
     require_ours_to_write(snapshot.log)
@@ -106,8 +107,10 @@ def commit(
 
 
 def create(store: Store, intent: Create, *, clock: Clock, entropy: Entropy) -> Committed | Conflict:
-    """Make version 0 of a table in an empty folder; a `Conflict` (EXISTS) if it holds one."""
-    # Looked up first, because version 0 of an old table may be past its retention.
+    """Make version 0 of a table in an empty folder; a `Conflict` (EXISTS) if it contains a
+    table.
+    """
+    # Looked up first, since version 0 of an old table may have been cleaned up.
     if not _exists(store):
         committed = _attempt(store, None, intent, clock, entropy)
         if committed is not None:
@@ -118,9 +121,10 @@ def create(store: Store, intent: Create, *, clock: Clock, entropy: Entropy) -> C
 def adopt(
     store: Store, before: Snapshot | None, intent: Adopt, *, clock: Clock, entropy: Entropy
 ) -> Committed | Conflict:
-    """Make the version after `before` the first one that is ours; None stands for no log at all.
+    """Make the version after `before` the first one of ours; `before` is None if there is no log at
+    all.
 
-    A `Conflict` (VERSION) if another writer committed since.
+    A `Conflict` (VERSION) if another writer committed meanwhile.
     """
     committed = _attempt(store, before, intent, clock, entropy)
     if committed is not None:
@@ -129,7 +133,9 @@ def adopt(
 
 
 def broken_precondition(snapshot: Snapshot, intent: Intent) -> Conflict | None:
-    """Return the first of the intent's preconditions that does not hold on `snapshot`, if any."""
+    """Return the first precondition of the intent that doesn't hold on `snapshot`; None if all
+    hold.
+    """
     for precondition in PRECONDITIONS[type(intent)]:
         conflict = precondition(snapshot, intent)
         if conflict is not None:
@@ -153,7 +159,7 @@ def _attempt(
     entropy: Entropy,
     parameters: Mapping[str, str] = NO_PARAMETERS,
 ) -> Snapshot | None:
-    """Write the next version; None if another commit took its number."""
+    """Write the next version; None if another commit took the number first."""
     moment = _moment(before, clock, entropy)
     manifest_before = Manifest(intent.generation) if before is None else before.manifest
     change = transition(manifest_before, intent, moment)
@@ -188,8 +194,8 @@ def _put_manifest(
 
 
 def _put_commit(store: Store, version: int, data: bytes, commit_id: str, retries: Retries) -> bool:
-    """Create the entry of the log; False if another commit has it. A store that fails is asked
-    again, at the bound its `StorageError` is raised.
+    """Create the log's entry; False if another commit created it first. If the store fails it is
+    tried again, up to a bound; then its `StorageError` is raised.
     """
     path = commit_path(version)
     while True:
@@ -224,5 +230,5 @@ def _commit_info(
 def _parameters_of(
     topics: Mapping[str, Mapping[int, int]],
 ) -> Mapping[str, Mapping[int, int]] | Mapping[int, int]:
-    """By partition where there is one topic, else by topic and partition."""
+    """The offsets by partition if there is one topic, else by topic and partition."""
     return topics if len(topics) > 1 else next(iter(topics.values()), {})

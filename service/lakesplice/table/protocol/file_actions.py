@@ -1,4 +1,4 @@
-"""The log's add and remove actions of base files."""
+"""The add and remove actions of base files in the log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lakesplice.table.protocol.intents import NewFile
 def adds_of(
     schema: TableSchema, files: Iterable[NewFile], timestamp_ms: int, *, data_change: bool = True
 ) -> tuple[Add, ...]:
-    """Return the add actions of files that are added to a table with this schema."""
+    """Return the add actions of files that become part of a table with this schema."""
     return tuple(
         Add(
             new.base.path,
@@ -31,7 +31,7 @@ def adds_of(
 def removes_of(
     before: Manifest, paths: Iterable[str], timestamp_ms: int, *, data_change: bool = True
 ) -> tuple[Remove, ...]:
-    """Return what tells of files of the manifest that go."""
+    """Return the remove actions of files of the manifest."""
     files = (before.files[path] for path in paths)
     return tuple(
         Remove(
@@ -42,5 +42,5 @@ def removes_of(
 
 
 def partition_values(schema: TableSchema, file: BaseFile) -> Mapping[str, str | None]:
-    """Return the value that a file's rows have of each partition column, by name."""
+    """Return the value that a file's rows have in each partition column, by name."""
     return dict(zip(schema.partitioned_by, file.partition, strict=True))

@@ -1,6 +1,4 @@
-"""The history of a table: what each retained version says about itself, and which one was the
-newest at a given time.
-"""
+"""The history of a table: what each retained version did, and which version was current when."""
 
 from __future__ import annotations
 
@@ -23,11 +21,11 @@ from lakesplice.table.protocol.snapshot import listed_versions
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """What one retained version says of itself.
+    """What one retained version did.
 
-    `source` gives, per Kafka partition in which the table moved with it, where from and where to;
-    None if the version before it is no longer there. Of a table of several topics it is empty, and
-    `sources` has the same for each topic that moved.
+    `source` has, for each Kafka partition that the version read, the first and the next offset;
+    None if the version before it can't be read. For a table of several topics it is empty, and
+    `sources` has the same for each topic.
     """
 
     version: int
@@ -37,8 +35,8 @@ class HistoryEntry:
 
 
 def history(store: Store, before: int | None = None) -> Iterator[HistoryEntry]:
-    """Yield the retained versions, newest first, those `before` one if it is given; each costs one
-    read.
+    """Yield the retained versions, newest first; only those before version `before` if it is given.
+    Each costs one read.
     """
     newer: tuple[int, CommitInfo] | None = None
     for version in reversed(listed_versions(store)):
@@ -57,8 +55,8 @@ def history(store: Store, before: int | None = None) -> Iterator[HistoryEntry]:
 
 
 def stated_offsets(info: CommitInfo) -> Mapping[str, Mapping[int, int]]:
-    """The offsets that a commit of ours states, by topic, the only one's under an empty name; none
-    in anybody else's.
+    """The offsets in a commit of ours, by topic; a table's only topic has an empty name. A commit
+    of another writer has none.
     """
     try:
         stated = json.loads(info.parameters.get("offsets", "{}"))
@@ -74,8 +72,8 @@ def stated_offsets(info: CommitInfo) -> Mapping[str, Mapping[int, int]]:
 def _moved_by_topic(
     before: Mapping[str, Mapping[int, int]], after: Mapping[str, Mapping[int, int]]
 ) -> dict[str, dict[int, tuple[int, int]]]:
-    """Topics are in the order in which they joined, so content without a topic's name is the first
-    one's.
+    """Topics are in the order in which they joined the table, so content without a topic's name
+    belongs to the first one.
     """
     topics = [topic for topic in after if topic]
     known = {**dict(zip(topics[:1], [before.get("", {})], strict=False)), **before}
@@ -92,9 +90,9 @@ def _moved(before: Mapping[int, int], after: Mapping[int, int]) -> dict[int, tup
 
 
 def version_at(store: Store, timestamp_ms: int) -> int:
-    """Return the newest retained version committed at or before a moment.
+    """Return the newest retained version that was committed at or before a moment.
 
-    Blocks on some reads of commits. `VersionNotFoundError` if all are later.
+    Blocks: reads some commits. `VersionNotFoundError` if all were committed later.
     """
     versions = listed_versions(store)
 
@@ -106,6 +104,8 @@ def version_at(store: Store, timestamp_ms: int) -> int:
     before = bisect_right(versions, timestamp_ms, key=committed)
     if not before:
         raise VersionNotFoundError(
-            "no retained version is as old as that", timestamp_ms=timestamp_ms, oldest=versions[:1]
+            "no retained version is that old; ask for a later time",
+            timestamp_ms=timestamp_ms,
+            oldest=versions[:1],
         )
     return versions[before - 1]

@@ -1,7 +1,7 @@
-"""Intents: what a commit wants to change, and what it read to decide so.
+"""Intents: what a commit is to change, and what it was planned on.
 
-An intent states what it rests on in values, never by "the snapshot I had": `commit.py` checks
-them against the version it commits on, however many others were committed in between.
+An intent says as values what it relies on. `commit.py` checks them on the version that the intent
+is committed on, however many other commits came between.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ Counts = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
-    """A base file that is written and durable but not yet visible, with Delta statistics (JSON)."""
+    """A base file that is written and durable, but not visible yet, with Delta statistics
+    (JSON).
+    """
 
     base: BaseFile
     stats: str
@@ -38,9 +40,9 @@ class NewFile:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """Version 0 of a table, at the start of its source or parked at once.
+    """Version 0 of a table, at the start of its source, or parked at once.
 
-    A table fed by hand has `upserts` instead of a `source`, and may start with rows.
+    A table fed by hand has `upserts` instead of a `source`, and may have rows at once.
     """
 
     generation: int
@@ -56,10 +58,10 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Adopt:
-    """What others wrote becomes a table fed by hand, its files as they are.
+    """A table of another writer becomes a table fed by hand, and its files are kept as they are.
 
-    `files` are all of its base files, `gone` those of the log that were rewritten; `properties`
-    those that the table keeps.
+    `files` are all of its base files, `gone` the log's files that were rewritten, `properties` the
+    table properties that are kept.
     """
 
     generation: int
@@ -75,15 +77,15 @@ class Adopt:
 
 @dataclass(frozen=True, slots=True)
 class Ingest:
-    """A batch's changes of one topic of a table; without any it still moves the offsets.
+    """The changes of a batch for one topic of a table. Without changes it still moves the offsets.
 
-    `source_from` maps each partition that the batch touched to its first offset; `source_to` is the
-    topic's state after it, all partitions included. `planned_on` is the version that was read
-    before anything was written, and whose index the changes were located against; `schema_version`
-    the schema they were written in; `addressed_groups` the file groups that its deltas hold changes
-    for. `counts` become the commit's metrics. Where rows moved between partitions, `read` are the
-    deltas that their state was read from, by path, else None; `replaced` maps a base file that such
-    rows were in to its next version, in which they are deleted, with the same segments.
+    `source_from` has the first offset of each partition in the batch, `source_to` the topic's state
+    after the batch, with all partitions. `planned_on` is the version that was read before anything
+    was written, in whose index the changes were located; `schema_version` is that of their schema;
+    `addressed_groups` are the file groups that the deltas have changes for. `counts` become metrics
+    of the commit. If rows moved between partitions, `read` are the paths of the deltas that their
+    state was read from, else None; `replaced` then maps the base files that the rows left to their
+    next versions, with the same segments, in which the rows are deleted.
     """
 
     generation: int
@@ -109,12 +111,13 @@ class Ingest:
 
 @dataclass(frozen=True, slots=True)
 class Upsert:
-    """Rows given by hand, located and written against the version `planned_on`.
+    """Rows of a table fed by hand, located and written for version `planned_on`.
 
-    `read` is the position of the newest upsert at that version, `upserts` the state after this one.
-    `application` names whose `transactions` of it moved on, "" if none did. Where changes were
-    merged at once, `replaced` and `consumed` are as for `Splice`. The rest is as for `Ingest`. The
-    generation is the one read: such a table has no driver to depose.
+    `read` is the position of the newest upsert in that version, `upserts` the state after this
+    upsert. `application` is the one whose transaction it applies, "" if it has none. If its changes
+    were merged into base files at once, `replaced` and `consumed` are as in `Splice`. The rest is
+    as in `Ingest`. The generation is the manifest's: such a table has no driver that could be
+    replaced.
     """
 
     generation: int
@@ -139,12 +142,12 @@ class Upsert:
 
 @dataclass(frozen=True, slots=True)
 class Splice:
-    """Base files rewritten with the changes that waited for them.
+    """Base files, rewritten with the changes that waited for them.
 
-    `replaced` maps a source file's path to its next version, with the same segments; `consumed`
-    maps a delta's path to the file groups whose changes went in. `planned_on` is the version that
-    was read before anything was written; 0 counts as before everything. `schema_version` is that of
-    the schema that the new files are laid out by; None if no column can have changed since.
+    `replaced` maps the path of a file to its next version, with the same segments; `consumed` maps
+    the path of a delta to the file groups whose changes were applied. `planned_on` is the version
+    that was read before anything was written; 0 counts as older than any. `schema_version` is that
+    of the new files' layout; None if no column can have changed since.
     """
 
     generation: int
@@ -162,8 +165,8 @@ class Splice:
 
 @dataclass(frozen=True, slots=True)
 class FileMerge:
-    """Base files become one: `output` has the segments of `inputs` in their order, and every row
-    the address that it had. `planned_on` and `schema_version` as for `Splice`.
+    """Several base files become one: `output` has the segments of `inputs` in their order, so each
+    row keeps its address. `planned_on` and `schema_version` as in `Splice`.
     """
 
     generation: int
@@ -181,11 +184,11 @@ class FileMerge:
 
 @dataclass(frozen=True, slots=True)
 class Purge:
-    """Base files rewritten without rows that were deleted for good.
+    """Base files, rewritten without rows that were deleted for good.
 
-    `outputs` have the rows that stay in new file groups, and `run` says where; None if no row
-    stays. `floors` has the topics of which rows went, each with a position at or above all of
-    these. `planned_on` and `schema_version` as for `Splice`.
+    `outputs` have the remaining rows in new file groups, `run` their entries in the index; None if
+    no row remains. `floors` has, for each topic whose rows were removed, a position at or above all
+    of these. `planned_on` and `schema_version` as in `Splice`.
     """
 
     generation: int
@@ -205,7 +208,7 @@ class Purge:
 
 @dataclass(frozen=True, slots=True)
 class IndexMerge:
-    """Adjacent runs of the index, oldest first, become one; `planned_on` as for `Splice`."""
+    """Adjacent index runs, oldest first, become one; `planned_on` as in `Splice`."""
 
     generation: int
     inputs: tuple[str, ...]
@@ -215,10 +218,10 @@ class IndexMerge:
 
 @dataclass(frozen=True, slots=True)
 class Evolve:
-    """The next version of the schema, decided on while `files` and `deltas` were the live ones.
+    """The next version of the schema, planned while `files` and `deltas` were the live ones.
 
-    `replaced` maps a base file's path to its next version in the new layout, with the same
-    segments; `planned_on` is the version that was read before any was written, None if none was.
+    `replaced` maps the path of a base file to its next version in the new layout, with the same
+    segments. `planned_on` is the version that was read before any was written, None if none was.
     """
 
     generation: int
@@ -237,7 +240,7 @@ class Evolve:
         replaced: Mapping[str, NewFile] | None = None,
         planned_on: int | None = None,
     ) -> Evolve:
-        """Return the intent decided on by reading the manifest `read`."""
+        """Return the intent that was planned on the manifest `read`."""
         deltas = frozenset(delta.file.path for delta in read.deltas)
         files = frozenset(read.files)
         return cls(generation, schema, files, deltas, dict(replaced or {}), planned_on)
@@ -245,11 +248,11 @@ class Evolve:
 
 @dataclass(frozen=True, slots=True)
 class Redirect:
-    """A new direction: park, unpark, reset of offsets, rebuilt index.
+    """A decision about the table as a whole: park, unpark, reset offsets, replace the index.
 
-    `source`, which may be a further one, `parked` and `runs` replace the manifest's; a `source` or
-    `runs` of None are unchanged, a `parked` of None means running. `planned_on` is the version
-    it was decided on.
+    `source`, which may be a new one, `parked` and `runs` replace those of the manifest. None leaves
+    `source` and `runs` unchanged, and unparks the table in `parked`. `planned_on` is the version
+    that it was decided on.
     """
 
     generation: int
@@ -261,12 +264,11 @@ class Redirect:
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """Dead letters of a topic taken again, or dropped: files of letters go, and of those kept some
-    may come.
+    """Dead letters of a topic, replayed or dropped.
 
-    `removed` names the files of letters that it read, `kept` holds what is left of them; `source`,
-    if given, says what the records of `topic` turned out to be written in. The rest is as for
-    `Ingest`.
+    `removed` names the files that the dead letters were read from, `kept` are new files with those
+    that remain. `source`, if given, has the format and the ordering that the records turned out to
+    have. The rest is as in `Ingest`.
     """
 
     generation: int
@@ -285,10 +287,11 @@ class Replay:
 
 @dataclass(frozen=True, slots=True)
 class Expire:
-    """Versions below `retained_from` lose files: said before the first one is deleted.
+    """Announces that files of versions below `retained_from` will be deleted, before the first one
+    is.
 
-    `read` is the retention it was planned on. Files that only versions below `vacuumed` named are
-    deleted. The pins named in `ended` end with it.
+    `read` is the retention that it was planned on. Files that only versions below `vacuumed` name
+    are deleted. The pins named in `ended` end with it.
     """
 
     generation: int
@@ -301,9 +304,7 @@ class Expire:
 
 @dataclass(frozen=True, slots=True)
 class ChangePins:
-    """The versions that are kept under names, `pins`, become others; `read` is the retention it was
-    planned on.
-    """
+    """Replaces the table's pins by `pins`; `read` is the retention that it was planned on."""
 
     generation: int
     read: Retention
@@ -314,10 +315,10 @@ class ChangePins:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Files that nothing names are about to be deleted: who writes since long must write again.
+    """Announces that files which no version names will be deleted; slow writers must write again.
 
-    Writers that began on a version below `writers_from` are refused from now on; None stands for
-    the sweep's own version, so for all that write now.
+    Commits whose writers began on a version below `writers_from` are refused from now on. None
+    stands for the version of this commit, so for all present writers.
     """
 
     generation: int
@@ -326,10 +327,10 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """The state of an older `version`, as `manifest` has it, becomes the newest one; without
-    `version` it is a new one, of a table that starts over.
+    """The state of an older `version`, in `manifest`, becomes the newest one. Without `version` it
+    is a new state, of a table that starts over.
 
-    `stats` maps each base file that comes back to its Delta statistics, None where it has none.
+    `stats` maps each base file that comes back to its Delta statistics, None if it has none.
     """
 
     generation: int

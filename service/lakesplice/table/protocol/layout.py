@@ -1,7 +1,7 @@
-"""Names of a table's files, relative to its folder, and of the lake's own.
+"""Names of a table's files, relative to its folder, and of the lake's own files.
 
-A new name is drawn for every attempt, and none is used twice. Readers of the log skip what starts
-with an underscore. Source: docs/format.md, "Folders".
+Each attempt uses a new random name, and no name is used twice. Readers of the log skip names that
+start with an underscore. Source: docs/format.md, "Folders".
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ DOCTOR = "_lakesplice/doctor"
 
 RANDOM_BITS = 64
 _BASE = re.compile(rf"{BASE}/(?:[^/]+=[^/]+/)*[0-9a-f]{{16}}-\d+-[0-9a-f]{{16}}\.parquet")
-# A name that a folder can't have on most file systems.
+# Most file systems refuse longer names of folders.
 _NAME_BYTES_MAX = 255
-# Names in a bucket are 1,024 bytes at most, of which the lake and the file's own need some.
+# A name in a bucket has at most 1,024 bytes, and the lake's address and the file's name need some.
 _FOLDER_BYTES_MAX = 700
 _COMMIT = re.compile(rf"{LOG}/(\d{{20}})\.json")
 _MANIFEST = re.compile(rf"{MANIFESTS}/(\d{{20}})-[0-9a-f]+\.json")
@@ -50,8 +50,9 @@ def base_path(group: int, splices: int, entropy: Entropy, folder: str = "") -> s
 def partition_folder(columns: Sequence[str], partition: Partition) -> str:
     """The folders of a partition, as Hive names them: `country=de/`, each followed by a slash.
 
-    The log has the values; but Polars takes them from here. Where a value makes a name too long
-    there are none, and Polars refuses the table. So it is where all of them are too long together.
+    Delta readers take the values from the log, but Polars takes them from these names. If a value
+    makes a name too long, there are no folders, and Polars refuses the table. The same holds if all
+    names together are too long.
     """
     names = [
         f"{quote(column, safe='')}={HIVE_NULL if value is None else quote(value, safe='')}"
@@ -83,23 +84,23 @@ def dead_letter_path(entropy: Entropy) -> str:
 
 
 def manifest_path(version: int, entropy: Entropy) -> str:
-    """A manifest's name; it starts with the one version of the log that can name it."""
+    """A manifest's name. It starts with the only version of the log that can name it."""
     return f"{MANIFESTS}/{version:020d}-{_random(entropy)}.json"
 
 
 def manifest_version(path: str) -> int | None:
-    """Read the version back from a manifest's name; None if it is not one."""
+    """Read the version from a manifest's name; None if it isn't one."""
     match = _MANIFEST.fullmatch(path)
     return int(match[1]) if match else None
 
 
 def pinned_path(entropy: Entropy) -> str:
-    """The name of a copy of the manifest of a version that is pinned."""
+    """The name of the copy of a pinned version's manifest."""
     return f"{PINS}/{_random(entropy)}.json"
 
 
 def lake_pin_path(name: str) -> str:
-    """A lake's pin, in the lake's own folder."""
+    """The file of a lake's pin, in the lake's own folder."""
     return f"{PINS}/{name}.json"
 
 
@@ -109,18 +110,18 @@ def commit_path(version: int) -> str:
 
 
 def commit_version(path: str) -> int | None:
-    """Read the version back from a commit file's name; None if it is not one."""
+    """Read the version from a commit file's name; None if it isn't one."""
     match = _COMMIT.fullmatch(path)
     return int(match[1]) if match else None
 
 
 def generation_path(generation: int) -> str:
-    """The lake's record that a driver took a generation."""
+    """The lake's record of a driver's generation."""
     return f"{GENERATIONS}/{generation:020d}.json"
 
 
 def release_path(generation: int) -> str:
-    """The lake's record that a generation's driver ended in order."""
+    """The lake's record that the driver of a generation ended in order."""
     return f"{GENERATIONS}/{generation:020d}.released"
 
 
@@ -130,22 +131,24 @@ def heartbeat_path(generation: int, beat: int) -> str:
 
 
 def request_path(request: str) -> str:
-    """What a command asks of the lake's driver."""
+    """A command's request to the lake's driver."""
     return f"{REQUESTS}/{request}.json"
 
 
 def answer_path(request: str) -> str:
-    """What the driver answered."""
+    """The driver's answer."""
     return f"{ANSWERS}/{request}.json"
 
 
 def probe_path(entropy: Entropy) -> str:
-    """A file in the log's folder that says nothing: whether it can be written is the question."""
+    """An empty file in the log's folder, which is written to find out whether it can be."""
     return f"{LOG}/_lakesplice_probe_{_random(entropy)}"
 
 
 def examination_path(entropy: Entropy) -> str:
-    """The lake's file by which `lakesplice doctor` finds out what the store does; then deleted."""
+    """The file by which `lakesplice doctor` finds out what the store can do; it is deleted
+    afterwards.
+    """
     return f"{DOCTOR}/{_random(entropy)}"
 
 

@@ -1,4 +1,4 @@
-"""The offsets of a table's source partitions, from a manifest."""
+"""The offsets of a table's source partitions, as its manifest has them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from lakesplice.model.position import BEFORE_ALL, Position
 
 
 def view_floor(manifest: Manifest, topic: str | None = None) -> dict[int, int]:
-    """Per partition of a topic, None standing for the only one, the offset below which every change
-    is in the read-optimised view.
+    """Per partition of a topic the offset below which the read-optimised view has every change.
+    Without `topic` the table's only topic is meant.
     """
     source = manifest.source if topic is None else manifest.sources.get(topic)
     if source is None:
@@ -24,18 +24,20 @@ def view_floor(manifest: Manifest, topic: str | None = None) -> dict[int, int]:
 
 
 def next_offsets(source: SourceState) -> dict[int, int]:
-    """Per partition the next offset, in the order of the partitions."""
+    """Return the next offset of each partition, in the order of the partitions."""
     return {number: state.next_offset for number, state in sorted(source.partitions.items())}
 
 
 def reached(source: SourceState | None, partitions: Iterable[int]) -> Position:
-    """The position that each of the partitions had reached at least."""
+    """Return a position that each of the partitions has reached."""
     known = {} if source is None else source.partitions
     states = (known.get(number) for number in partitions)
     return min((state.position if state else BEFORE_ALL for state in states), default=BEFORE_ALL)
 
 
 def offsets_from(source: SourceState | None, starts: Mapping[int, int]) -> dict[int, int]:
-    """Per partition its next offset, or where a batch began that took something of it."""
+    """Return per partition the offset in `starts`, at which a batch began, or else the next
+    offset.
+    """
     partitions = {} if source is None else source.partitions
     return {number: state.next_offset for number, state in partitions.items()} | dict(starts)

@@ -18,65 +18,71 @@ from lakesplice.planning.rows.edits import ComparedEdits, Edits
 class Store(Protocol):
     """Files under one root, named by relative paths with `/`.
 
-    Every write creates: nothing that exists is ever changed, so a paused driver or a retried task
-    cannot overwrite what another committed. A call that raises `StorageError` may or may not have
-    taken effect. All calls block; all are safe from several threads and processes.
+    Every write creates a file; an existing file is never changed, so a paused driver or a retried
+    task can't overwrite what another committed. A call that raises `StorageError` may or may not
+    have taken effect. All calls block; all are safe from several threads and processes.
     """
 
     @property
     def row_group_bytes(self) -> int:
-        """About how large a row group of a new base file is to be in memory, so that a splice
-        copies most of it here.
+        """The size in memory of a new base file's row groups, chosen so that a splice copies most
+        of them.
         """
         ...
 
     def put_new(self, path: str, data: bytes) -> bool:
-        """Create the file whole and durably; False if the name exists (its content is untouched).
+        """Create the file whole and durably; False if the name exists (the existing file is
+        unchanged).
 
-        Readers see all of it or nothing. True means it survives a power loss.
+        Readers see all of it or nothing. True means that it survives a power loss.
         """
         ...
 
     def writer(self, path: str) -> AbstractContextManager[pa.NativeFile]:
-        """Create a file by writing it in order; leaving the block makes it durable.
+        """Create a file by writing it from start to end; leaving the block makes it durable.
 
-        Leaving by an exception removes what was written. An existing name raises `StorageError`:
-        names carry a random part, so meeting one means a defect.
+        If the block is left by an exception, the file is removed. An existing name raises
+        `StorageError`: names have a random part, so it would be a defect.
         """
         ...
 
     def read(self, path: str) -> bytes:
-        """Return the whole file; `MissingFileError` if there is none."""
+        """Return the whole file; `MissingFileError` if it doesn't exist."""
         ...
 
     def open(self, path: str, tail_bytes: int = 0) -> pa.NativeFile:
-        """Open for random access, mapped into memory where the store can; `MissingFileError` if
-        absent.
+        """Open for random access, mapped into memory if the store can; `MissingFileError` if it
+        doesn't exist.
 
-        `tail_bytes` at its end will be read: a store that answers requests fetches them at once.
+        The last `tail_bytes` will be read: a store that is reached by requests fetches them at
+        once.
         """
         ...
 
     def size(self, path: str) -> int | None:
-        """Return the size in bytes, or None if there is no such file."""
+        """Return the size in bytes, or None if the file doesn't exist."""
         ...
 
     def modified_ms(self, path: str) -> int | None:
-        """Return when the file was written by the store's own clock, in milliseconds since the
-        epoch, or None if there is no such file. Never on the hot path.
+        """Return when the file was written, in milliseconds since 1970 by the store's own clock, or
+        None if it doesn't exist. Not for code that runs in every batch.
         """
         ...
 
     def list(self, prefix: str) -> Iterator[str]:
-        """Yield the paths starting with `prefix`, in order of name. Never on the hot path."""
+        """Yield the paths that start with `prefix`, in order of name. Not for code that runs in
+        every batch.
+        """
         ...
 
     def folders(self, folder: str = "") -> Sequence[str]:
-        """Return the names of the folders in a folder, in order. Never on the hot path."""
+        """Return the names of the folders in a folder, in order. Not for code that runs in every
+        batch.
+        """
         ...
 
     def delete(self, path: str) -> None:
-        """Remove the file; it is not an error if it doesn't exist."""
+        """Delete the file; it is no error if it doesn't exist."""
         ...
 
     def within(self, folder: str) -> Store:
@@ -85,13 +91,15 @@ class Store(Protocol):
 
 
 class Rewriter(Protocol):
-    """Writes a base file's next version: the same rows at the same places, some values new."""
+    """Writes a base file's next version: the same rows at the same addresses, with some new
+    values.
+    """
 
     def compared(self, source: pa.NativeFile, file: BaseFile, edits: Edits) -> ComparedEdits:
-        """Return what of `edits` is new to `source`, or all where that would cost more than it
-        saves.
+        """Return the edits that change a value of `source`, or all edits if the comparison would
+        cost more than it saves.
 
-        As `rewrite` otherwise, but that nothing is written.
+        Arguments and errors as in `rewrite`; nothing is written.
         """
         ...
 
@@ -103,39 +111,39 @@ class Rewriter(Protocol):
         schema: TableSchema,
         sink: pa.NativeFile,
     ) -> WrittenBase:
-        """Write `source` with `edits` to `sink`, in the layout of `schema`; neither is closed.
+        """Write `source` with `edits` to `sink`, in the layout of `schema`; close neither.
 
-        `source` is open for random access and its tail was compared with `file`. Columns added to
-        the table since it was written are null where not edited. Called from several threads at
-        once, also for one file. Blocks; `CorruptFileError` naming `file.path` if the source cannot
-        be decoded, `UnsupportedError` if it turns out, `sink` having been written to, that it can
-        only be rewritten plainly.
+        `source` is open for random access, and its tail was compared with `file`. A column that was
+        added to the table later is null, except for its edits. Called from several threads at once,
+        also for one file. Blocks. `CorruptFileError` with `file.path` if the source can't be
+        decoded. `UnsupportedError` if it turns out, after something was written to `sink`, that
+        only the plain rewrite can do it.
         """
         ...
 
 
 class LogKeeper(Protocol):
-    """Writes checkpoints of one table's log, in the form that every Delta reader knows. A port
-    although one adapter has it: a store's library writes them, which the protocol may not import.
+    """Writes checkpoints of one table's log in the form that every Delta reader knows. It is a port
+    although it has one adapter: a store's library writes them, which the protocol may not import.
     """
 
     def checkpoint(self, version: int) -> None:
         """Write the checkpoint of `version` and the hint to it, durably; may be called twice.
 
-        Blocks; `StorageError` if it fails, which is harmless: a checkpoint only saves time.
+        Blocks. `StorageError` if it fails; that is harmless, since a checkpoint only saves time.
         """
         ...
 
 
 class Clock(Protocol):
-    """Time. Nothing is ordered by it: it stamps commits and measures ages and leases."""
+    """The time. It stamps commits and measures ages and leases; nothing is ordered by it."""
 
     def now_ms(self) -> int:
         """Milliseconds since the epoch; may jump forwards and backwards."""
         ...
 
     def monotonic(self) -> float:
-        """Seconds that never go back, from an arbitrary start."""
+        """Return seconds that never go back, from an arbitrary start."""
         ...
 
     def wait(self, seconds: float) -> object:
@@ -144,10 +152,10 @@ class Clock(Protocol):
 
 
 class Entropy(Protocol):
-    """Randomness, so that a test can replay a run from its seed."""
+    """Random numbers, so that a test can repeat a run from its seed."""
 
     def bits(self, count: int) -> int:
-        """Return `count` random bits; values never repeat in practice for 63 bits and more."""
+        """Return `count` random bits; with 63 bits and more, values don't repeat in practice."""
         ...
 
 
@@ -187,13 +195,13 @@ def watched(files: Iterable[BaseFile], progress: Progress) -> Iterator[BaseFile]
 
 
 class SchemaSource(Protocol):
-    """Schemas by the numbers under which a registry keeps them. Sent to tasks, so it is pickled;
-    calls block. A port although one adapter has it: planning and table may not ask a server.
+    """Schemas by their numbers in a registry. It is pickled and sent to tasks; calls block. It is a
+    port although it has one adapter: planning and table may not ask a server.
     """
 
     def schemas(self, numbers: Iterable[int]) -> Mapping[int, SchemaText]:
-        """Return the schemas of these numbers, without those that the registry says it lacks.
+        """Return the schemas with these numbers, except for those that the registry says it lacks.
 
-        `SourceUnavailable` if it can't be asked or refuses: nothing may then be decoded.
+        `SourceUnavailable` if it can't be asked or refuses: then nothing may be decoded.
         """
         ...

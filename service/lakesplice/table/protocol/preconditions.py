@@ -1,6 +1,7 @@
 """Preconditions: what must still hold for each kind of commit, whatever was committed meanwhile.
 
-They are the table of docs/format.md, "Commits"; each is one function, for a test to drop.
+They are the table of docs/format.md, "Commits". Each is a function of its own, so that a test can
+leave one out.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from lakesplice.table.protocol.snapshot import Snapshot
 
 
 class ConflictCode(StrEnum):
-    """Which precondition no longer holds."""
+    """The precondition that no longer holds."""
 
     EXISTS = "exists"
     OFFSETS = "offsets"
@@ -53,7 +54,9 @@ class ConflictCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Nothing was committed: what the intent rests on holds no more. Read and decide again."""
+    """Nothing was committed, since something that the intent relies on has changed. Read and plan
+    again.
+    """
 
     reason: ConflictCode
     detail: str
@@ -70,7 +73,7 @@ def generation_is_current(now: Snapshot, intent: Intent) -> None:
 
 
 def table_is_running(now: Snapshot, intent: Ingest | Upsert) -> Conflict | None:
-    """The table was not parked, nor the topic."""
+    """Neither the table nor the topic was parked."""
     topic = intent.source_to.topic if isinstance(intent, Ingest) else ""
     parked = now.manifest.parked_for(topic)
     return (
@@ -79,10 +82,10 @@ def table_is_running(now: Snapshot, intent: Ingest | Upsert) -> Conflict | None:
 
 
 def offsets_continue(now: Snapshot, intent: Ingest) -> Conflict | None:
-    """The topic is the same, and its offsets in the manifest equal the starts of the ingest's
-    ranges.
+    """The topic is the same, and the ingest starts at the offsets in the manifest.
 
-    A partition that the manifest does not know starts at 0; one without a range is unchanged.
+    A partition that the manifest doesn't know starts at 0; one that isn't in the ingest is
+    unchanged.
     """
     to = intent.source_to
     source = now.manifest.sources.get(to.topic)
@@ -105,7 +108,7 @@ def offsets_continue(now: Snapshot, intent: Ingest) -> Conflict | None:
 
 
 def groups_are_live(now: Snapshot, intent: Ingest | Upsert) -> Conflict | None:
-    """Every file group that a delta addresses is live, or comes with the same commit."""
+    """Every file group that a delta addresses is live, or is added by the same commit."""
     own = {segment.group for new in intent.files for segment in new.base.segments}
     gone = intent.addressed_groups - now.manifest.groups - own
     return Conflict(ConflictCode.GROUPS, f"no longer live: {len(gone)} groups") if gone else None
@@ -114,7 +117,7 @@ def groups_are_live(now: Snapshot, intent: Ingest | Upsert) -> Conflict | None:
 def index_has_no_newer_keys(now: Snapshot, intent: Ingest | Upsert) -> Conflict | None:
     """No keys were added to the index since the changes were located.
 
-    Of several topics each has keys of its own: those of its shard.
+    If the table has several topics, each has keys of its own: those of its shard.
     """
     if isinstance(intent, Ingest) and now.manifest.is_merged:
         source = now.manifest.sources.get(intent.source_to.topic)
@@ -139,7 +142,9 @@ def schema_is_as_written(now: Snapshot, intent: Ingest | Upsert) -> Conflict | N
 
 
 def moved_rows_are_as_read(now: Snapshot, intent: Ingest) -> Conflict | None:
-    """If rows moved between partitions, no delta was added that their state wasn't read from."""
+    """If rows moved between partitions, no delta was added besides those that their state was read
+    from.
+    """
     if intent.read is None:
         return None
     new = {delta.file.path for delta in now.manifest.deltas} - intent.read
@@ -163,14 +168,14 @@ def rows_are_as_read(now: Snapshot, intent: Upsert) -> Conflict | None:
 def sources_are_unchanged(
     now: Snapshot, intent: Ingest | Upsert | Splice | FileMerge | Purge
 ) -> Conflict | None:
-    """Each source file is live: names are never used again, so a live one is unchanged."""
+    """Each source file is live. Names are used only once, so a live file is an unchanged one."""
     gone = intent.sources - now.manifest.files.keys()
     return Conflict(ConflictCode.FILES, f"replaced meanwhile: {sorted(gone)[0]}") if gone else None
 
 
 def layout_is_as_written(now: Snapshot, intent: Splice | FileMerge | Purge) -> Conflict | None:
-    """No column got another name or type since the new files were laid out: readers of the log find
-    columns by name, also one that a source file lacked, which no change of the schema replaced.
+    """No column got another name or type since the new files were written. Readers of the log find
+    columns by name, even in a file that lacked the column and so wasn't replaced with the schema.
     """
     then = intent.schema_version
     if then is None or all(before.version <= then for before in now.manifest.schema.former):
@@ -180,7 +185,7 @@ def layout_is_as_written(now: Snapshot, intent: Splice | FileMerge | Purge) -> C
 
 
 def nothing_waits_for_sources(now: Snapshot, intent: Purge) -> Conflict | None:
-    """No change waits for a row of a source file: it would lose the row's address."""
+    """No change waits for a row of a source file: its address would no longer exist."""
     for path in intent.inputs:
         file = now.manifest.files.get(path)
         if file is not None and now.manifest.waiting_in(file):
@@ -190,9 +195,9 @@ def nothing_waits_for_sources(now: Snapshot, intent: Purge) -> Conflict | None:
 
 def floor_is_below_all_to_come(now: Snapshot, intent: Purge) -> Conflict | None:
     """Each topic's purge floor is below the position that each of its partitions has reached, and
-    each of its dead letters.
+    below each of its dead letters.
 
-    One that is unchanged was below all when it rose.
+    A floor that doesn't change was below all of them when it rose.
     """
     for topic, floor in intent.floors.items():
         source, bound = now.manifest.sources.get(topic), purge_bound(now.manifest, topic)
@@ -203,7 +208,7 @@ def floor_is_below_all_to_come(now: Snapshot, intent: Purge) -> Conflict | None:
 
 
 def consumed_parts_still_wait(now: Snapshot, intent: Splice | Upsert) -> Conflict | None:
-    """Each delta part that went in is live and not yet in a base file."""
+    """Each part of a delta that was applied is live, and not yet in a base file."""
     waiting = {delta.file.path: delta.waiting.keys() for delta in now.manifest.deltas}
     for path, groups in intent.consumed.items():
         if not groups <= waiting.get(path, frozenset()):
@@ -212,7 +217,7 @@ def consumed_parts_still_wait(now: Snapshot, intent: Splice | Upsert) -> Conflic
 
 
 def inputs_are_adjacent(now: Snapshot, intent: IndexMerge) -> Conflict | None:
-    """The inputs are live, next to each other and in this order."""
+    """The input runs are live, next to each other and in this order."""
     paths = tuple(run.file.path for run in now.manifest.runs)
     if intent.inputs and intent.inputs[0] in paths:
         start = paths.index(intent.inputs[0])
@@ -236,10 +241,10 @@ def deltas_are_as_read(now: Snapshot, intent: Evolve) -> Conflict | None:
 
 
 def schema_is_the_one_before(now: Snapshot, intent: Evolve) -> Conflict | None:
-    """The present schema is the one that the new one extends, by one version or by several."""
+    """The present schema is the one that the new schema extends, by one version or by several."""
     schema = now.manifest.schema
     before = intent.schema.at(schema.version)
-    # The key of a table without columns is not known yet, so it needn't be equal.
+    # A table without columns has no key yet, so the keys needn't be equal.
     extends = before.versions == schema.versions and before.columns == schema.columns
     if intent.schema.version > schema.version and extends:
         return None
@@ -247,7 +252,7 @@ def schema_is_the_one_before(now: Snapshot, intent: Evolve) -> Conflict | None:
 
 
 def nothing_was_committed(now: Snapshot, intent: Redirect | Replay | Restore) -> Conflict | None:
-    """The newest version is the one it was planned on."""
+    """The newest version is the one that the intent was planned on."""
     if now.version == intent.planned_on:
         return None
     return Conflict(
@@ -258,7 +263,7 @@ def nothing_was_committed(now: Snapshot, intent: Redirect | Replay | Restore) ->
 def writer_began_after_sweep(
     now: Snapshot, intent: Ingest | Upsert | Splice | FileMerge | Purge | IndexMerge | Evolve
 ) -> Conflict | None:
-    """No sweep may have taken the new files for orphans: their writer had seen the one before."""
+    """No sweep can have taken the new files for orphans: their writer had seen the sweep before."""
     least = now.manifest.retention.writers_from
     if intent.planned_on is None or intent.planned_on >= least:
         return None

@@ -9,7 +9,7 @@ from lakesplice.table.protocol.intents import Expire, Sweep
 
 
 def after_expiry(before: Retention, intent: Expire) -> Retention:
-    """Return what is kept once older versions have expired, and pins ended."""
+    """Return the retention after older versions expired and pins ended."""
     return replace(
         before,
         retained_from=intent.retained_from,
@@ -20,7 +20,7 @@ def after_expiry(before: Retention, intent: Expire) -> Retention:
 
 
 def after_sweep(before: Retention, intent: Sweep, version: int, timestamp_ms: int) -> Retention:
-    """Return the same after a sweep that is committed as `version`."""
+    """Return the retention after a sweep that is committed as `version`."""
     asked = version if intent.writers_from is None else intent.writers_from
     return replace(
         before,

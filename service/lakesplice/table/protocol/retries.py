@@ -1,4 +1,4 @@
-"""Retries of what another writer prevented: bounded, and with a pause that grows.
+"""Retries of something that another writer prevented: bounded, with pauses that become longer.
 
     retries = Retries(clock, entropy, 20)
     while True:
@@ -7,8 +7,8 @@
         retries.require_another("other writers committed first every time; try again later")
 
 The first retry follows at once, since most races are lost to one commit. The pauses of later ones
-double from about 10 ms to about 320 ms and are of random length, so that two writers who met once
-don't meet every time. They pass on the port `Clock`, so in simulated time they take none.
+double from about 10 ms to about 320 ms and have a random length, so that two writers that met once
+don't meet every time. They pass on the port `Clock`: in a simulation they take no time.
 docs/decisions/0039-one-way-to-retry.md has the reasons.
 """
 
@@ -23,10 +23,10 @@ _JITTER_BITS = 10
 
 
 class Retries:
-    """The attempts at one thing, `attempts_max` of them in all; used by one thread.
+    """The attempts at one thing, at most `attempts_max`; used by one thread.
 
-    At the bound nothing ends in silence: `require_another` raises, and who asks `allow_another`
-    has to return or raise what then holds.
+    At the bound `require_another` raises. A caller of `allow_another` gets False and has to return
+    or raise what then holds.
     """
 
     def __init__(self, clock: Clock, entropy: Entropy, attempts_max: int) -> None:
@@ -36,7 +36,7 @@ class Retries:
         self._failed = 0
 
     def allow_another(self) -> bool:
-        """Count an attempt that failed; False if it was the last one, else True after a pause."""
+        """Count a failed attempt; return False if it was the last one, else True after a pause."""
         self._failed += 1
         if self._failed >= self._attempts_max:
             return False
@@ -45,7 +45,7 @@ class Retries:
         return True
 
     def require_another(self, message: str, **facts: object) -> None:
-        """Count an attempt that failed, and pause; `RetryableError` if it was the last one.
+        """Count a failed attempt and pause; raise `RetryableError` if it was the last one.
 
         The error has the message, the facts and the number of attempts.
         """

@@ -1,9 +1,9 @@
-"""Snapshots: the log and the manifest at one version, and sure to belong together.
+"""Snapshots: the log and the manifest of one version, proven to belong together.
 
-The hint in `_last_checkpoint` leads to the newest checkpoint, and the versions after it are probed
-by name; listing happens only without a usable hint and for versions before it. Probing from
-anywhere else would be wrong: a clean-up that died midway leaves gaps, and the first missing
-version is the end of the log only above a checkpoint or a version known to be retained.
+The hint in `_last_checkpoint` names the newest checkpoint; the versions after it are looked up by
+name. The folder is listed only if there is no usable hint, or for a version before it. Looking up
+from another version would be wrong: a clean-up that was interrupted leaves gaps, and the first
+missing version is the end of the log only above a checkpoint or a version that is retained.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A table at one version; `timestamp_ms` is the commit's own time, rising with the versions."""
+    """A table at one version. `timestamp_ms` is the commit's own time, which rises with the
+    versions.
+    """
 
     version: int
     timestamp_ms: int
@@ -57,27 +59,28 @@ class Snapshot:
 def open_snapshot(store: Store, version: int | None = None) -> Snapshot:
     """Return the table's state at `version`, or at its newest one.
 
-    Blocks on reading; never returns part of a state. `TableNotFoundError` if the folder holds no
-    Lakesplice table, `VersionNotFoundError` for a version not written or past its retention,
+    Blocks: reads; never returns a part of a state. `TableNotFoundError` if the folder has no table
+    of Lakesplice, `VersionNotFoundError` for a version that doesn't exist or is past its retention,
     `CorruptFileError` for a damaged or missing file.
     """
     return _with_manifest(store, read_log(store, version))
 
 
 def read_log(store: Store, version: int | None = None) -> LogState:
-    """Return what the log alone says at `version`, or at its newest one, of any Delta table.
+    """Return what the log of any Delta table says at `version`, or at its newest one, without a
+    manifest.
 
-    Errors as for `open_snapshot`, and `UnsupportedError` for a table that needs a newer reader.
+    Errors as in `open_snapshot`, and `UnsupportedError` for a table that needs a newer reader.
     """
     state = _from_hint(store) if version is None else None
     return _from_listing(store, version) if state is None else state
 
 
 def latest(store: Store, known: Snapshot) -> Snapshot:
-    """Return the newest version, reading only what came after `known`; without listing."""
+    """Return the newest version by reading only the commits after `known`, without listing."""
     state = replay(known.log, _probe(store, known.version + 1))
     if state is known.log:
-        # The end of the log, unless `known` is so old that its successors were cleaned up with it.
+        # The end of the log, unless `known` is so old that later versions were cleaned up, too.
         retained = store.size(commit_path(known.version)) is not None
         return known if retained else open_snapshot(store)
     return _with_manifest(store, state)
@@ -90,7 +93,9 @@ def manifest_ref(snapshot: Snapshot) -> FileRef:
 
 
 def within_retention(store: Store, snapshot: Snapshot, rows: Iterator[T]) -> Iterator[T]:
-    """Pass on what is read of a version; `VersionNotFoundError` if its files were vacuumed."""
+    """Return what `read` returns; `VersionNotFoundError` if the version's files were vacuumed
+    meanwhile.
+    """
     try:
         yield from rows
     except MissingFileError as error:
@@ -105,9 +110,10 @@ def within_retention(store: Store, snapshot: Snapshot, rows: Iterator[T]) -> Ite
 
 
 def read_pointer(store: Store, version: int) -> Pointer:
-    """Return what the commit of a version says of its manifest; costs one read.
+    """Return what the commit of a version says of its manifest; one read.
 
-    `MissingFileError` if the log lacks the version, `CorruptFileError` if another writer wrote it.
+    `MissingFileError` if the log lacks the version, `CorruptFileError` if another writer committed
+    it.
     """
     for action in _commit(store, version):
         if isinstance(action, DomainMetadata) and action.domain == DOMAIN:
@@ -118,7 +124,9 @@ def read_pointer(store: Store, version: int) -> Pointer:
 
 
 def oldest_version(store: Store) -> int:
-    """Return the oldest version whose commit is still in the log; 0 for an empty log. Lists it."""
+    """Return the oldest version whose commit is still in the log; 0 for an empty log. Lists the
+    log.
+    """
     return next(iter(listed_versions(store)), 0)
 
 
@@ -130,7 +138,7 @@ def read_manifest(store: Store, ref: FileRef) -> Manifest:
 
 
 def hinted_version(store: Store) -> int:
-    """Return the version of the newest checkpoint by the log's hint; 0 without one."""
+    """Return the version of the newest checkpoint by the log's hint; 0 without a hint."""
     try:
         hint = decode_hint(store.read(LAST_CHECKPOINT))
     except MissingFileError:
@@ -139,13 +147,18 @@ def hinted_version(store: Store) -> int:
 
 
 def checkpointed_snapshot(store: Store, checkpoint: Checkpoint) -> Snapshot:
-    """Return the table as a checkpoint alone has it; `CorruptFileError` if it does not hold up."""
+    """Return the table by a checkpoint alone; `CorruptFileError` if the checkpoint contradicts the
+    manifest.
+    """
     state = _from_checkpoint(store, checkpoint)
     return _with_manifest(store, state)
 
 
 def require_ours_to_write(state: LogState) -> None:
-    """Return if every feature that a writer of the table must know is one of ours."""
+    """Check that Lakesplice knows every feature that the table requires of its writers.
+
+    `UnsupportedError` if it doesn't.
+    """
     unknown = set(state.protocol.writer_features) - set(OUR_PROTOCOL.writer_features)
     if unknown or FEATURE not in state.protocol.writer_features:
         raise UnsupportedError(
@@ -161,7 +174,7 @@ def _from_hint(store: Store) -> LogState | None:
             return None
         base = _from_checkpoint(store, checkpoint)
     except CorruptFileError:
-        # A checkpoint only saves time: older ones or the commits themselves say the same.
+        # A checkpoint only saves time: older ones, or the commits, have the same content.
         return None
     return replay(base, _probe(store, checkpoint.version + 1))
 
@@ -186,7 +199,7 @@ def _from_listing(store: Store, version: int | None) -> LogState:
     tail = (v for v in versions if v > state.version and (version is None or v <= version))
     state = replay(state, ((v, _commit(store, v)) for v in tail))
     if version is None:
-        # A listing may be older than the last commit.
+        # The last commit may be newer than the listing.
         return replay(state, _probe(store, state.version + 1))
     if state.version != version:
         raise VersionNotFoundError(
@@ -196,7 +209,7 @@ def _from_listing(store: Store, version: int | None) -> LogState:
 
 
 def _newest_checkpoint(store: Store, version: int) -> list[str]:
-    """Return the parts of the newest checkpoint up to a version; nothing without one."""
+    """Return the parts of the newest checkpoint up to a version; none if there is no checkpoint."""
     names = [path.rpartition("/")[2] for path in store.list(f"{LOG}/")]
     found = [c for c in complete_checkpoints(names) if c.version <= version]
     return list(found[-1].names) if found else []
@@ -205,7 +218,9 @@ def _newest_checkpoint(store: Store, version: int) -> list[str]:
 def _newest_base(
     store: Store, checkpoints: Sequence[Checkpoint]
 ) -> tuple[LogState | None, CorruptFileError | None]:
-    """Return the state of the newest sound checkpoint, and what is wrong with the newest one."""
+    """Return the state of the newest undamaged checkpoint, and what is wrong with the newest
+    one.
+    """
     damage: CorruptFileError | None = None
     for checkpoint in reversed(checkpoints):
         try:
@@ -247,7 +262,7 @@ def _versions(names: Sequence[str]) -> Iterator[int]:
 
 
 def listed_versions(store: Store) -> list[int]:
-    """Return the versions whose commits are in the log, ascending. Lists it."""
+    """Return the versions whose commits are in the log, ascending. Lists the log."""
     return sorted(_versions([path.rpartition("/")[2] for path in store.list(f"{LOG}/")]))
 
 
@@ -267,7 +282,7 @@ def _with_manifest(store: Store, state: LogState) -> Snapshot:
     try:
         manifest = read_manifest(store, pointer.manifest)
     except MissingFileError as error:
-        # Perhaps it is the name that is damaged.
+        # The name may be what is damaged.
         named_by = commit_path(state.version)
         raise MissingFileError(error.message, **{**error.facts, "named_by": named_by}) from error
     if manifest.files.keys() != state.adds.keys():
@@ -283,7 +298,7 @@ def _with_manifest(store: Store, state: LogState) -> Snapshot:
 
 
 def _require_partitions(state: LogState, manifest: Manifest) -> None:
-    """Other readers take the values of partition columns from the log alone."""
+    """Check the values of partition columns, which other readers take from the log alone."""
     names = manifest.schema.partitioned_by
     if not names:
         return

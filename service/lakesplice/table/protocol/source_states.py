@@ -1,6 +1,7 @@
 """How commits change the sources in a manifest.
 
-Where there are several, a commit's content is stamped with its topic, and parking is the topic's.
+If a table has several sources, a commit's content is stamped with its topic, and a topic is parked
+alone.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from lakesplice.table.protocol.intents import Ingest, Purge, Redirect, Replay
 
 
 def fed(before: Manifest, intent: Ingest, version: int) -> Manifest:
-    """Return the manifest with the source that an ingest moved, parked if that parks.
+    """Return the manifest with the source's state after an ingest, parked if the ingest parks.
 
-    What other commits say of a source is kept: a purge may have come since the ingest was planned.
+    What other commits wrote about the source is kept: a purge may have been committed since the
+    ingest was planned.
     """
     known = before.sources.get(intent.source_to.topic, intent.source_to)
     source = replace(intent.source_to, purge_floor=known.purge_floor)
@@ -25,7 +27,7 @@ def fed(before: Manifest, intent: Ingest, version: int) -> Manifest:
 
 
 def replayed(before: Manifest, intent: Replay, version: int) -> tuple[Manifest, SourceState | None]:
-    """Return the manifest with the source whose letters were taken again, and that source."""
+    """Return the manifest with the source whose dead letters were replayed, and that source."""
     source = intent.source or before.sources.get(intent.topic)
     if source is None:
         return before, None
@@ -35,10 +37,10 @@ def replayed(before: Manifest, intent: Replay, version: int) -> tuple[Manifest, 
 
 
 def redirected(before: Manifest, intent: Redirect, version: int) -> Manifest:
-    """Return the manifest with the source's new state, and parked as given.
+    """Return the manifest with the source's new state, parked as the intent says.
 
-    A source of another topic takes the place of the only one, unless its rows are a shard. A new
-    index is at least as new as the keys of any writer.
+    A source of another topic replaces the only source, unless its rows are a shard. A new index
+    counts as having the newest keys, so that writers that located in an older one are refused.
     """
     source = intent.source
     if source is not None:
@@ -52,7 +54,7 @@ def redirected(before: Manifest, intent: Redirect, version: int) -> Manifest:
 
 
 def purged(before: Manifest, intent: Purge) -> Manifest:
-    """Return the manifest with the purge floors that rise."""
+    """Return the manifest with the purge floors raised."""
     for topic, floor in intent.floors.items():
         source = before.sources[topic]
         before = before.with_source(replace(source, purge_floor=max(source.purge_floor, floor)))
@@ -60,5 +62,5 @@ def purged(before: Manifest, intent: Purge) -> Manifest:
 
 
 def stamp(after: Manifest, topic: str) -> str:
-    """Return the topic that a commit's content is stamped with."""
+    """Return the topic to stamp a commit's content with."""
     return topic if after.is_merged else ""

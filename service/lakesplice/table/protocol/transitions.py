@@ -1,4 +1,4 @@
-"""How each intent changes the manifest and the log, once its preconditions hold; without side
+"""How each intent changes the manifest and the log once its preconditions hold; without side
 effects.
 """
 
@@ -57,7 +57,7 @@ _COMMIT_TIMES = "delta.enableInCommitTimestamps"
 
 @dataclass(frozen=True, slots=True)
 class CommitPoint:
-    """Where and when a commit stands: its version, its time, and the table's metadata before it."""
+    """The version and the time of a commit, and the table's metadata before it."""
 
     version: int
     timestamp_ms: int
@@ -66,7 +66,9 @@ class CommitPoint:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """The next manifest, the actions beside commit info and pointer, and what to say of it."""
+    """The next manifest, the log actions besides commit info and pointer, and the commit's
+    metrics.
+    """
 
     manifest: Manifest
     operation: str
@@ -75,7 +77,7 @@ class Transition:
 
 
 def transition(before: Manifest, intent: Intent, moment: CommitPoint) -> Transition:
-    """Return what `intent` makes of `before`; `UsageError` if it contradicts itself."""
+    """Return the result of `intent` on `before`; `UsageError` if the intent contradicts itself."""
     if not isinstance(intent, Upsert):  # which comes without a driver and deposes none
         before = replace(before, generation=intent.generation)
     match intent:
@@ -157,9 +159,9 @@ def _properties(log_retention_hours: int) -> dict[str, str]:
 
 
 def _adopt(intent: Adopt, moment: CommitPoint) -> Transition:
-    """The files are named once more, for statistics that say what ours say.
+    """The commit adds the files once more, with the statistics that our commits have.
 
-    Versions from before the adoption are not ours to read, nor what only they name ours to keep.
+    Versions from before the adoption can't be read, and files that only they name aren't kept.
     """
     version = moment.version
     retention = Retention(retained_from=version, vacuumed=version)
@@ -270,7 +272,7 @@ def _file_merge(before: Manifest, intent: FileMerge, moment: CommitPoint) -> Tra
 
 
 def _purge(before: Manifest, intent: Purge, moment: CommitPoint) -> Transition:
-    """Readers who hide deleted rows see no change."""
+    """Readers that hide deleted rows see no change."""
     files = {path: file for path, file in before.files.items() if path not in intent.inputs}
     files |= {new.base.path: new.base for new in intent.outputs}
     runs = () if intent.run is None else (intent.run,)
@@ -335,9 +337,10 @@ def _replay(before: Manifest, intent: Replay, moment: CommitPoint) -> Transition
 
 
 def _restore(before: Manifest, intent: Restore, moment: CommitPoint) -> Transition:
-    """The old content, but promises about older versions are kept.
+    """The content becomes the older one, but what was promised about older versions is kept.
 
-    Writers of this moment located rows in a state that no longer exists: all have to write again.
+    Writers that run meanwhile located rows in a state that no longer exists: they have to write
+    again.
     """
     retention = replace(
         before.retention,

@@ -1,14 +1,14 @@
-"""What each version of a table changed: its rows as they were after it, a row per changed key.
+"""What each version of a table changed: one row per changed key, as it was after the version.
 
     new file groups   rows that the commit added
-    new deltas        rows that it changed: their after-images; where changes by hand have some
-                      columns only, read from the table as it then was
+    new deltas        rows that it changed: their after-images. If changes by hand have some columns
+                      only, the others are read from the table at that version
 
-Where a change moved a row to another partition, its old place and its new row are one change.
-Maintenance changes no row and gives none, nor does a change that the table ignored because its row
-was newer: one that came late or again. So changes laid over the rows of any version give those of
-each later one. Names and values of the columns beside a row's own are those of Delta Lake's change
-data feed, without images of what was before.
+If a change moved a row to another partition, its former address and its new row are one change.
+Maintenance changes no row, so it yields none; neither does a change that the table ignored, since
+its row was newer: a late change, or a repeated one. So these changes, applied to the rows of any
+version, give the rows of each later version. The names and values of the additional columns are
+those of Delta Lake's change data feed, without images from before the change.
 """
 
 from __future__ import annotations
@@ -56,13 +56,15 @@ _OF_OP = {Op.CREATE: INSERT, Op.UPDATE: UPDATE, Op.READ: UPDATE, Op.DELETE: DELE
 
 @dataclass(frozen=True)
 class ChangesPart:
-    """One of `of` parts of what a version changed, by the files that say it; each row is in one."""
+    """Part `index` (from 0) of `of` parts of a version's changes, divided by files; each row is in
+    one.
+    """
 
     index: int = 0
     of: int = 1
 
     def among(self, paths: Iterable[str]) -> frozenset[str]:
-        """Return the paths that are of this share."""
+        """Return the paths that belong to this part."""
         return frozenset(sorted(paths)[self.index :: self.of])
 
 
@@ -71,7 +73,7 @@ WHOLE = ChangesPart()
 
 @dataclass(frozen=True)
 class Version:
-    """A committed version: its time, what it did, and its manifest."""
+    """A committed version: its time, its operation, and its manifest."""
 
     number: int
     operation: str
@@ -80,7 +82,7 @@ class Version:
 
 
 def read_version(store: Store, number: int) -> Version:
-    """Read one version by its commit alone; `VersionNotFoundError` where that is not retained."""
+    """Read one version by its commit alone; `VersionNotFoundError` if it isn't retained."""
     path = commit_path(number)
     try:
         actions = decode_commit(store.read(path), path)
@@ -108,13 +110,14 @@ def changes_of(
     schema: TableSchema,
     share: ChangesPart = WHOLE,
 ) -> Iterator[pa.Table]:
-    """Yield what a version changed: FEED_FIELDS, then `columns`, stored names of `schema`.
+    """Yield what a version changed: FEED_FIELDS, then `columns`, which are stored names of
+    `schema`.
 
-    Blocks. `schema` is one of the table's, at any version; columns that came later are null. Of a
-    deleted row only the key means something. Shares are read by themselves, in any order; where
-    rows move between partitions the first is the whole. `VersionNotFoundError` where the version,
-    or that before it, is no longer retained; `UnsupportedError` for one that rows left otherwise
-    than by a change.
+    Blocks. `schema` is one of the table's, of any version; columns that were added later are null.
+    Of a deleted row only the key has a meaning. Parts can be read one by one, in any order; in a
+    table whose rows move between partitions the first part has everything. `VersionNotFoundError`
+    if the version, or the one before it, is no longer retained. `UnsupportedError` if rows
+    disappeared in the version in another way than by a change.
     """
     version = read_version(store, number)
     if version.operation == PURGE:  # rows that left were reported when they were deleted
@@ -146,11 +149,11 @@ def changes_of(
 def sizes_of_changes(
     store: Store, versions: range, known: Mapping[int, Manifest]
 ) -> list[list[int]]:
-    """Return the bytes of each file that each version's changes are read from.
+    """Return the size in bytes of each file that each version's changes are read from.
 
-    `known` are manifests by version that needn't be read. Where the version before the first can't
-    be read, whatever the first one has counts: whether it is needed shows when changes are read.
-    `VersionNotFoundError` where one of the others is no longer retained.
+    `known` has manifests, by version, that needn't be read. If the version before the first one
+    can't be read, all files of the first version count; whether it is needed shows when changes are
+    read. `VersionNotFoundError` if one of the others is no longer retained.
     """
 
     def manifest(number: int) -> Manifest:
@@ -170,13 +173,15 @@ def sizes_of_changes(
 
 @dataclass(frozen=True)
 class MovedRows:
-    """Rows that a version moved between partitions: by key and position, which `names` name."""
+    """Rows that a version moved between partitions, by key and position; `names` are these
+    columns.
+    """
 
     names: tuple[str, ...]
     found: Collection[tuple[object, ...]]
 
     def among(self, rows: pa.Table) -> pa.Array:
-        """Mark the rows, or changes, that are of such rows."""
+        """Mark the rows, or changes, of such rows."""
         columns = (rows.column(name).to_pylist() for name in self.names)
         marks = [one in self.found for one in zip(*columns, strict=True)] if self.found else ()
         return pa.array(marks or [False] * rows.num_rows, pa.bool_())
@@ -193,11 +198,11 @@ class _Feed:
 
     @property
     def columns(self) -> list[str]:
-        """The table's columns that are asked for."""
+        """The columns of the table that were requested."""
         return list(self.layout.names[len(FEED_FIELDS) :])
 
     def moved(self) -> MovedRows | None:
-        """The rows that came to another partition; None where there are no partitions.
+        """The rows that moved to another partition; None in a table without partitions.
 
         Nothing else deletes a row, and adds one of its key, at one position.
         """
@@ -218,7 +223,7 @@ class _Feed:
         return MovedRows(tuple(names), found)
 
     def added(self, moved: MovedRows | None) -> Iterator[pa.Table]:
-        """The rows of new file groups, but for those that the same version deletes at once."""
+        """The rows of new file groups, except for those that the same version deletes at once."""
         ours, old = self._mine(), self.before.groups
         for file in _in_order(self.version.manifest.files):
             rows = _rows_of_new(file, old) if file.path in ours else None
@@ -238,7 +243,7 @@ class _Feed:
                         yield self._as_feed(found, kinds)
 
     def _not_changed(self, file: BaseFile, rows: Mask) -> Mask:
-        """Leave out rows that deltas of the same version are of: those tell what became of them."""
+        """Leave out rows for which the same version has deltas: these say what happened to them."""
         groups = frozenset(segment.group for segment in file.segments) - self.before.groups
         deltas = [delta for delta in self._new() if not groups.isdisjoint(delta.waiting)]
         if not deltas:
@@ -249,7 +254,7 @@ class _Feed:
         return rows
 
     def changed(self, moved: MovedRows | None) -> Iterator[pa.Table]:
-        """The rows that changes of new deltas took effect on."""
+        """The rows on which changes of new deltas had an effect."""
         ours = self._mine()
         for delta in self._new():
             if delta.file.path in ours:
@@ -264,7 +269,7 @@ class _Feed:
         now = self.version.manifest
         groups = frozenset(np.unique(changes.column(GROUP).to_numpy()).tolist())
         by_hand = now.ordering is Ordering.COMMIT
-        # Where images may be partial, a whole one may be of a row of which columns are newer.
+        # If images may be partial, even a whole image may be of a row with newer columns.
         if now.schema.positions is not None or (by_hand and not self._are_whole(changes)):
             yield from self._states(changes, groups)
             return
@@ -275,7 +280,7 @@ class _Feed:
             yield self._as_feed(changes, _types_of(changes.column(OP)))
 
     def merged(self) -> Iterator[pa.Table]:
-        """The rows that an upsert changed in base files at once."""
+        """The rows that an upsert changed directly in base files."""
         now, before, ours = self.version.manifest, self.before, self._mine()
         for file in files_of_merge(now, before):
             if file.path not in ours:
@@ -296,7 +301,7 @@ class _Feed:
         return read_waiting(self.store, deltas, self.schema, groups, columns)
 
     def _are_whole(self, changes: pa.Table) -> bool:
-        """Whether changes by hand have a value for each column that is asked for."""
+        """Whether changes by hand have a value for each requested column."""
         given = changes.filter(pc.not_equal(changes.column(OP), Op.DELETE))
         sets = bitmap_rows(given.column(CHANGED).combine_chunks(), bitmap_bytes(self.schema))
         asked = (c for c in self.schema.columns if c.name in self.columns)
@@ -304,7 +309,7 @@ class _Feed:
         return all(changes_column(*sets, column.id).all() for column in others)
 
     def _states(self, changes: pa.Table, groups: frozenset[int]) -> Iterator[pa.Table]:
-        """Rows at the addresses of changes, as the version has them."""
+        """The rows at the addresses of changes, as of the version."""
         now, schema = self.version.manifest, self.schema
         new = Waiting.of(changes)
         waiting = Waiting.of(read_waiting(self.store, now.deltas, schema, groups, self._read))
@@ -348,7 +353,9 @@ class _Feed:
 
 
 def feed_schema(fields: Sequence[pa.Field]) -> pa.Schema:
-    """Return the layout of changes with the given columns, which a deleted row may lack."""
+    """Return the layout of changes with these columns, which are nullable, since a deleted row
+    lacks them.
+    """
     return pa.schema([*FEED_FIELDS, *(field.with_nullable(True) for field in fields)])
 
 
@@ -362,8 +369,8 @@ def _new_deltas(now: Manifest, before: Manifest) -> list[DeltaRef]:
 
 
 def _new_files(now: Manifest, before: Manifest) -> dict[str, int]:
-    """The bytes of base files with groups, and of deltas, that weren't there before, and of those
-    that an upsert wrote with its changes, by path.
+    """The sizes in bytes, by path, of base files with new file groups, of new deltas, and of the
+    files that an upsert wrote with its changes.
     """
     old, files = before.groups, now.files
     added = {p: f.bytes for p, f in files.items() if any(s.group not in old for s in f.segments)}
@@ -380,7 +387,7 @@ def _named(rows: pa.Table, names: Sequence[str]) -> set[tuple[object, ...]]:
 
 
 def _rows_of_new(file: BaseFile, old: frozenset[int]) -> Mask | None:
-    """Which rows of a file belong to groups that are not among the old; None if none does."""
+    """Which rows of a file belong to file groups that aren't old ones; None if no row does."""
     parts = [np.full(s.rows, s.group not in old, np.bool_) for s in file.segments]
     found = np.concatenate(parts) if parts else np.zeros(0, np.bool_)
     return found if found.any() else None

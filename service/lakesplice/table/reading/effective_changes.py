@@ -1,4 +1,4 @@
-"""Which of a version's changes had an effect: late and repeated ones don't change a row."""
+"""Which of a version's changes had an effect; late and repeated changes have none."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _POSITION = (POSITION_FILE, POSITION_OFFSET)
 def took_effect(
     store: Store, schema: TableSchema, before: Manifest, now: Manifest, changes: pa.Table
 ) -> Mask:
-    """Mark the changes that made their rows what they are in `now`.
+    """Mark the changes that gave their rows the state that they have in `now`.
 
-    `changes` are of deltas that `now` has and `before`, the version below it, hasn't; each is of a
-    whole row. A change took effect if it stands above its row as `before` had it, and no other of
-    this version stands above it. Blocks: of base files reads the positions of these rows, from no
-    more pages than hold them, and of deltas what orders their changes. Raises as a scan does.
+    `changes` are from deltas that `now` has and `before`, the version below it, lacks; each is of a
+    whole row. A change had an effect if it is above its row in `before`, and no other change of
+    this version is above it. Blocks: reads the positions of these rows from as few pages of base
+    files as possible, and from deltas the columns that order their changes. Raises as a scan does.
     """
     groups = frozenset(np.unique(changes.column(GROUP).to_numpy()).tolist())
     known = {delta.file.path for delta in before.deltas}
@@ -83,19 +83,19 @@ def _of_changes(placed: OrderedChanges, order: Integers) -> Positions:
 
 
 def _raised(state: Positions, rows: Integers, placed: OrderedChanges) -> Positions:
-    """Return the positions of rows once changes are applied to them."""
+    """Return the positions of rows after changes are applied to them."""
     theirs = np.isin(placed.rows, rows)
     at = np.searchsorted(rows, placed.rows[theirs])
     position = _of_changes(placed, placed.order[theirs])
     higher = _above(position, state, at)
     file, offset = state[0].copy(), state[1].copy()
-    # A row's changes ascend, so that its newest is assigned last.
+    # The changes of a row are in ascending order, so the newest one is assigned last.
     file[at[higher]], offset[at[higher]] = position[0][higher], position[1][higher]
     return file, offset
 
 
 def _above(positions: Positions, others: Positions, at: Integers) -> Mask:
-    """Mark the positions that are above those of `others` at the same place in `at`."""
+    """Mark the positions that are above the position at the same place in `others`."""
     file, offset = others[0][at], others[1][at]
     marks: Mask = (positions[0] > file) | ((positions[0] == file) & (positions[1] > offset))
     return marks

@@ -1,4 +1,4 @@
-"""Versions that are asked for otherwise than by number: by a pin, or by where topics stood."""
+"""Finds a version by a pin's name, or by the offsets that the table had reached."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Offsets = Mapping[int, int]
 
 
 def open_pinned(store: Store, name: str) -> tuple[Pin, Snapshot]:
-    """Return a pin of a table, and its version as the copy of its manifest has it.
+    """Return a table's pin, and the pinned version, read from the copy of its manifest.
 
     Blocks. `UsageError` if the newest version has no such pin; otherwise as `open_snapshot`.
     """
@@ -33,7 +33,7 @@ def open_pinned(store: Store, name: str) -> tuple[Pin, Snapshot]:
         known = [one.name for one in newest.manifest.retention.pins]
         raise UsageError("the table has no such pin", pin=name, known=known)
     manifest = read_manifest(store, pin.copy)
-    # The log may have lost the version; of its files the log would say the same.
+    # The log may no longer have the version. It would name the same files.
     adds = {
         path: Add(
             path,
@@ -54,10 +54,10 @@ def open_pinned(store: Store, name: str) -> tuple[Pin, Snapshot]:
 def version_at_offsets(store: Store, offsets: Offsets | Mapping[str, Offsets]) -> int:
     """Return the newest retained version that has exactly the records before these offsets.
 
-    `offsets` has the next offset of each partition of the table's topic, or of several topics by
+    `offsets` has the next offset of each partition of the table's topic; for several topics, by
     their names. Blocks: reads commits, the newest first. `UsageError` for a partition that is
-    missing or unknown, `VersionNotFoundError` where no retained version stands there, which names
-    the newest one that stands before it in each partition.
+    missing or unknown. `VersionNotFoundError`, which names the newest version that has no later
+    record, if no retained version is at these offsets.
     """
     wanted = _by_topic(store, offsets)
     below: int | None = None
@@ -70,7 +70,7 @@ def version_at_offsets(store: Store, offsets: Offsets | Mapping[str, Offsets]) -
         if below is None and all(_below(stood[topic], wanted[topic]) for topic in wanted):
             below = entry.version
     raise VersionNotFoundError(
-        "no retained version stands at these offsets; a batch goes from one version to the next",
+        "no retained version ends at these offsets; give the offsets at which a version ends",
         offsets=dict(offsets),
         newest_before=below,
     )
@@ -87,7 +87,7 @@ def _by_topic(store: Store, offsets: Offsets | Mapping[str, Offsets]) -> dict[st
     expected = {topic: set(source.partitions) for topic, source in sources.items()}
     if not sources or {topic: set(found) for topic, found in wanted.items()} != expected:
         raise UsageError(
-            "give the next offset of each partition of the table's topic, of several topics by"
+            "give the next offset of each partition of the table's topic; for several topics, by"
             " their names",
             partitions={topic: sorted(numbers) for topic, numbers in expected.items()},
         )
@@ -95,7 +95,9 @@ def _by_topic(store: Store, offsets: Offsets | Mapping[str, Offsets]) -> dict[st
 
 
 def _holds_no_more(store: Store, version: int) -> bool:
-    """Whether a version has no records behind its offsets, as it has after they were set back."""
+    """Whether a version has no records after its offsets, as it can have once offsets were set
+    back.
+    """
     manifest = read_manifest(store, read_pointer(store, version).manifest)
     states = (state for one in manifest.sources.values() for state in one.partitions.values())
     return all(state.met_until <= state.next_offset for state in states)

@@ -1,7 +1,6 @@
-"""What an upsert changed that was merged into base files at once: no delta says it.
+"""What an upsert changed that was merged into base files at once, and so is in no delta.
 
-Its position is that of no other commit, so its rows are those that stand at it in the files it
-wrote.
+No other commit has its position, so its rows are those at this position in the files that it wrote.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from lakesplice.table.protocol.ports import Store
 
 
 def files_of_merge(now: Manifest, before: Manifest) -> list[BaseFile]:
-    """Return the files that an upsert wrote anew with its changes, by path; none if the version
-    `now`, which follows `before`, is none or left its changes in deltas.
+    """Return the files that an upsert rewrote with its changes, by path. There are none if the
+    version `now`, which follows `before`, is no upsert or left its changes in deltas.
     """
     upserts, earlier = now.upserts, before.upserts
     if upserts is None or earlier is None or upserts.position <= earlier.position:
@@ -43,7 +42,7 @@ def merged_rows(
     columns: Sequence[str],
 ) -> Iterator[tuple[pa.Table, Mask]]:
     """Yield the rows of a file of `files_of_merge` that the upsert changed, with `columns` and
-    `_is_deleted`, and which of them were deleted before it.
+    `_is_deleted`, and which of them were deleted before the upsert.
 
     Blocks; raises as a scan does.
     """

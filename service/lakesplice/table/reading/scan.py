@@ -1,9 +1,9 @@
-"""Reading a table: base files alone, or with their deltas laid over them.
+"""Reads a table: base files alone, or base files with their deltas applied.
 
-One row group is in memory at a time, and in the real-time view the waiting changes with it.
-Files and row groups are pruned by statistics only where no change waits: elsewhere a row may come
-to match by a change, so the filter follows the overlay. By partition columns files are pruned in
-either case, with their deltas (`planning/filtering/partition_pruning.py`).
+One row group is in memory at a time; in the real-time view also the waiting changes. Statistics
+prune files and row groups only if no change waits for them: a change could make a row match, so the
+filter is applied after the overlay. Partition columns prune files in both cases, with their deltas
+(`planning/filtering/partition_pruning.py`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ class View(StrEnum):
 
 @dataclass(frozen=True)
 class Request:
-    """What to read: stored names of the columns in the order wanted, which rows, in which view."""
+    """What to read: the stored names of the columns in the wanted order, the condition, the
+    view.
+    """
 
     columns: Sequence[str]
     condition: Filter | None = None
@@ -52,14 +54,14 @@ def scan(
     request: Request,
     paths: Collection[str] | None = None,
 ) -> Iterator[pa.Table]:
-    """Yield the rows asked for, a table per row group that has any; of some base files if `paths`
-    names them.
+    """Yield the requested rows, one table per row group that has any; of some base files only if
+    `paths` names them.
 
-    Files come in the order of their names, which begin with a file group: a splice changes no
-    order.
+    Files come in the order of their names, which begin with a file group, so a splice doesn't
+    change the order.
 
-    Blocks while reading. Raises `MissingFileError` for a file that the manifest names and that is
-    gone, `CorruptFileError` for a damaged one and for a change whose key is not its row's; never
+    Blocks while reading. Raises `MissingFileError` if a file that the manifest names doesn't exist,
+    and `CorruptFileError` for a damaged file, or a change whose key is not its row's; never returns
     fewer rows.
     """
     left = matching_files(manifest, request, manifest.files if paths is None else paths)
@@ -77,7 +79,7 @@ def scan(
 
 
 def matching_files(manifest: Manifest, request: Request, paths: Collection[str]) -> Collection[str]:
-    """Return those of the base files that may have rows asked for, by their partitions."""
+    """Return the base files that may have matching rows, by their partitions."""
     schema, condition = manifest.schema, request.condition
     if condition is None or request.include_deleted or not schema.partitioned_by:
         return paths
@@ -88,7 +90,7 @@ def matching_files(manifest: Manifest, request: Request, paths: Collection[str])
 
 @dataclass(frozen=True)
 class _Raw:
-    """A row group as its file holds it, and the changes that wait for its rows, if any."""
+    """A row group as its file has it, and the changes that wait for its rows, if any."""
 
     path: str
     rows: pa.Table
@@ -145,6 +147,6 @@ def _asked_for(rows: pa.Table, request: Request) -> pa.Table:
 
 
 def _wanted(request: Request) -> tuple[str, ...]:
-    """The stored columns to read: those to return, and those that choose the rows."""
+    """The stored columns to read: those to return, and those of the condition."""
     chosen = request.condition.columns if request.condition is not None else frozenset()
     return tuple(dict.fromkeys((*request.columns, *sorted(chosen), IS_DELETED)))

@@ -25,21 +25,21 @@ _BATCH_ROWS = 1 << 16
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Moment: TypeAlias = datetime | str
-"""A `datetime`, or text in ISO 8601; without a zone it is UTC, as all times of a table are."""
+"""A `datetime`, or a text in ISO 8601; without a time zone it is in UTC, as a table's times are."""
 
 
 class Table:
-    """A table as one version of it shows it; the version stays until `refresh`.
+    """A table at one version; the version stays the same until `refresh`.
 
     All methods block. They raise `TableNotFoundError`, `VersionNotFoundError`, `MissingFileError`
-    and `CorruptFileError` for what the store holds, and `UsageError` for arguments that do not fit.
+    and `CorruptFileError` for the state of the store, and `UsageError` for wrong arguments.
     """
 
     def __init__(
         self, store: Store, version: int | None = None, *, snapshot: Snapshot | None = None
     ) -> None:
-        """Open the newest version, or a given one, or take one that is read already; `store` is the
-        table's own folder.
+        """Open the newest version, or a given one, or use a snapshot that was read already; `store`
+        is the table's own folder.
         """
         self._store = store
         self._snapshot = snapshot or open_snapshot(store, version)
@@ -57,9 +57,9 @@ class Table:
 
     @property
     def offsets(self) -> Mapping[int, int]:
-        """Per Kafka partition the next offset: the real-time view holds every change before it.
+        """Per Kafka partition the next offset: the real-time view has every change before it.
 
-        `UsageError` for a table of several topics, which `offsets_of` names.
+        `UsageError` for a table of several topics; use `offsets_of`.
         """
         source = self._snapshot.manifest.source
         return {} if source is None else next_offsets(source)
@@ -70,7 +70,7 @@ class Table:
         return tuple(self._snapshot.manifest.sources)
 
     def offsets_of(self, topic: str) -> Mapping[int, int]:
-        """Per partition of a topic the next offset, as `offsets` has them of the only one."""
+        """Per partition of a topic the next offset, as `offsets` has them for the only topic."""
         source = self._snapshot.manifest.sources.get(topic)
         if source is None:
             raise UsageError("the table has no such topic", topic=topic, topics=list(self.topics))
@@ -82,7 +82,7 @@ class Table:
         return self._snapshot
 
     def refresh(self) -> Table:
-        """Go on to the newest version and return the table."""
+        """Open the newest version and return the table."""
         self._snapshot = latest(self._store, self._snapshot)
         return self
 
@@ -123,16 +123,17 @@ class Table:
         include_deleted: bool = False,
         include_system: bool = False,
     ) -> pa.RecordBatchReader:
-        """Return rows as a stream that reads as it is consumed, a row group in memory at a time.
+        """Return rows as a stream that is read while it is consumed; one row group is in memory at
+        a time.
 
-        `view` is "real_time" (waiting changes laid over the base files) or "read_optimised" (base
-        files alone, as other readers of the log see them). `columns` are stored or source names;
-        all user columns by default, and with `include_system` the system columns after them. The
-        fields are named as they were asked for. `filter` may use either kind of name. `version`
-        reads another version than the open one, `as_of` the one that was the newest at a moment: a
-        `datetime`, or text such as "2026-11-22T08:00:00Z"; UTC without a zone. Deleted rows come
-        only with `include_deleted`, and of their columns only the key and the system columns mean
-        something.
+        `view` is "real_time" (waiting changes applied to the base files) or "read_optimised" (base
+        files alone, as other readers of the log see them). `columns` are stored or source names; by
+        default all user columns, followed by the system columns with `include_system`. The fields
+        have the names that were asked for. `filter` may use both kinds of names. `version` reads
+        another version than the open one, `as_of` the version that was the newest at a moment: a
+        `datetime`, or a text such as "2026-11-22T08:00:00Z"; UTC without a time zone. Deleted rows
+        are returned only with `include_deleted`; of their columns only the key and the system
+        columns have a meaning.
         """
         wanted = requested_version(self._store, version, as_of)
         snapshot = self._snapshot if wanted is None else open_snapshot(self._store, wanted)
@@ -150,12 +151,12 @@ class Table:
         to_version: int | None = None,
         columns: Sequence[str] | None = None,
     ) -> pa.RecordBatchReader:
-        """Return what each version changed, in their order, from one to another, both included.
+        """Return what each version changed, in order, from one version to another, both included.
 
         The first columns are `_change_type` ("insert", "update_postimage" or "delete"),
-        `_commit_version` and `_commit_timestamp`; then come `columns`, by stored or source names,
-        all user columns by default, as they were after the version. Of a deleted row only the key
-        means something. `to_version` is the open one by default. See `table/reading/changes.py`.
+        `_commit_version` and `_commit_timestamp`. Then follow `columns`, by stored or source names,
+        by default all user columns, as they were after the version. Of a deleted row only the key
+        has a meaning. `to_version` is the open version by default. See `table/reading/changes.py`.
         """
         schema = self._snapshot.manifest.schema
         asked = ask(schema, schema.shown if columns is None else columns, None, View.REAL_TIME)
@@ -173,8 +174,8 @@ class Table:
 
 @dataclass(frozen=True)
 class ReadRequest:
-    """What is asked of a table: the rows and stored columns to read, and how they are to be
-    named.
+    """What is asked of a table: the rows and stored columns to read, and the names of the result's
+    columns.
     """
 
     request: Request
@@ -184,11 +185,13 @@ class ReadRequest:
     def batches(
         self, store: Store, manifest: Manifest, paths: Collection[str] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows, of some base files if `paths` names them; one without rows at least."""
+        """Yield the rows, of some base files only if `paths` names them; at least one batch, maybe
+        empty.
+        """
         empty = True
         for table in scan(store, manifest, self.request, paths):
             columns = [table.column(name) for name in self.stored]
-            # Without columns only the selection knows how many rows there are.
+            # Without columns, only the selection has the number of rows.
             rows = pa.table(columns, schema=self.layout) if columns else table.select([])
             yield from rows.to_batches(max_chunksize=_BATCH_ROWS)
             empty = False
@@ -204,7 +207,7 @@ def ask(
     *,
     include_deleted: bool = False,
 ) -> ReadRequest:
-    """Return what is asked by stored or source names; `UsageError` where it doesn't fit."""
+    """Return the request for stored or source names; `UsageError` if an argument is wrong."""
     names, asked = stored_names(schema), list(dict.fromkeys(columns))
     unknown = [name for name in asked if name not in names]
     if unknown:
@@ -219,7 +222,7 @@ def ask(
 
 
 def requested_version(store: Store, version: int | None, as_of: Moment | None) -> int | None:
-    """Return the version that is meant, None if neither is given.
+    """Return the requested version, None if neither argument is given.
 
     `VersionNotFoundError` if no retained version is as old as `as_of`; `UsageError` if both are
     given or `as_of` isn't a time. Blocks on some reads of the log.
@@ -232,7 +235,9 @@ def requested_version(store: Store, version: int | None, as_of: Moment | None) -
 
 
 def moment_ms(moment: Moment) -> int:
-    """Return a moment in milliseconds since 1970, of UTC if it has no zone; raises `UsageError`."""
+    """Return a moment in milliseconds since 1970, in UTC if it has no time zone; `UsageError` if it
+    is none.
+    """
     if isinstance(moment, str):
         try:
             moment = datetime.fromisoformat(moment)

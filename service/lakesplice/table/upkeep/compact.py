@@ -1,9 +1,10 @@
-"""Compaction of some base files: their waiting changes go into their next versions.
+"""Compaction of some base files: their waiting changes are merged into their next versions.
 
     read each delta once -> per file: read the state of the addressed rows -> overlay -> rewrite
     under a new name -> check what was written -> (the caller commits `Splice`)
 
-Addresses do not move, so changes that arrive meanwhile stay valid and wait for the next round.
+Addresses don't change, so changes that are committed meanwhile stay valid and wait for the next
+compaction.
 """
 
 from __future__ import annotations
@@ -44,12 +45,13 @@ from lakesplice.table.protocol.ports import (
 
 @dataclass(frozen=True)
 class Compacted:
-    """What a compaction wrote, for a `Splice` to make visible.
+    """What a compaction wrote, to become visible by a `Splice`.
 
-    A file whose waiting changes were all stale, or had no effect, is not in `replaced`; they are
-    consumed all the same. `counts`: `changes` consumed, of them `stale`, `unlinked`; `rows` edited;
-    `unchanged`, rows of files that the changes had no effect on; `pages_equal`, pages that were
-    given only values that they have; `bytes_read`, `bytes_written`; and the rewriter's own.
+    A file is not in `replaced` if all its waiting changes were stale or had no effect; they count
+    as applied anyway. `counts` has `changes`, those applied, of which `stale` and `unlinked`;
+    `rows`, the edited rows; `unchanged`, rows of files on which the changes had no effect;
+    `pages_equal`, pages that got only values that they already had; `bytes_read`, `bytes_written`;
+    and the rewriter's own.
     """
 
     replaced: Mapping[str, NewFile]
@@ -70,11 +72,11 @@ def compact_files(
 ) -> Compacted:
     """Rewrite base files with the changes that `manifest` has waiting for them.
 
-    `paths` name files of the manifest, whose bytes `progress` counts. `more` are changes of their
-    rows that wait in no delta, in the layout of `delta_schema`. Memory holds their changes and
-    about two row groups. Blocks; may be called again, each time under new names. Raises
-    `CorruptFileError` for a damaged file or delta and for a change whose key is not its row's, and
-    `StorageError`; what was written is then left for the vacuum.
+    `paths` name files of the manifest. `more` are changes of their rows that are in no delta, in
+    the layout of `delta_schema`. Memory holds the files' changes and about two row groups. Blocks;
+    may be called again, and then writes under new names. Raises `CorruptFileError` for a damaged
+    file or delta, and for a change whose key is not its row's, and `StorageError`; what was written
+    by then is left for the vacuum.
     """
     files = [manifest.files[path] for path in paths]
     groups = {segment.group for file in files for segment in file.segments}
@@ -102,10 +104,10 @@ def rewrite_with(
     *,
     progress: Progress = UNWATCHED,
 ) -> tuple[Mapping[str, NewFile], Mapping[str, int]]:
-    """Rewrite base files of `manifest` with changes, in the layout of `delta_schema`.
+    """Rewrite base files of `manifest` with changes in the layout of `delta_schema`.
 
-    Return the next version of each file by its path, without those for which all changes are
-    stale or had no effect, and the counts of `Compacted`. Blocks and raises as `compact_files`.
+    Return the next version of each file by its path, without files on which no change had an
+    effect, and the counts of `Compacted`. Blocks and raises as `compact_files`.
     """
     waiting = Waiting.of(changes)
     replaced: dict[str, NewFile] = {}
@@ -147,8 +149,8 @@ def rewrite_with(
 
 
 def splice_of(generation: int, planned_on: int, parts: Sequence[Compacted]) -> Splice:
-    """Return the one commit for what several tasks compacted of the files of the version
-    `planned_on`, each file by one of them.
+    """Return one commit for the work of several tasks, each of which compacted other files of the
+    version `planned_on`.
     """
     consumed: dict[str, frozenset[int]] = {}
     counts: Counter[str] = Counter()
@@ -187,10 +189,10 @@ def rewrite_base(
     rewriter: Rewriter,
     entropy: Entropy,
 ) -> tuple[NewFile, Mapping[str, int]]:
-    """Write a base file's next version and look at it; return it and the rewriter's counts.
+    """Write a base file's next version and check it; return it and the rewriter's counts.
 
-    `source` is the file, open. Blocks. `CorruptFileError` if what was written doesn't read as it
-    was meant.
+    `source` is the file, open. Blocks. `CorruptFileError` if the new file doesn't have the intended
+    values.
     """
     splices = file.splices + 1
     written: list[WrittenBase] = []
@@ -205,7 +207,9 @@ def rewrite_base(
         return written[0]
 
     def check(found: pa.NativeFile, base: BaseFile) -> None:
-        """Read the edited values back: what is committed was seen to be readable and meant."""
+        """Read the edited values back: only a file that can be read, and has these values, is
+        committed.
+        """
         checked_base(found, base, schema)
         verify_edits(found, base.path, edits)
 
@@ -227,6 +231,6 @@ def rewrite_base(
     try:
         new = create(write)
     except UnsupportedError:
-        # The files written were deleted; a name is used once.
+        # The files that were written are deleted; a name is used only once.
         new = create(write_plainly)
     return new, written[-1].counts

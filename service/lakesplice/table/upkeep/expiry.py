@@ -1,14 +1,14 @@
-"""Expiry: the files that only versions past their retention name are deleted.
+"""Expiry: deletes the files that only versions past their retention name.
 
-Every version that was current within the retention stays whole, by the commits' own times, which
-rise whatever a clock does. For the others the order is:
+A version that was current within the retention stays whole. This is decided by the commits' own
+times, which rise whatever a clock does. The order for all other versions is:
 
-    1  read what they name, and what the retained ones need
-    2  commit an `Expire`: from now on no restore may restore such a version
-    3  delete; the log's entries of these versions are cleaned up only after it
+    1  read which files they name, and which files the retained ones need
+    2  commit an `Expire`: from now on such a version can't be restored
+    3  delete; the log's entries of these versions are removed only afterwards
 
-A crash after 2 leaves files that are found again, since the log still has the expired versions and
-the manifest says up to which of them all is done.
+A crash after step 2 leaves files that are found again: the log still has the expired versions, and
+the manifest says up to which of them everything is done.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ Commit = Callable[[Intent], Committed | Conflict]
 class ExpiryPlan:
     """What is to be deleted: `files` maps paths to sizes in bytes.
 
-    The versions from `first` to `retained_from` (exclusive) are expired. `is_last` says that there
-    are no further ones. `ended` names the pins that end.
+    The versions from `first` to `retained_from` (exclusive) are expired. With `is_last` there are
+    no further ones. `ended` names the pins that end.
     """
 
     first: int
@@ -49,8 +49,8 @@ class ExpiryPlan:
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """What was deleted, paths with their sizes. `done`: nothing that only versions below
-    `retained_from` named is left, so their log may go.
+    """What was deleted: paths with their sizes. With `done`, no file is left that only versions
+    below `retained_from` named, so their entries in the log may be deleted.
     """
 
     retained_from: int
@@ -66,11 +66,12 @@ def plan_expiry(
     versions_max: int = VERSIONS_PER_ROUND,
     now_ms: int | None = None,
 ) -> ExpiryPlan:
-    """Find what to delete of versions that were succeeded before `expired_ms`, and of pins that
-    have ended by `now_ms`; none has if that is None. A pinned version is kept whole.
+    """Find what to delete of versions that were replaced before `expired_ms`, and of pins that end
+    by `now_ms`; no pin ends if that is None. Pinned versions are kept whole.
 
-    `start` is a version below which all is known to be done; at most `versions_max` versions are
-    looked at. Costs two reads for each; lists only if the log no longer has the first one. Blocks.
+    Below the version `start` everything is known to be done. At most `versions_max` versions are
+    looked at, with two reads each; the log is listed only if it no longer has the first one.
+    Blocks.
     """
     retention = snapshot.manifest.retention
     first = first_there(store, max(start, retention.vacuumed))
@@ -100,10 +101,10 @@ def plan_expiry(
 
 
 class Expiry:
-    """Deletes what expired versions of one table leave; called by one thread at a time.
+    """Deletes the files of expired versions of one table; called by one thread at a time.
 
-    `commit` makes an intent the next version. It does no harm if another process does the same
-    meanwhile. `generation` is that of the driver or command, None for a table fed by hand.
+    `commit` makes an intent the next version. Another process may do the same at the same time.
+    `generation` is that of the driver or command, None for a table fed by hand.
     """
 
     def __init__(self, store: Store, commit: Commit, generation: int | None = None) -> None:
@@ -115,12 +116,12 @@ class Expiry:
     def run(
         self, snapshot: Snapshot, expired_ms: int, now_ms: int | None = None
     ) -> Expired | Conflict:
-        """Delete what only versions succeeded before `expired_ms` name, a number of them at a time,
-        and end the pins that are to end by `now_ms`.
+        """Delete the files that only versions replaced before `expired_ms` name, some versions at a
+        time, and end the pins that are to end by `now_ms`.
 
-        Commits only if there is something to delete; a `Conflict` if another one did the same just
-        then. Blocks; may be called again after any error
-        and makes up for what is missing. `StorageError` and `CorruptFileError` as the store has it.
+        Commits only if there is something to delete; a `Conflict` if another process did the same
+        just then. Blocks; may be called again after any error, and then deletes what is left.
+        `StorageError` and `CorruptFileError` as the store has it.
         """
         left = self._made_good(snapshot)
         if not left.done:
@@ -133,7 +134,7 @@ class Expiry:
         return self._deleted(plan.retained_from, {**left.files, **plan.files}, done=plan.is_last)
 
     def _made_good(self, snapshot: Snapshot) -> Expired:
-        """Delete what an earlier run announced; a new process can't know how far that one got."""
+        """Delete what an earlier run announced: it may have been interrupted."""
         announced = snapshot.manifest.retention.retained_from
         if self._done >= announced:
             return Expired(self._done)
@@ -154,12 +155,12 @@ class Expiry:
 
 
 def there(store: Store, files: Mapping[str, int]) -> dict[str, int]:
-    """Return those of the files that exist; a look-up for each."""
+    """Return those of the files that exist, by a look-up for each."""
     return {path: size for path, size in files.items() if store.size(path) is not None}
 
 
 def first_there(store: Store, version: int) -> int:
-    """Return the version, or the oldest one that the log still has if that is a later one."""
+    """Return the version, or the oldest one in the log if that is later."""
     is_there = store.size(commit_path(version)) is not None
     return version if is_there else max(version, oldest_version(store))
 
@@ -171,13 +172,15 @@ def manifests(store: Store, first: int, last: int) -> Iterator[Manifest]:
 
 
 def pinned(store: Store, manifest: Manifest) -> Iterator[Manifest]:
-    """Yield the manifests of the versions that are pinned; a read for each."""
+    """Yield the manifests of the pinned versions; a read for each."""
     for pin in manifest.retention.pins:
         yield read_manifest(store, pin.copy)
 
 
 def _whole(store: Store, refs: Sequence[FileRef]) -> Iterator[Manifest]:
-    """The manifests that can be read; files that only another one names are found as orphans."""
+    """The manifests that can be read. Files that only an unreadable one names are found as orphans
+    later.
+    """
     for ref in refs:
         with suppress(CorruptFileError):
             yield read_manifest(store, ref)

@@ -1,8 +1,8 @@
-"""File merge: small base files become one, with their segments one after another.
+"""File merge: small base files become one, with their segments one after the other.
 
-No row's address changes, so index and waiting deltas are unchanged, also those that come in
-meanwhile. Row groups that are large enough are copied as bytes; of smaller ones, which would make
-the new file as slow to read as the old ones, the rows are gathered into new row groups.
+No row's address changes, so the index and waiting deltas stay valid, also deltas that are committed
+meanwhile. Large row groups are copied as bytes. The rows of small ones, which would make the new
+file as slow to read as the old ones, are collected into new row groups.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from lakesplice.table.protocol.intents import FileMerge, NewFile
 from lakesplice.table.protocol.layout import base_path, partition_folder
 from lakesplice.table.protocol.ports import Entropy, Store
 
-# From here on a row group is read about as fast as one of full size.
+# A row group of this size is read about as fast as one of full size.
 COPIED_ROWS_MIN = 32 * ROWS_PER_PAGE
 
 
@@ -43,11 +43,12 @@ def merge_base_files(
     entropy: Entropy,
     open_sink: OpenSink = StreamSink,
 ) -> tuple[tuple[str, ...], NewFile]:
-    """Write the file that takes the place of others; return these, in its order, and the file.
+    """Write the file that replaces `files`; return these, in the new file's order, and the new
+    file.
 
-    They are of one partition, else `UsageError`.
-    Memory holds the rows of the files whose row groups are small, and one row group. Blocks.
-    `CorruptFileError` for a damaged file and if what was written does not read as it should.
+    All are of one partition, else `UsageError`. Memory holds the rows of the files with small row
+    groups, and one row group. Blocks. `CorruptFileError` for a damaged file, and if the new file
+    doesn't have the intended content.
     """
     schema, files = manifest.schema, [manifest.files[path] for path in paths]
     copied = [file for file in files if _is_copied(store, file, schema)]
@@ -126,7 +127,7 @@ def _copied(
         except UnsupportedError:
             if to.tell():
                 raise
-            # Another writer's layout: nothing of the file is there yet.
+            # The file has another writer's layout: none of it was written yet.
             return _written(store, [*gathered, *copied], schema, sink)
     footer = pq.read_metadata(pa.BufferReader(MAGIC + done.footer))
     return WrittenBase(done.rows, delta_stats(footer, schema), done.pages_end)
@@ -135,7 +136,7 @@ def _copied(
 def _verify(
     store: Store, inputs: Sequence[BaseFile], output: BaseFile, schema: TableSchema
 ) -> None:
-    """Compare keys, positions and deletions row by row: each must be where its address says."""
+    """Compare keys, positions and deletions row by row: each must be at its address."""
     names = (*schema.key, POSITION_FILE, POSITION_OFFSET, IS_DELETED)
     meant = _columns(store, inputs, schema, names)
     found = _columns(store, [output], schema, names)

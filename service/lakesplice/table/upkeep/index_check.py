@@ -1,10 +1,10 @@
-"""The row index against the base files: check it, rebuild it.
+"""The row index compared with the base files, or rebuilt from them.
 
-Both come down to one question: which entries should there be? Every row of a base file, tombstones
-included, is found by its key at its address; of rows with one key the highest position wins, at a
-tie the live one. A rebuild writes exactly that, a check compares it with what the runs say. Both
-go through the table by ranges of key hashes, so that memory stays bounded, reading the key columns
-once per range.
+Both need to know which entries there should be: the key of every row of a base file, tombstones
+included, leads to the row's address. If several rows have one key, the one with the highest
+position counts; of two with the same position, the live one. A rebuild writes these entries, a
+check compares the runs with them. Both work on one range of key hashes at a time to bound memory,
+and read the key columns once per range.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from lakesplice.table.protocol.ports import UNWATCHED, Entropy, Progress, Store
 from lakesplice.table.protocol.snapshot import Snapshot
 
 ENTRIES_PER_PART = 1 << 22
-# A check compares a part in pieces, so that it needs hardly more memory than a rebuild.
+# A check compares a part in pieces, so that it needs little more memory than a rebuild.
 PIECE_BITS = 3
 EXAMPLES_MAX = 10
 
@@ -57,7 +57,7 @@ Address = tuple[int, int]
 
 
 class _Row(NamedTuple):
-    """A row's newest position, whether it lives, and the shard that it is of. The largest wins."""
+    """A row's newest position, whether it lives, and its shard. The largest wins."""
 
     position: Position
     is_live: bool
@@ -66,16 +66,16 @@ class _Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class IndexReport:
-    """What a check found. The index is `sound` if it is what a rebuild would write.
+    """The result of a check. The index is `sound` if it equals what a rebuild would write.
 
-    `rows` are the rows of the base files, `entries` the keys that the index knows in live groups.
-    `missing` keys have a row and no entry (their next change would be inserted a second time; a
-    place that a row left, whose later one was purged, needs none),
-    `wrong` ones an entry for another row, `stray` ones an entry and no row. `duplicates` are rows
-    whose key stands in another row too, at a higher position; that is a fault of the table, which
-    a rebuild doesn't repair, but for deleted ones where rows move between partitions. `damaged`
-    names the runs that can't be read, and why; the other runs are compared without them. `examples`
-    describes the first faults of each kind.
+    `rows` are the rows of the base files, `entries` the keys of the index in live groups. `missing`
+    keys have a row and no entry, so that their next change would be inserted a second time; the
+    former address of a row that moved and was purged needs no entry. `wrong` keys have an entry for
+    another row, `stray` keys an entry and no row. `duplicates` are rows whose key another row has
+    at a higher position; that is a fault of the table, which a rebuild doesn't repair, except for
+    deleted rows in a table whose rows move between partitions. `damaged` names the runs that can't
+    be read, and why; the other runs are compared without them. `examples` describes the first
+    faults of each kind.
     """
 
     rows: int
@@ -89,7 +89,7 @@ class IndexReport:
 
     @property
     def sound(self) -> bool:
-        """Whether every key leads to its row and nothing else is in the index."""
+        """Whether every key leads to its row, and the index has no other entry."""
         return not (self.missing or self.wrong or self.stray or self.damaged)
 
 
@@ -102,9 +102,8 @@ def check(
 ) -> IndexReport:
     """Compare the row index with the base files, in both directions.
 
-    `progress` counts rows, each as often as its file is read. Blocks and reads every key. Damaged
-    and missing runs are reported; a damaged base file or delta raises `CorruptFileError`, since
-    then nothing can be said about the index.
+    Blocks; reads every key. Damaged and missing runs are reported. A damaged base file or delta
+    raises `CorruptFileError`, since then the index can't be checked.
     """
     manifest = snapshot.manifest
     runs, damaged = _open_or_report(store, manifest)
@@ -147,11 +146,10 @@ def rebuild(
     entries_per_part: int = ENTRIES_PER_PART,
     progress: Progress = UNWATCHED,
 ) -> RunRef:
-    """Write a run that takes the place of all runs of the snapshot, from the base files' keys.
+    """Write one run that replaces all runs of the snapshot, from the keys of the base files.
 
-    `progress` counts as that of `check`. Blocks and reads every key; reads no run. Nothing refers
-    to the run until a `Redirect` planned on the snapshot's version commits it. `CorruptFileError`
-    for a damaged base file or delta.
+    Blocks; reads every key and no run. Nothing names the run until a `Redirect`, planned on the
+    snapshot's version, commits it. `CorruptFileError` for a damaged base file or delta.
     """
     manifest = snapshot.manifest
     rows = _rows(manifest)
@@ -170,7 +168,9 @@ class _Expected(NamedTuple):
 def _expected(
     store: Store, manifest: Manifest, part: int, bits: int, progress: Progress
 ) -> _Expected:
-    """Return what the index should hold for the keys whose `high` starts with the bits `part`."""
+    """Return the entries that the index should have for the keys whose `high` begins with the bits
+    `part`.
+    """
     pieces: list[Entries] = []
     for path in sorted(manifest.files):
         file = manifest.files[path]
@@ -187,10 +187,10 @@ def _expected(
 
 
 def _needed(store: Store, manifest: Manifest, absent: Entries) -> Entries:
-    """Return the entries that the index has to have, of those that it has not.
+    """Return those of the missing entries that the index has to have.
 
-    A purged row may have left older places. Their positions are below the floor, as its own was, so
-    that no change at or below it will be applied to them.
+    A purge may leave older addresses of a row. Their positions are below the floor, as the row's
+    was, so no change at or below the floor will be applied to them.
     """
     if not manifest.schema.partitioned_by or not len(absent.high):
         return absent
@@ -239,7 +239,9 @@ def _keys_of(
 
 
 def _winners_first(store: Store, manifest: Manifest, entries: Entries, first: Mask) -> Entries:
-    """Reorder the entries of every key that several rows have so that the winner comes first."""
+    """Reorder the entries of each key that several rows have, so that the row that counts comes
+    first.
+    """
     heads = np.flatnonzero(first)
     sizes = np.diff(np.append(heads, len(first)))
     shared = np.repeat(sizes > 1, sizes)
@@ -254,7 +256,7 @@ def _winners_first(store: Store, manifest: Manifest, entries: Entries, first: Ma
 
 
 def _standing(store: Store, manifest: Manifest, entries: Entries) -> dict[Address, _Row]:
-    """Return the row at each address, as base and deltas together say."""
+    """Return the row at each address, by base file and deltas together."""
     wanted = set(zip(entries.group.tolist(), entries.row.tolist(), strict=True))
     groups = {group for group, _ in wanted}
     shard = shard_columns(manifest.sources.values())
@@ -283,7 +285,7 @@ def _standing(store: Store, manifest: Manifest, entries: Entries) -> dict[Addres
 
 
 class _Faults:
-    """Counts faults of one kind and describes the first."""
+    """Counts the faults of one kind, and describes the first ones."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
@@ -316,7 +318,7 @@ def _open_or_report(
 
 
 def _common(ours: Entries, theirs: Entries) -> tuple[Integers, Integers]:
-    """Return the places of the keys that both have, in the one and in the other."""
+    """Return the places of the keys that both have: in `ours`, and in `theirs`."""
     count = len(ours.high)
     both, first = sorted_entries(
         Entries(
@@ -326,7 +328,7 @@ def _common(ours: Entries, theirs: Entries) -> tuple[Integers, Integers]:
             np.arange(count + len(theirs.high)),
         )
     )
-    # No side repeats a key, so a key's second entry is theirs and stands right behind ours.
+    # Neither side repeats a key, so a key's second entry is theirs, right after ours.
     second = np.flatnonzero(~first)
     return both.row[second - 1], both.row[second] - count
 

@@ -1,11 +1,11 @@
-"""Care of a table's log: checkpoints, and clean-up of what is past its retention.
+"""Maintenance of a table's log: checkpoints, and clean-up of versions past their retention.
 
-Before the log's entries of expired versions go, the files that only they name are deleted.
+The files that only expired versions name are deleted before these versions' entries in the log.
 
 A clean-up keeps every version that was current within the retention, by the commits' own times,
-which rise whatever a clock does. What it deletes lies below a checkpoint that was read back and
-held up; it deletes in order of version, so that one which dies midway leaves only versions that can
-be read and versions that are refused; no version reads wrong.
+which rise whatever a clock does. It deletes only below a checkpoint that was read back and checked,
+in order of version. So a clean-up that is interrupted leaves versions that can be read and versions
+that are refused, and none that is read wrongly.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ CHECKPOINTS_PER_CLEAN_UP = 10
 
 @dataclass(frozen=True, slots=True)
 class LogMaintenanceResult:
-    """What one round did: the version checkpointed, how many of the log's files were deleted, and
-    which files of expired versions before it.
+    """What one round did: the version of the checkpoint, the number of log files deleted, and the
+    files of expired versions that were deleted before them.
     """
 
     checkpoint_version: int
@@ -46,10 +46,10 @@ class LogMaintenanceResult:
 
 
 class Maintenance:
-    """Looks after the log of one table. Called by one thread at a time.
+    """Maintains the log of one table. Called by one thread at a time.
 
-    Without an `expiry` the files that only expired versions name stay, and are orphans once their
-    log is deleted.
+    Without `expiry`, files that only expired versions name stay; they become orphans when the log's
+    entries are deleted.
     """
 
     def __init__(
@@ -71,9 +71,10 @@ class Maintenance:
         self._checkpointed: int | None = None
 
     def care(self, snapshot: Snapshot) -> LogMaintenanceResult | None:
-        """Write a checkpoint if one is due at `snapshot`, at times with a clean-up; else None.
+        """Write a checkpoint if one is due at `snapshot`, from time to time with a clean-up; else
+        None.
 
-        Blocks. `StorageError` if the store fails; the next call makes up for it.
+        Blocks. `StorageError` if the store fails; the next call does what is missing.
         """
         if self._checkpointed is None:
             self._checkpointed = hinted_version(self._store)
@@ -91,9 +92,9 @@ class Maintenance:
         return LogMaintenanceResult(snapshot.version, clean_up(self._store, expired_ms), expired)
 
     def expire(self, snapshot: Snapshot) -> Expired | Conflict | None:
-        """Delete what only versions past the retention name; None without an `expiry`.
+        """Delete what only versions past the retention name; None without `expiry`.
 
-        Errors and outcome as `Expiry.run`.
+        Errors and result as in `Expiry.run`.
         """
         return self._expire(snapshot, self._expired_ms())
 
@@ -107,10 +108,11 @@ class Maintenance:
 
 
 def clean_up(store: Store, expired_ms: int) -> int:
-    """Delete log files and manifests of versions that were succeeded before `expired_ms`.
+    """Delete log files and manifests of versions that were replaced before `expired_ms`; return how
+    many.
 
-    Returns how many. Kept are the version current at that time and all after it, and what they are
-    read from: the newest checkpoint at or below it.
+    The version that was current at that time and all later ones are kept, with what they are read
+    from: the newest checkpoint at or below it.
     """
     paths = list(store.list(f"{LOG}/"))
     commits = sorted(version for path in paths if (version := commit_version(path)) is not None)
@@ -123,7 +125,7 @@ def clean_up(store: Store, expired_ms: int) -> int:
     doomed = [path for version, path in sorted(dated) if version < checkpoint.version]
     for path in store.list(f"{MANIFESTS}/"):
         version = manifest_version(path)
-        # A manifest's version is the only one of the log that can name it.
+        # Only the version in a manifest's name can name the manifest.
         if version is not None and version < checkpoint.version:
             doomed.append(path)
     for path in doomed:
@@ -132,7 +134,7 @@ def clean_up(store: Store, expired_ms: int) -> int:
 
 
 def _oldest_needed(store: Store, commits: Sequence[int], expired_ms: int) -> int:
-    """The version that was current at `expired_ms`: the last one committed before, if any."""
+    """The version that was current at `expired_ms`: the last one committed before it, if any."""
     after = bisect_left(commits, expired_ms, key=lambda version: _committed_ms(store, version))
     return commits[after - 1] if after else -1
 

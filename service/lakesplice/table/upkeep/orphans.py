@@ -1,12 +1,13 @@
-"""Orphans: files that nothing ever named, of writers that died, lost a race or were refused.
+"""Orphans: files that no version ever named, of writers that died, lost a race or were refused.
 
-They are found by listing, if they are old and no retained version names them. But a slow writer
-might still commit one. So a `Sweep` is committed before the first one is deleted, and refuses
-writers by the version that they had read when they began, whatever any clock says:
+A listing finds them: they are old, and no retained version names them. But a slow writer might
+still commit one. So before the first one is deleted a `Sweep` is committed. It refuses writers by
+the version that they had read when they began, whatever a clock says:
 
-    at once    writers that began before this sweep are refused: where writers just write again
-    else       writers that began before the previous sweep, a good while ago. Then only files
-               older than that earlier sweep are deleted; a first sweep deletes nothing
+    at once    writers that began before this sweep are refused; for writers that simply write
+               again
+    else       writers that began before the previous sweep, long ago, are refused. Only files
+               older than that sweep are deleted; a first sweep deletes nothing
 """
 
 from __future__ import annotations
@@ -25,25 +26,25 @@ from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.snapshot import Snapshot
 from lakesplice.table.upkeep.expiry import Commit, first_there, manifests, pinned
 
-# By how much the clocks of those who commit and of the store may differ.
+# How far the clocks of writers and of the store may differ.
 _SKEW_MS = 3_600_000
-# What Delta writers leave: data files, change data, deletion vectors. Hidden folders are others'.
+# What Delta writers leave: data files, change data, deletion vectors. Hidden folders aren't ours.
 _THEIRS = re.compile(r"(?:_change_data/)?(?:[^_./][^/]*/)*[^_./][^/]*\.(?:parquet|bin)")
 _OURS = tuple(f"{folder}/" for folder in (BASE, DELTAS, INDEX, DEAD_LETTERS, PINS))
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """The orphans that were deleted, and those found that a later sweep may delete, with sizes."""
+    """The orphans that were deleted, and those that a later sweep may delete, with their sizes."""
 
     files: Mapping[str, int] = field(default_factory=dict)
     left: Mapping[str, int] = field(default_factory=dict)
 
 
 def find_orphans(store: Store, snapshot: Snapshot, before_ms: int) -> dict[str, int]:
-    """Return the files written before `before_ms`, by the store's clock, that no version retained
-    or pinned at `snapshot` names, with their sizes, none of a table within this one's folder.
-    Blocks: lists the table and reads every such version.
+    """Return the files that were written before `before_ms`, by the store's clock, and that no
+    version retained or pinned at `snapshot` names, with their sizes. Tables inside this one's
+    folder are left out. Blocks: lists the table and reads every such version.
     """
     named = files_by_path(snapshot.manifest)
     unnamed = {}
@@ -64,7 +65,7 @@ def find_orphans(store: Store, snapshot: Snapshot, before_ms: int) -> dict[str, 
 
 
 class Orphans:
-    """Deletes orphans of one table; called by one thread at a time. As `Expiry` otherwise."""
+    """Deletes orphans of one table; called by one thread at a time. Otherwise as `Expiry`."""
 
     def __init__(self, store: Store, commit: Commit, generation: int | None = None) -> None:
         self._store = store
@@ -72,7 +73,7 @@ class Orphans:
         self._generation = generation
 
     def sweep(self, snapshot: Snapshot, before_ms: int, *, at_once: bool) -> Swept:
-        """Delete orphans written before `before_ms`; commits only if there are some.
+        """Delete orphans that were written before `before_ms`; commits only if there are some.
 
         Blocks; may be called again after any error. `StorageError` and `CorruptFileError` as the
         store has it.

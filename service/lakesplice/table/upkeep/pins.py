@@ -1,12 +1,12 @@
-"""Pins: versions of a table that are kept under a name, whatever their age.
+"""Pins: versions of a table that are kept under a name, however old they are.
 
-A pin has a copy of its version's manifest, which says all that the version is read from. So it
-outlives the version's entry in the log, and the manifest beside that:
+A pin has a copy of its version's manifest, which has everything that is needed to read the version.
+So the pin doesn't depend on the version's entry in the log and on the manifest beside it:
 
     1  write the copy
     2  commit: from now on no vacuum deletes what the version names
 
-The commit is valid only if no vacuum was committed since the version was found whole.
+The commit is valid only if no vacuum was committed since the version was found to be whole.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OVERTAKEN = "other writers committed first every time; try again later"
 
 
 def require_pin_name(name: str) -> None:
-    """Return if a pin can have the name; `UsageError`."""
+    """Check that a pin can have the name; `UsageError` if not."""
     if not _NAME.fullmatch(name):
         raise UsageError(
             "a pin's name has letters, digits, dots, underscores and hyphens, at most 100 of them,"
@@ -53,12 +53,12 @@ def pin(
     version: int | None = None,
     generation: int | None = None,
 ) -> Pin:
-    """Keep a version, the newest one unless it is given, under a name; return the pin.
+    """Keep a version, by default the newest one, under a name; return the pin.
 
-    It takes the place of an earlier pin of the name. `commit` makes an intent the next version;
-    `generation` is that of the driver or command, None for a table fed by hand. Blocks.
-    `UsageError` for a name that no pin can have, `VersionNotFoundError` for a version that isn't
-    whole any more, `RetryableError` if others were always faster.
+    It replaces an earlier pin of the name. `commit` makes an intent the next version; `generation`
+    is that of the driver or command, None for a table fed by hand. Blocks. `UsageError` for a name
+    that no pin can have, `VersionNotFoundError` for a version that is no longer whole,
+    `RetryableError` if others always committed first.
     """
     require_pin_name(name)
     while True:
@@ -82,7 +82,7 @@ def unpin(
     retries: Retries,
     generation: int | None = None,
 ) -> int:
-    """Let a pin end, and return its version. If that has expired, a sweep finds its files.
+    """Remove a pin and return its version. If that version has expired, a sweep deletes its files.
 
     Otherwise as `pin`; `UsageError` if there is no such pin.
     """
@@ -97,7 +97,7 @@ def unpin(
 
 
 def required_pin(retention: Retention, name: str) -> Pin:
-    """Return the pin of a name; `UsageError` that names the others if there is none."""
+    """Return the pin of a name; a `UsageError` names the others if there is none."""
     found = retention.pin(name)
     if found is None:
         known = [pin.name for pin in retention.pins]

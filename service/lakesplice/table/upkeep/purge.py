@@ -1,11 +1,10 @@
-"""Purge: base files are rewritten without the rows that are deleted, and old.
+"""Purge: base files are rewritten without rows that were deleted long ago.
 
-The rows that stay are moved into new file groups, so a run of the index says where they
-are. It is the newest: of a row's older entry nothing is left to find. So it must not have the old
-places of rows that moved to another partition: of a deleted row it has an entry only where that is
-what the index knew. What waits for a row of these
-files would lose it; so files are taken for which nothing waits, and the commit holds only if that
-is still so.
+The remaining rows get new file groups, so a new index run has their addresses. As the newest run it
+decides, and a row's older entry is never used again. So the run must not have former addresses of
+rows that moved to another partition: a deleted row has an entry only if the index had the same one.
+A change that waits for a row of a purged file would lose the row, so only files for which nothing
+waits are purged, and the commit is valid only if that is still so.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ from lakesplice.table.protocol.ports import UNWATCHED, Entropy, Progress, Store,
 
 @dataclass(frozen=True, slots=True)
 class PurgeRules:
-    """Rows deleted before `before_us`, in microseconds since the epoch, may go, from files of which
-    they are `ratio_min` at least.
+    """Rows that were deleted before `before_us`, in microseconds since 1970, may be removed, from
+    files of which they are at least the share `ratio_min`.
     """
 
     before_us: int
@@ -54,10 +53,9 @@ def purge(
     *,
     progress: Progress = UNWATCHED,
 ) -> Purge | None:
-    """Write the result of a purge of some of the table's files; None if there is nothing to do.
+    """Write the result of a purge of some of the table's files; None if there is nothing to purge.
 
-    `manifest` is that of the version `planned_on`; `progress` counts the bytes of files that are
-    searched. Blocks; errors as `purge_files`.
+    `manifest` is that of the version `planned_on`. Blocks; errors as in `purge_files`.
     """
     progress.expect(sum(file.bytes for file in manifest.files.values()))
     files = find_purgeable(store, manifest, rules, progress=progress)
@@ -78,7 +76,7 @@ def purge(
 def find_purgeable(
     store: Store, manifest: Manifest, rules: PurgeRules, *, progress: Progress = UNWATCHED
 ) -> Sequence[BaseFile]:
-    """Return the files to purge next, none if there is nothing to do.
+    """Return the files to purge next; empty if there is nothing to purge.
 
     Blocks: reads the state of every row of files for which nothing waits.
     """
@@ -105,11 +103,12 @@ def purge_files(
     generation: int,
     entropy: Entropy,
 ) -> Purge:
-    """Rewrite the files without the rows that may go, and the index of those that stay.
+    """Rewrite the files without the rows that may be removed, and write the index run of those that
+    remain.
 
-    `manifest` is that of the version `planned_on`. Memory holds a row group and 32 bytes per row
-    that stays. Blocks; `CorruptFileError`, `StorageError`. Nothing refers to what was written until
-    the intent is committed.
+    `manifest` is that of the version `planned_on`. Memory holds a row group and 32 bytes per
+    remaining row. Blocks; `CorruptFileError`, `StorageError`. Nothing names the new files until the
+    intent is committed.
     """
     outputs, pieces, gone = [], [], 0
     floors: dict[str, Position] = {}
@@ -141,7 +140,7 @@ def purge_files(
 
 
 class _Keeping:
-    """One file's rows without those that may go; memory holds a mark and a key's hash per row."""
+    """The remaining rows of one file; memory holds a mark and a key hash per row."""
 
     def __init__(self, store: Store, manifest: Manifest, file: BaseFile, before_us: int) -> None:
         self._store, self._file, self._schema = store, file, manifest.schema
@@ -158,7 +157,7 @@ class _Keeping:
         self.gone = sum(int(np.count_nonzero(mask)) for mask in self._away)
 
     def write(self, group: int, entropy: Entropy) -> NewFile | None:
-        """Write the rows that stay as a new file group; None if there are none."""
+        """Write the remaining rows as a new file group; None if there are none."""
         left = self._file.rows - self.gone
         if not left:
             return None
@@ -169,7 +168,9 @@ class _Keeping:
         return create_base_of(self._store, path, segment, rows, self._schema, partition)
 
     def entries(self, group: int, manifest: Manifest) -> Entries:
-        """Return where the rows that were written are, but for those that have moved away."""
+        """Return the addresses of the rows that were written, except for rows that had moved
+        away.
+        """
         keys = KeyHashes(*(np.concatenate(part) for part in zip(*self._hashes, strict=True)))
         count = len(keys.high)
         found = Entries(*keys, np.full(count, group, np.int64), np.arange(count))

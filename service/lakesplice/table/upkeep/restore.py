@@ -1,7 +1,7 @@
-"""Restore: an older version's state as a new commit.
+"""Restore: an older version's state becomes a new commit.
 
-Files, deltas, index runs and schema are the older version's, and so is where the table stands in
-its source: what came since is read again, and ends in the same rows, since no change regresses one.
+Files, deltas, index runs and schema are the older version's, and so are the offsets: later records
+are read again. The rows end the same, since no change makes a row older.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from lakesplice.table.protocol.snapshot import Snapshot, latest, open_snapshot
 def plan_restore(
     store: Store, snapshot: Snapshot, version: int, generation: int | None = None
 ) -> Restore:
-    """Return the intent that makes `version` the state after `snapshot`, the newest one.
+    """Return the intent that makes the state of `version` the next one after `snapshot`, the
+    newest.
 
     `generation` is that of the driver or command, None for a table fed by hand. Blocks.
-    `VersionNotFoundError` for a version that is past its retention or was never written,
-    `UsageError` for the newest one itself.
+    `VersionNotFoundError` for a version that is past its retention or doesn't exist, `UsageError`
+    for the newest version.
     """
     if version == snapshot.version:
         raise UsageError("the version is the newest one; nothing to restore", version=version)
@@ -49,10 +50,10 @@ def restore(
     *,
     retries: Retries,
 ) -> Snapshot:
-    """Make the state of `version` the table's newest one and return it.
+    """Make the state of `version` the table's newest one, and return the new version.
 
-    `commit` makes an intent the next version. Errors as `plan_restore`; `RetryableError` if others
-    were always faster, as often as `retries` allow.
+    `commit` makes an intent the next version. Errors as in `plan_restore`; `RetryableError` if
+    others always committed first, as often as `retries` allow.
     """
     while True:
         snapshot = latest(store, snapshot)

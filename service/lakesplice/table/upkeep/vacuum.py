@@ -1,4 +1,6 @@
-"""Vacuum for the library and the command line: done in one call, or only listed (dry run)."""
+"""Vacuum for the library and the command line, in one call; or only a list of what it would
+delete.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,10 @@ _HOURS_MAX = 24 * 366 * 1000
 
 @dataclass(frozen=True, slots=True)
 class Vacuumed:
-    """What a vacuum deleted, or would delete, paths with their sizes in bytes.
+    """What a vacuum deleted, or would delete: paths with their sizes in bytes.
 
-    `expired` are the files that only versions below `retained_from` named, `orphans` those that
-    nothing ever did.
+    `expired` are the files that only versions below `retained_from` named, `orphans` those that no
+    version ever named.
     """
 
     retained_from: int
@@ -31,23 +33,23 @@ class Vacuumed:
 
     @property
     def files(self) -> int:
-        """How many files there are."""
+        """The number of files."""
         return len(self.expired) + len(self.orphans)
 
     @property
     def bytes(self) -> int:
-        """Their bytes."""
+        """Their size in bytes."""
         return sum(self.expired.values()) + sum(self.orphans.values())
 
 
 def require_hours(hours: object) -> None:
-    """Return if that is a length of time, perhaps a negative one; `UsageError` for others."""
+    """Check that the value is a length of time, which may be negative; `UsageError` if not."""
     if not isinstance(hours, int | float) or not -_HOURS_MAX <= hours <= _HOURS_MAX:
         raise UsageError("give a number of hours", hours=hours, most=_HOURS_MAX)
 
 
 def require_safe_retention(seconds: float, *, readers_may_fail: bool) -> None:
-    """Return if such a retention harms no present reader or writer, or if it is allowed to."""
+    """Check that the retention harms no present reader or writer, unless that is allowed."""
     if seconds < RETENTION_SECONDS_MIN and not readers_may_fail:
         raise UsageError(
             "files could be deleted that a reader or a compaction still needs; set a longer"
@@ -60,7 +62,7 @@ def require_safe_retention(seconds: float, *, readers_may_fail: bool) -> None:
 def plan_vacuum(
     store: Store, snapshot: Snapshot, now_ms: int, retention_seconds: float
 ) -> Vacuumed:
-    """Return what a vacuum would delete; changes nothing. Blocks: lists the table."""
+    """Return what a vacuum would delete, and change nothing. Blocks: lists the table."""
     expired_ms = now_ms - int(retention_seconds * 1000)
     plan = plan_expiry(store, snapshot, expired_ms, versions_max=_VERSIONS_MAX, now_ms=now_ms)
     expired = there(store, plan.files)
@@ -77,10 +79,11 @@ def vacuum(
     retention_seconds: float,
     generation: int | None = None,
 ) -> Vacuumed:
-    """Delete the files of expired versions and, at once, orphans; what writes now writes again.
+    """Delete the files of expired versions and, at once, orphans; present writers have to write
+    again.
 
-    `generation` as for `Expiry`. Blocks: lists the table. `RetryableError` if others vacuum it at
-    the same time; what was deleted by then stays so.
+    `generation` as in `Expiry`. Blocks: lists the table. `RetryableError` if others vacuum it at
+    the same time; what was deleted by then stays deleted.
     """
     expired_ms = now_ms - int(retention_seconds * 1000)
     expiry, done = Expiry(store, commit, generation), False
@@ -98,5 +101,5 @@ def vacuum(
 
 
 def orphans_before_ms(now_ms: int, retention_seconds: float) -> int:
-    """Return the moment that a file must have been written before to count as an orphan."""
+    """Return the moment before which a file must have been written to count as an orphan."""
     return now_ms - int(max(retention_seconds, ORPHAN_SECONDS_MIN) * 1000)
