@@ -14,10 +14,9 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from lakesplice.formats.events.ddl import DefinedColumn, read_statements
-from lakesplice.formats.events.ddl.columns import TableDefined
 from lakesplice.formats.events.debezium.ddl_types import Handling, type_of
 from lakesplice.model.names import TableName
+from lakesplice.planning.source_rows.columns import DatabaseColumn
 from lakesplice.storage.source_database import SourceColumn
 
 _PATTERNS = re.compile(r"[*?\[]")
@@ -43,7 +42,7 @@ def declarations(
             continue
         declared: dict[str, str] = {}
         for column in own:
-            defined = _defined(column)
+            defined = DatabaseColumn(column.name, column.type, column.charset).defined
             type_ = None if defined is None else type_of(defined, handling)
             if type_ is None or not type_.is_declarable:
                 found.untyped.append(f"{table}.{column.name}: {column.type}")
@@ -52,10 +51,3 @@ def declarations(
         match = _PATTERNS.sub(lambda sign: f"[{sign[0]}]", str(TableName(database, table)))
         found.entries.append({"match": match, "columns": declared})
     return found
-
-
-def _defined(column: SourceColumn) -> DefinedColumn | None:
-    """Read the server's text of a type as its DDL would be."""
-    charset = f" character set {column.charset}" if column.charset == "binary" else ""
-    (read,) = read_statements(f"create table t (c {column.type}{charset})", "d")
-    return read.columns[0] if isinstance(read, TableDefined) else None

@@ -1,6 +1,7 @@
 """Pure decisions: values in, values out; no time, no chance, no files.
 
-Rooms, from the bottom up: `rows` (keys, changes and what becomes of a row), `shape` (which columns
+Rooms, from the bottom up: `rows` (keys, changes and what becomes of a row) and `source_rows` (which
+SQL asks a source database for rows, and what its answers are), `shape` (which columns
 a table has and what is computed or masked in them), `filtering` (conditions and what they let a
 reader skip), `schema` (the source's schema changes and what a table makes of them), `sources`
 (positions, epochs, snapshots and drops of the topics that feed a table); on these stand `intake`

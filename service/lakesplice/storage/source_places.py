@@ -1,0 +1,94 @@
+"""Where in its binlog a source database stands.
+
+MariaDB says with a consistent snapshot at which place it was taken. MySQL doesn't: there a snapshot
+lies between two places, of which the lower is noted once every transaction that the binlog had
+before is committed.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pymysql
+
+from lakesplice.errors import SourceUnavailable
+from lakesplice.storage.source_tables import Ask, text_of
+from lakesplice.table.protocol.ports import Clock
+
+_COMMIT_SECONDS = 30.0
+_POLL_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class BinlogPlace:
+    """The end of a binlog's file at a moment: what was committed ends at or below `offset`."""
+
+    file: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotPlace:
+    """Where a snapshot stands: all that ends at or below `low` is in it, nothing above `high`."""
+
+    low: BinlogPlace
+    high: BinlogPlace
+
+
+def place_of_snapshot(ask: Ask) -> SnapshotPlace:
+    """Return where the snapshot of MariaDB's present transaction stands."""
+    told = {
+        text_of(name).lower(): text_of(value)
+        for name, value in ask("show status like 'binlog_snapshot_%'", [])
+    }
+    file = told.get("binlog_snapshot_file")
+    if not file:
+        raise SourceUnavailable("the server writes no binlog; switch log_bin on")
+    place = BinlogPlace(file, int(told["binlog_snapshot_position"]))
+    return SnapshotPlace(place, place)
+
+
+def committed_place(ask: Ask, clock: Clock) -> BinlogPlace:
+    """Return a place of the binlog below which everything is committed: MySQL writes the binlog
+    first, and names in `gtid_owned` what isn't committed yet. Blocks until that is empty of what
+    was in it. Not tried with a server.
+    """
+    place = end_of_binlog(ask)
+    waiting = _owned(ask)
+    until = clock.monotonic() + _COMMIT_SECONDS
+    while waiting:
+        if clock.monotonic() > until:
+            raise SourceUnavailable("transactions before the snapshot don't commit; try again")
+        clock.wait(_POLL_SECONDS)
+        waiting &= _owned(ask)
+    return place
+
+
+def end_of_binlog(ask: Ask) -> BinlogPlace:
+    """Return where the binlog ends; transactions below may not be committed yet."""
+    for statement in ("show master status", "show binary log status"):
+        with suppress(pymysql.ProgrammingError):
+            rows = ask(statement, [])
+            if rows:
+                return BinlogPlace(text_of(rows[0][0]), int(rows[0][1] or 0))
+    raise SourceUnavailable("the server tells no place in its binlog; switch log_bin on")
+
+
+def _owned(ask: Ask) -> set[str]:
+    ((owned,),) = ask("select @@global.gtid_owned", [])
+    return set(owned_gtids(text_of(owned)))
+
+
+def owned_gtids(owned: str) -> list[str]:
+    """Return the GTIDs of `uuid:number#thread`, several parted by commas, or numbers of one uuid by
+    colons.
+    """
+    found, uuid = [], ""
+    for part in owned.replace("\n", "").replace(",", ":").split(":"):
+        number, sign, _ = part.strip().partition("#")
+        if sign:
+            found.append(f"{uuid}:{number}")
+        elif part.strip():
+            uuid = part.strip()
+    return found

@@ -1,0 +1,271 @@
+"""Rows of a source database, read in consistent snapshots without locks.
+
+A snapshot is a transaction that reads what was committed when it began (`source_places.py`: where
+that was). DDL can pass a snapshot by unseen, so the table's description has to be the same before
+the snapshot and within it, after the table was touched: from then on DDL waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import pymysql
+from pymysql import converters
+
+from lakesplice.errors import SourceUnavailable, UnsupportedError
+from lakesplice.formats.events.cells.column import Column
+from lakesplice.planning.source_rows.columns import ReadColumn
+from lakesplice.planning.source_rows.key_ranges import (
+    Bound,
+    KeyColumn,
+    KeyRange,
+    bound_sql,
+    order_sql,
+    range_sql,
+)
+from lakesplice.planning.source_rows.row_text import (
+    plain_sql,
+    rows_of_text,
+    rows_of_values,
+    rows_sql,
+)
+from lakesplice.storage.source_database import DatabaseAddress
+from lakesplice.storage.source_places import (
+    BinlogPlace,
+    SnapshotPlace,
+    committed_place,
+    end_of_binlog,
+    place_of_snapshot,
+)
+from lakesplice.storage.source_tables import Row, SourceTable, described, table_names, text_of
+from lakesplice.table.protocol.ports import Clock
+
+Result = TypeVar("Result")
+
+_CONNECT_SECONDS = 20
+# A statement reads some 20,000 rows; one that takes this long has stopped.
+_ANSWER_SECONDS = 600
+# How long to wait for DDL that holds the table.
+_LOCK_SECONDS = 30
+_DEFINITION_CHANGED, _NO_TABLE, _NO_COLUMN = 1412, 1146, 1054
+_TOO_LONG = (1153, 1301, 2027)
+
+
+@dataclass(frozen=True, slots=True)
+class TableChanged:
+    """The table was altered, made anew or dropped while it was read: begin with its description."""
+
+    table: str
+
+
+@dataclass(frozen=True)
+class SourceRows:
+    """Rows by column, in no order."""
+
+    count: int
+    columns: dict[str, Column]
+
+
+class _ChangedError(Exception):
+    """Carries `TableChanged` to the outermost call."""
+
+
+class SourceConnection:
+    """One connection to a server; not for several threads. A context manager.
+
+    Every call blocks, and raises `SourceUnavailable` if the server doesn't answer or refuses.
+    """
+
+    def __init__(
+        self, address: DatabaseAddress, clock: Clock, certificates: str | None = None
+    ) -> None:
+        """Connect; with `certificates`, a file of trusted ones, the server must prove who it is."""
+        self._address, self._clock = address, clock
+        with self._translated():
+            encoders: dict[Any, Any] = {**converters.encoders}  # and no decoders
+            self._connection = pymysql.connect(
+                host=address.host,
+                port=address.port,
+                user=address.user,
+                password=address.password,
+                charset="utf8mb4",
+                use_unicode=False,
+                conv=encoders,
+                autocommit=True,
+                connect_timeout=_CONNECT_SECONDS,
+                read_timeout=_ANSWER_SECONDS,
+                write_timeout=_CONNECT_SECONDS,
+                max_allowed_packet=1 << 30,
+                ssl_ca=certificates,
+                ssl_verify_identity=certificates is not None,
+            )
+            self._prepare()
+
+    def _prepare(self) -> None:
+        (version, packet) = self._one("select version(), @@max_allowed_packet")
+        self.is_mariadb = b"mariadb" in (version or b"").lower()
+        self._execute(
+            "set session sql_mode='', time_zone='+00:00', character_set_results=utf8mb4,"
+            f" group_concat_max_len={int(packet or 0)}, lock_wait_timeout={_LOCK_SECONDS}"
+        )
+        self._execute("set session transaction isolation level repeatable read")
+
+    def __enter__(self) -> Self:
+        """Return the connection itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the connection."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; may be called twice."""
+        with suppress(pymysql.MySQLError, OSError):
+            self._connection.close()
+
+    def table(self, database: str, name: str) -> SourceTable | None:
+        """Return a table's description, None if there is no such table or we may not see it."""
+        with self._translated():
+            return described(self._execute, database, name)
+
+    def tables(self, database: str) -> list[str]:
+        """Return the names of a database's tables that we may see, in their order."""
+        with self._translated():
+            return table_names(self._execute, database)
+
+    def place(self) -> BinlogPlace:
+        """Return where the binlog ends now; transactions below may not be committed yet."""
+        with self._translated():
+            return end_of_binlog(self._execute)
+
+    def threads_running(self) -> int:
+        """Return how many of the server's threads work now, ours included."""
+        with self._translated():
+            (_, value) = self._one("show global status like 'Threads_running'")
+            return int(value or 0)
+
+    def in_snapshot(
+        self, table: SourceTable, work: Callable[[Snapshot], Result]
+    ) -> Result | TableChanged:
+        """Return what `work` makes of a snapshot of a table, which ends with it."""
+        with self._translated():
+            try:
+                with self._snapshot(table) as snapshot:
+                    return work(snapshot)
+            except _ChangedError:
+                return TableChanged(f"{table.database}.{table.name}")
+
+    @contextmanager
+    def _snapshot(self, table: SourceTable) -> Iterator[Snapshot]:
+        low = None if self.is_mariadb else committed_place(self._execute, self._clock)
+        self._execute("start transaction with consistent snapshot, read only")
+        try:
+            place = self._place(low)
+            snapshot = Snapshot(self._of_table, table, place)
+            snapshot.answer("1", "1", "limit 1")
+            if not table.same_as(described(self._execute, table.database, table.name)):
+                raise _ChangedError
+            yield snapshot
+        finally:
+            with suppress(pymysql.MySQLError, OSError):
+                self._execute("rollback")
+
+    def _place(self, low: BinlogPlace | None) -> SnapshotPlace:
+        if low is None:
+            return place_of_snapshot(self._execute)
+        return SnapshotPlace(low, end_of_binlog(self._execute))
+
+    def _of_table(self, statement: str) -> list[Row]:
+        """Ask a table that may have changed."""
+        try:
+            return self._execute(statement)
+        except pymysql.MySQLError as error:
+            if error.args and error.args[0] in (_DEFINITION_CHANGED, _NO_TABLE, _NO_COLUMN):
+                raise _ChangedError from error
+            raise
+
+    def _execute(self, statement: str, parameters: Sequence[str] = ()) -> list[Row]:
+        with self._connection.cursor() as cursor:
+            cursor.execute(statement, parameters or None)
+            return list(cursor.fetchall())
+
+    def _one(self, statement: str) -> Row:
+        (row,) = self._execute(statement)
+        return row
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except (pymysql.MySQLError, OSError) as error:
+            raise SourceUnavailable(
+                "the database doesn't answer; check its address, the user and what that one may do",
+                host=self._address.host,
+                port=self._address.port,
+                cause=str(error)[:200],
+            ) from error
+
+
+class Snapshot:
+    """A table's rows as they were at `place`. Used within `SourceConnection.in_snapshot` only."""
+
+    def __init__(
+        self, ask: Callable[[str], list[Row]], table: SourceTable, place: SnapshotPlace
+    ) -> None:
+        """Called by `SourceConnection`."""
+        self._ask, self._table, self.place = ask, table, place
+
+    def answer(self, expressions: str, condition: str, rest: str = "") -> list[Row]:
+        """Return what expressions are of the rows that match a condition."""
+        return self._ask(
+            f"select {expressions} from {self._table.sql} where {condition} {rest}"  # noqa: S608 - planning quotes
+        )
+
+    def bound(self, key: Sequence[KeyColumn], after: Bound | None, count: int) -> Bound | None:
+        """Return the key of the `count`th row after a bound, None if there are fewer rows."""
+        return self._nth(key, KeyRange(after), count)
+
+    def _nth(self, key: Sequence[KeyColumn], rows: KeyRange, count: int) -> Bound | None:
+        rest = f"order by {order_sql(key)} limit 1 offset {count - 1}"
+        found = self.answer(bound_sql(key), range_sql(key, rows), rest)
+        return tuple(text_of(part) for part in found[0]) if found else None
+
+    def rows(
+        self, columns: Sequence[ReadColumn], key: Sequence[KeyColumn], rows: KeyRange
+    ) -> Iterator[SourceRows]:
+        """Yield the rows of a range in one part, or in several if they are too long for one text.
+
+        Each part's number of rows was counted by the statement that read it.
+        """
+        text, count = self._text(columns, range_sql(key, rows))
+        read = rows_of_text(text, count, columns)
+        if read is not None:
+            yield SourceRows(count, read)
+        elif count > 1:
+            middle = self._nth(key, rows, count // 2)
+            yield from self.rows(columns, key, KeyRange(rows.after, middle))
+            yield from self.rows(columns, key, KeyRange(middle, rows.upto))
+        else:
+            plain = self.answer(plain_sql(columns), range_sql(key, rows))
+            if len(plain) != count:
+                raise UnsupportedError("a row is too long to be read", table=self._table.name)
+            yield SourceRows(count, rows_of_values(plain, columns))
+
+    def _text(self, columns: Sequence[ReadColumn], condition: str) -> tuple[bytes | None, int]:
+        try:
+            ((text, count),) = self.answer(rows_sql(columns), condition)
+        except pymysql.MySQLError as error:
+            if not error.args or error.args[0] not in _TOO_LONG:
+                raise
+            ((count,),) = self.answer("count(*)", condition)
+            return None, int(count or 0)
+        return text, int(count or 0)

@@ -1,0 +1,105 @@
+"""What a source database says of a table: its columns, its key, and when it was made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from lakesplice.planning.source_rows.columns import DatabaseColumn
+from lakesplice.planning.source_rows.sql_text import quoted
+
+Row = tuple[bytes | None, ...]
+# Runs a statement with parameters and returns its rows.
+Ask = Callable[[str, Sequence[str]], list[Row]]
+
+_COLUMNS = """
+    select column_name, column_type, character_set_name, collation_name, is_nullable = 'YES'
+    from information_schema.columns where table_schema = %s and table_name = %s
+    order by ordinal_position
+"""
+# The primary key, else the first unique one without NULL, as InnoDB itself chooses.
+_KEYS = """
+    select index_name, column_name, nullable = 'YES'
+    from information_schema.statistics
+    where table_schema = %s and table_name = %s and non_unique = 0
+    order by index_name <> 'PRIMARY', index_name, seq_in_index
+"""
+_MADE = """
+    select create_time, table_rows from information_schema.tables
+    where table_schema = %s and table_name = %s and table_type = 'BASE TABLE'
+"""
+
+
+_NAMES = """
+    select table_name from information_schema.tables
+    where table_schema = %s and table_type = 'BASE TABLE' order by table_name
+"""
+
+
+@dataclass(frozen=True)
+class SourceTable:
+    """A table as the database describes it; `key` names the columns of the key that its rows are
+    ordered by, empty without one. `made` changes when the table is made anew or emptied;
+    `rows_about` is the server's own estimate.
+    """
+
+    database: str
+    name: str
+    columns: tuple[DatabaseColumn, ...]
+    key: tuple[str, ...]
+    made: str
+    rows_about: int = 0
+
+    @property
+    def sql(self) -> str:
+        """The table's name in SQL."""
+        return f"{quoted(self.database)}.{quoted(self.name)}"
+
+    def same_as(self, other: SourceTable | None) -> bool:
+        """Return whether rows mean the same under both."""
+        return other is not None and (self.columns, self.key, self.made) == (
+            other.columns,
+            other.key,
+            other.made,
+        )
+
+
+def described(ask: Ask, database: str, name: str) -> SourceTable | None:
+    """Return a table's description, None if there is no such table or we may not see it."""
+    of = [database, name]
+    made = ask(_MADE, of)
+    if not made:
+        return None
+    columns = tuple(
+        DatabaseColumn(
+            text_of(column),
+            text_of(type_),
+            None if charset is None else text_of(charset),
+            None if collation is None else text_of(collation),
+            optional == b"1",
+        )
+        for column, type_, charset, collation, optional in ask(_COLUMNS, of)
+    )
+    ((created, rows),) = made
+    key = _key(ask(_KEYS, of))
+    return SourceTable(database, name, columns, key, text_of(created), int(rows or 0))
+
+
+def table_names(ask: Ask, database: str) -> list[str]:
+    """Return the names of a database's tables that we may see, in their order."""
+    return [text_of(name) for (name,) in ask(_NAMES, [database])]
+
+
+def text_of(value: bytes | str | None) -> str:
+    """Return a value of a result as text, empty for NULL."""
+    return value.decode("utf-8") if isinstance(value, bytes) else value or ""
+
+
+def _key(rows: Sequence[Row]) -> tuple[str, ...]:
+    keys: dict[str, list[str]] = {}
+    nullable: set[str] = set()
+    for index, column, may_be_null in rows:
+        keys.setdefault(text_of(index), []).append(text_of(column))
+        if may_be_null == b"1":
+            nullable.add(text_of(index))
+    return next((tuple(names) for index, names in keys.items() if index not in nullable), ())

@@ -1,0 +1,360 @@
+"""The same rows, streamed by a real connector and read from their database, are the same here."""
+
+from __future__ import annotations
+
+import random
+import struct
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from kafka import KafkaConsumer
+
+from lakesplice.formats.events import DecodeContext
+from lakesplice.model.names import TableName
+from lakesplice.model.schema import Column, SourceField, TableSchema
+from lakesplice.model.types import ColumnType
+from lakesplice.planning.rows.row_digest import row_digest
+from lakesplice.planning.source_rows.columns import ReadColumn, Unreadable, read_column
+from lakesplice.planning.source_rows.key_ranges import KeyRange, key_columns
+from lakesplice.storage.source_database import DatabaseAddress
+from lakesplice.storage.source_rows import Snapshot, SourceConnection, TableChanged
+from lakesplice.storage.source_tables import SourceTable
+from lakesplice.storage.system import SystemClock
+from tests.support.column_types import every_type
+from tests.support.debezium import decode_all
+from tests.support.sources import SourceServer, connector, debezium, source_server
+
+_DATABASE, _ROWS = "selected", 300
+_SECONDS_MAX = 90.0
+_JSON = "org.apache.kafka.connect.json.JsonConverter"
+# What column_types draws no values for: DDL, and constants of it.
+_SHAPES = ("st_geomfromtext('POINT(1 2)',4326)", "st_geomfromtext('LINESTRING(0 0,1 1)')")
+_ZERO = "'0000-00-00'"
+_ODD: dict[str, tuple[str, tuple[str, ...]]] = {
+    "g": ("geometry", _SHAPES),
+    "w": ("decimal(65,30)", (f"-0.{1:030}", f"{'9' * 35}.5")),
+    "dz": ("date", (_ZERO, "'2024-00-10'", "'2024-02-00'", "'0001-01-01'")),
+    "dn": ("date not null", (_ZERO, "'2024-00-10'", "'9999-12-31'")),
+    "tz": ("datetime(6)", (_ZERO, "'2024-00-10 01:02:03'", "'0001-01-01 00:00:00.000001'")),
+    "tn": ("datetime(3) not null", (_ZERO, "'9999-12-31 23:59:59.999'")),
+    "sz": ("timestamp(6) null", (_ZERO, "'2038-01-19 03:14:07.999999'")),
+    "sn": ("timestamp(6) not null", (_ZERO, "'1970-01-01 00:00:01.000001'")),
+    "ez": ("enum('a','b')", ("0", "'a'")),
+    "zi": ("int(8) unsigned zerofill", ("42",)),
+    "zd": ("decimal(8,2) zerofill", ("3.5",)),
+    "y0": ("year", ("0",)),
+    "fn": ("float(9,3)", ("123456.789",)),
+    "th": ("time(2)", ("'-00:00:00.25'", "'-838:59:58.99'")),
+    "cs": ("char(5) character set ucs2", ("'a\"\"b'", "'  c  '")),
+    "vs": ("varchar(9) collate utf8mb4_bin", ("'a  '", "''", "'\"'", "',\\n'")),
+    "vn": ("varchar(9) default 'x'", ("null",)),
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SourceServer]:
+    yield from source_server(tmp_path_factory.mktemp("mariadb"))
+
+
+def _reals(chance: random.Random) -> tuple[float, float]:
+    """Any finite float and double, by their bits."""
+    (single,) = struct.unpack("<f", struct.pack("<I", chance.getrandbits(32) & 0xFF7FFFFF))
+    (double,) = struct.unpack("<d", struct.pack("<Q", chance.getrandbits(64) & ~(1 << 52)))
+    return single, double
+
+
+def _create(cursor: Any) -> None:
+    types = [f"{column.name} {column.ddl}" for column in every_type()]
+    types += [f"{name} {ddl}" for name, (ddl, _) in _ODD.items()]
+    cursor.execute(f"create database {_DATABASE}")
+    cursor.execute(f"use {_DATABASE}")
+    cursor.execute("set sql_mode=''")
+    cursor.execute(
+        f"create table items (id int primary key, fa float, da double, {', '.join(types)})"
+    )
+    cursor.execute("insert into items(id) values (-1)")
+
+
+def _insert(cursor: Any, chance: random.Random) -> None:
+    types = every_type()
+    marks = ",".join(["%s"] * (len(types) + 3))
+    names = ",".join(["id", "fa", "da", *(column.name for column in types), *_ODD])
+    for row in range(_ROWS):
+        drawn = [None if chance.random() < 0.1 else column.draw(chance) for column in types]
+        odd = ",".join(chance.choice(constants) for _, constants in _ODD.values())
+        cursor.execute(
+            f"insert into items({names}) values ({marks},{odd})", [row, *_reals(chance), *drawn]
+        )
+
+
+def _streamed(kafka: str, topic: str, rows: int) -> list[tuple[bytes | None, bytes | None]]:
+    found: list[tuple[bytes | None, bytes | None]] = []
+    consumer = KafkaConsumer(
+        topic, bootstrap_servers=kafka, auto_offset_reset="earliest", consumer_timeout_ms=500
+    )
+    try:
+        deadline = time.monotonic() + _SECONDS_MAX
+        while len(found) < rows:
+            assert time.monotonic() < deadline, f"{len(found)} records of {rows}"
+            found += [(record.key, record.value) for record in consumer]
+    finally:
+        consumer.close()
+    return found
+
+
+def _selected(
+    connection: SourceConnection, table: SourceTable, fields: tuple[SourceField, ...]
+) -> pa.Table:
+    by_name = {column.name: column for column in table.columns}
+    key = key_columns(table.key, by_name)
+    assert not isinstance(key, Unreadable)
+    columns: list[ReadColumn] = []
+    for field in fields:
+        assert field.type is not None
+        column = read_column(by_name[field.name], field.type, field.source_type)
+        assert not isinstance(column, Unreadable), column
+        columns.append(column)
+
+    def read(snapshot: Snapshot) -> list[pa.Table]:
+        ranges: list[KeyRange] = []
+        bound = snapshot.bound(key, None, 100)
+        while bound is not None:
+            ranges.append(KeyRange(ranges[-1].upto if ranges else None, bound))
+            bound = snapshot.bound(key, bound, 100)
+        ranges.append(KeyRange(ranges[-1].upto if ranges else None))
+        parts = [part for one in ranges for part in snapshot.rows(columns, key, one)]
+        assert not any(column.flaws for part in parts for column in part.columns.values())
+        return [pa.table({n: c.values for n, c in part.columns.items()}) for part in parts]
+
+    found = connection.in_snapshot(table, read)
+    assert not isinstance(found, TableChanged)
+    return pa.concat_tables(found).sort_by("id")
+
+
+def test_rows_of_every_type_have_the_digests_that_they_have_when_streamed(
+    server: SourceServer, kafka_broker: str, topic_name: str, tmp_path: Path, seed: int
+) -> None:
+    chance, prefix = random.Random(seed), topic_name
+    topic = f"{prefix}.{_DATABASE}.items"
+    converters = {
+        **{f"{part}.converter": _JSON for part in ("key", "value")},
+        **{f"{part}.converter.schemas.enable": "true" for part in ("key", "value")},
+    }
+    with server.connect() as database, database.cursor() as cursor:
+        _create(cursor)
+        database.commit()
+        running = debezium(
+            tmp_path / "connect",
+            kafka_broker,
+            {"one": connector(server, _DATABASE, prefix, 1, **converters)},
+        )
+        with running:
+            _streamed(kafka_broker, topic, 1)  # the snapshot: all else comes by the binlog
+            _insert(cursor, chance)
+            database.commit()
+            records = _streamed(kafka_broker, topic, _ROWS + 1)
+    address = DatabaseAddress(server.host, server.port, server.user, _DATABASE, server.password)
+    decoded = decode_all(records[1:], DecodeContext(TableName(_DATABASE, "items")))
+    (block,) = decoded.blocks
+    with SourceConnection(address, SystemClock()) as connection:
+        table = connection.table(_DATABASE, "items")
+        assert table is not None
+        fields = block.schema.fields
+        selected = _selected(connection, table, fields)
+    schema = TableSchema(
+        tuple(
+            Column(at, field.name, field.name, field.type, field.source_type)
+            for at, field in enumerate(fields, 1)
+            if field.type is not None
+        ),
+        ("id",),
+    )
+    streamed = block.after.sort_by("id")
+    selected = selected.filter(pc.greater_equal(selected.column("id"), 0))
+    different = [
+        name
+        for name in streamed.column_names
+        if not streamed.column(name).combine_chunks().equals(selected.column(name).combine_chunks())
+    ]
+    assert not different
+    assert np.array_equal(row_digest(streamed, schema), row_digest(selected, schema))
+
+
+_DAY = "2024-01-{:02}"
+_KEYS: dict[str, Callable[[random.Random], tuple[object, object]]] = {
+    "a int, b varchar(20) collate utf8mb4_general_ci": lambda c: (c.randint(-9, 9), _word(c)),
+    "a varchar(20) character set latin1, b bigint unsigned": lambda c: (
+        _word(c), 2**63 + c.randint(0, 99),
+    ),
+    "a enum('z','m','a'), b decimal(10,3)": lambda c: (
+        c.choice("zma"), c.randint(-9999, 9999) / 1000,
+    ),
+    "a varbinary(9), b datetime(3)": lambda c: (
+        c.randbytes(c.randint(0, 3)), f"{_DAY.format(c.randint(1, 28))} 01:02:03.004",
+    ),
+    "a bit(40), b date": lambda c: (c.getrandbits(40), _DAY.format(c.randint(1, 28))),
+    "a time(2), b set('x','b','c')": lambda c: (
+        f"{c.choice(('', '-'))}{c.randint(0, 838)}:00:00.5", c.choice(("", "x", "b", "x,c")),
+    ),
+}  # fmt: skip
+
+
+def _word(chance: random.Random) -> str:
+    return "".join(chance.choices("aAäÄbZ_'\"\\ éß", k=chance.randint(0, 4))).strip()
+
+
+@pytest.fixture
+def connection(server: SourceServer) -> Iterator[SourceConnection]:
+    address = DatabaseAddress(server.host, server.port, server.user, "", server.password)
+    with SourceConnection(address, SystemClock()) as connection:
+        yield connection
+
+
+@pytest.fixture
+def cursor(server: SourceServer) -> Iterator[Any]:
+    """Statements in a database of the test's own, committed one by one."""
+    with server.connect() as database, database.cursor() as cursor:
+        database.autocommit(True)
+        name = f"db_{random.SystemRandom().randrange(10**9)}"
+        cursor.execute(f"create database {name}")
+        cursor.execute(f"use {name}")
+        cursor.execute("set sql_mode=''")
+        cursor.name = name
+        yield cursor
+
+
+def _described(connection: SourceConnection, cursor: Any, name: str = "t") -> SourceTable:
+    table = connection.table(cursor.name, name)
+    assert table is not None
+    return table
+
+
+def _column_of(table: SourceTable, name: str, type_: str) -> ReadColumn:
+    found = next(column for column in table.columns if column.name == name)
+    column = read_column(found, ColumnType.parse(type_), "")
+    assert isinstance(column, ReadColumn)
+    return column
+
+
+@pytest.mark.parametrize("key", _KEYS)
+def test_ranges_of_any_key_have_every_row_once(
+    connection: SourceConnection, cursor: Any, key: str, seed: int
+) -> None:
+    chance = random.Random(seed)
+    cursor.execute(f"create table t ({key}, n int, primary key (a, b))")
+    for number in range(120):
+        cursor.execute("insert ignore into t values (%s, %s, %s)", (*_KEYS[key](chance), number))
+    cursor.execute("select n from t")
+    there = sorted(n for (n,) in cursor.fetchall())
+    table = _described(connection, cursor)
+    columns = key_columns(table.key, {column.name: column for column in table.columns})
+    assert not isinstance(columns, Unreadable)
+    only = [_column_of(table, "n", "integer")]
+
+    def read(snapshot: Snapshot) -> list[list[int]]:
+        found, after = [], None
+        while True:
+            bound = snapshot.bound(columns, after, 7)
+            parts = snapshot.rows(only, columns, KeyRange(after, bound))
+            found.append([n for part in parts for n in part.columns["n"].values.to_pylist()])
+            if bound is None:
+                return found
+            after = bound
+
+    found = connection.in_snapshot(table, read)
+    assert not isinstance(found, TableChanged)
+    assert all(len(rows) == 7 for rows in found[:-1])
+    assert sorted(n for rows in found for n in rows) == there
+
+
+def test_rows_that_are_too_long_for_a_text_are_read_one_by_one(
+    server: SourceServer, cursor: Any
+) -> None:
+    cursor.execute("create table t (id int primary key, b longblob, x longtext)")
+    rows = [
+        (1, b"a" * 600_000, None), (2, b"", "x" * 700_000), (3, None, ""), (4, b"\xff" * 9, '"'),
+    ]  # fmt: skip
+    cursor.executemany("insert into t values (%s, %s, %s)", rows)
+    cursor.execute("set global max_allowed_packet = 1048576")
+    address = DatabaseAddress(server.host, server.port, server.user, "", server.password)
+    try:
+        with SourceConnection(address, SystemClock()) as connection:
+            table = _described(connection, cursor)
+            key = key_columns(table.key, {column.name: column for column in table.columns})
+            assert not isinstance(key, Unreadable)
+            columns = [
+                _column_of(table, name, type_)
+                for name, type_ in (("id", "integer"), ("b", "binary"), ("x", "string"))
+            ]
+            parts = connection.in_snapshot(
+                table, lambda snapshot: list(snapshot.rows(columns, key, KeyRange()))
+            )
+    finally:
+        cursor.execute("set global max_allowed_packet = 67108864")
+    assert not isinstance(parts, TableChanged)
+    read = [
+        row
+        for part in parts
+        for row in zip(*(part.columns[n].values.to_pylist() for n in ("id", "b", "x")), strict=True)
+    ]
+    assert sorted(read) == rows
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "alter table t add c int default 7",
+        "truncate t",
+        "drop table t",
+        "alter table t modify n bigint",
+    ],
+)
+def test_a_table_that_was_altered_before_its_snapshot_is_not_read_as_it_was(
+    connection: SourceConnection, cursor: Any, statement: str
+) -> None:
+    cursor.execute("create table t (id int primary key, n int)")
+    cursor.execute("insert into t values (1, 2)")
+    table = _described(connection, cursor)
+    if statement == "truncate t":
+        # What tells it is the second in which the table was made.
+        table = replace(table, made="1970-01-01 00:00:00")
+    cursor.execute(statement)
+    assert isinstance(connection.in_snapshot(table, lambda _: 1), TableChanged)
+
+
+def test_a_snapshot_has_what_was_committed_at_its_place_and_nothing_later(
+    connection: SourceConnection, cursor: Any
+) -> None:
+    cursor.execute("create table t (id int primary key, n int)")
+    cursor.execute("insert into t values (1, 2)")
+    before = connection.place()
+    table = _described(connection, cursor)
+
+    def read(snapshot: Snapshot) -> tuple[Any, Any]:
+        cursor.execute("update t set n = 3")
+        return snapshot.place, snapshot.answer("n", "1")
+
+    found = connection.in_snapshot(table, read)
+    assert not isinstance(found, TableChanged)
+    place, rows = found
+    assert (place.low, place.high, rows) == (before, before, [(b"2",)])
+    assert connection.place().offset > before.offset
+
+
+def test_a_table_s_key_is_the_one_that_its_rows_are_ordered_by(
+    connection: SourceConnection, cursor: Any
+) -> None:
+    cursor.execute(
+        "create table t (a int, b int not null, unique (a), unique (b, a), unique z (b))"
+    )
+    assert _described(connection, cursor).key == ("b",)
+    cursor.execute("create table n (a int, unique (a))")
+    assert _described(connection, cursor, "n").key == ()
+    assert connection.table(cursor.name, "none") is None

@@ -1,0 +1,120 @@
+"""How a source database is asked for a column, and which columns it can't be asked for."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from lakesplice.model.types import ColumnType
+from lakesplice.planning.source_rows.columns import (
+    DatabaseColumn,
+    ReadColumn,
+    Unreadable,
+    read_column,
+)
+from lakesplice.planning.source_rows.key_ranges import KeyRange, key_columns, range_sql
+from lakesplice.planning.source_rows.values import text_type, values_of
+
+
+def _read(ddl: str, to: str, source_type: str = "") -> ReadColumn | Unreadable:
+    return read_column(DatabaseColumn("c", ddl), ColumnType.parse(to), source_type)
+
+
+@pytest.mark.parametrize(
+    ("ddl", "to", "source_type", "says"),
+    [
+        ("uuid", "string", "", "other values of a UUID"),
+        ("json", "string", "", "other texts in its binlog"),
+        ("vector(3)", "binary", "", "can't be read as the binary"),
+        ("inet6", "string", "", "can't be read as the string"),
+        ("tinyint(1)", "boolean", "", "can't be read as the boolean"),
+        ("datetime(6)", "string", "", "can't be read as the string"),
+        ("varchar(9)", "integer", "", "can't be read as the integer"),
+        ("datetime(6)", "timestamp", "int64:org.apache.kafka.connect.data.Timestamp", "cuts"),
+        ("time(4)", "integer", "int32:io.debezium.time.Time", "cuts"),
+        ("a ( type", "string", "", "isn't known"),
+    ],
+)
+def test_a_column_that_streaming_makes_something_else_of_is_refused(
+    ddl: str, to: str, source_type: str, says: str
+) -> None:
+    found = _read(ddl, to, source_type)
+    assert isinstance(found, Unreadable)
+    assert says in found.reason
+
+
+@pytest.mark.parametrize(
+    ("ddl", "to", "source_type", "text", "value"),
+    [
+        ("time(3)", "integer", "int32:io.debezium.time.Time", "-00:00:00.250", -250),
+        (
+            "time(6)",
+            "long",
+            "int64:io.debezium.time.NanoTime",
+            "838:59:58.250001",
+            3020398250001000,
+        ),
+        ("time(6)", "long", "int64:io.debezium.time.MicroTime", "-00:00:01.5", -1500000),
+        ("decimal(12,2)", "string", "string", "-0.10", "-0.10"),
+        ("decimal(12,2)", "double", "double", "0.10", 0.1),
+        ("bigint unsigned", "decimal(20,0)", "", "18446744073709551615", 2**64 - 1),
+        ("float", "float", "", "00000020CAC0F33F", 1.2345677614212036),
+        ("bit(12)", "binary", "", "2748", b"\xbc\x0a"),
+        ("bit(1)", "boolean", "", "1", True),
+    ],
+)
+def test_a_text_becomes_what_streaming_makes_of_the_value(
+    ddl: str, to: str, source_type: str, text: str, value: object
+) -> None:
+    column = _read(ddl, to, source_type)
+    assert isinstance(column, ReadColumn)
+    read = values_of(column, pa.array([text, None], text_type(column)))
+    assert not read.flaws
+    assert read.values.to_pylist() == [value, None]
+    assert read.values.type == ColumnType.parse(to).arrow
+
+
+@pytest.mark.parametrize(
+    ("ddl", "to", "text"),
+    [
+        ("int", "byte", "300"),
+        ("date", "date", "-719163"),
+        ("decimal(12,2)", "decimal(4,2)", "123.45"),
+        ("double", "double", "00"),
+        ("blob", "binary", "0g"),
+    ],
+)
+def test_a_text_of_no_value_of_the_type_is_a_flaw_and_not_null_in_silence(
+    ddl: str, to: str, text: str
+) -> None:
+    column = _read(ddl, to)
+    assert isinstance(column, ReadColumn)
+    raw = pa.array([text], pa.string()).cast(text_type(column))
+    read = values_of(column, raw)
+    assert read.values.to_pylist() == [None]
+    assert any(mask.all() for mask, _ in read.flaws)
+
+
+def test_a_range_of_a_key_compares_column_by_column_with_constants_of_the_column_s_charset() -> (
+    None
+):
+    columns = {
+        "a": DatabaseColumn("a", "int"),
+        "b`": DatabaseColumn("b`", "varchar(9)", "latin1", "latin1_swedish_ci"),
+    }
+    key = key_columns(["a", "b`"], columns)
+    assert not isinstance(key, Unreadable)
+    text = "_latin1 X'e4' collate latin1_swedish_ci"
+    assert range_sql(key, KeyRange(("7", "E4"), None)) == (
+        f"(`a`>=7 and (`a`>7 or (`a`=7 and `b```>{text})))"
+    )
+    assert range_sql(key, KeyRange(None, ("7", "E4"))) == (
+        f"(`a`<=7 and (`a`<7 or (`a`=7 and `b```<={text})))"
+    )
+    assert range_sql(key, KeyRange()) == "1"
+
+
+def test_a_key_without_an_order_of_exact_constants_is_refused() -> None:
+    found = key_columns(["f"], {"f": DatabaseColumn("f", "double")})
+    assert isinstance(found, Unreadable)
+    assert "no order" in found.reason
