@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -26,11 +29,26 @@ properties = SparkContext._jvm.java.lang.System
 assert properties.getProperty("spark.hadoop.account.key.x") == value
 assert not list(Path(sys.argv[1]).glob("lakesplice-spark-*"))
 print("hidden")
+
+from lakesplice.spark.session import LOG_FILES
+java = SparkContext._jvm
+log4j = java.org.apache.logging.log4j
+for file in LOG_FILES.values():
+    context = log4j.core.LoggerContext(file.name, None, java.java.net.URI(file.as_uri()))
+    context.start()
+    event = log4j.core.impl.Log4jLogEvent.newBuilder()
+    event.setLoggerName("org.apache.spark.Executor").setLevel(log4j.Level.ERROR)
+    event.setMessage(log4j.message.SimpleMessage('a "task" died'))
+    event.setThrown(java.java.lang.IllegalStateException("no disk"))
+    layout = context.getConfiguration().getAppender("console").getLayout()
+    print(repr(layout.toSerializable(event.build())))
 """
 
 
-def test_no_option_of_spark_stands_in_the_list_of_processes(tmp_path: Path) -> None:
-    """Only the operating system can tell; 4 s."""
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What a process with a JVM wrote; 4 s, and only the operating system and a JVM can tell."""
+    tmp_path = tmp_path_factory.mktemp("jvm")
     chosen = {**environment(), "TMPDIR": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "-c", SHOWN, str(tmp_path)],
@@ -39,7 +57,28 @@ def test_no_option_of_spark_stands_in_the_list_of_processes(tmp_path: Path) -> N
         text=True,
         timeout=120,
     )
-    assert done.stdout == "hidden\n", done.stderr
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_no_option_of_spark_stands_in_the_list_of_processes(written: list[str]) -> None:
+    assert written[0] == "hidden"
+
+
+def test_the_jvm_writes_lines_like_those_of_the_service(written: list[str]) -> None:
+    text, object_ = (ast.literal_eval(line) for line in written[1:])
+    stamp = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z"
+    line = rf"{stamp} \[error    \] a \"task\" died +\[org\.apache\.spark\.Executor\]\nno disk\n?"
+    assert re.fullmatch(line, text), text
+    entry = json.loads(object_)
+    assert object_.count("\n") == 1
+    assert re.fullmatch(stamp, entry.pop("timestamp"))
+    assert "no disk" in entry.pop("exception")
+    assert entry == {
+        "event": 'a "task" died',
+        "level": "error",
+        "logger": "org.apache.spark.Executor",
+    }
 
 
 NO_JAVA = """

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
 from lakesplice.errors import FencedError
+from lakesplice.table.protocol.history import history
 from tests.support.drawing import examples
 from tests.support.simulated import folder
 from tests.support.simulated_loop import SimulatedService, Step
@@ -123,6 +125,28 @@ def test_what_is_far_behind_is_read_by_the_query_that_catches_up(service: Simula
     assert service.queries[1].topics == {service.sources[0].topic.name}
     assert (started[-1]["lane"], started[-1]["topics"]) == ("main", 3)
     service.require_all_arrived()
+
+
+def test_log_lines_lead_from_a_batch_to_its_commits_and_to_the_history_of_each_table(
+    service: SimulatedService,
+) -> None:
+    far_behind(service)
+    with capture_logs(processors=[merge_contextvars]) as logged:
+        service.run([nothing, another_writer(service)])
+    batches = {(e["lane"], e["batch"]) for e in logged if e["event"] == "batch"}
+    commits = [entry for entry in logged if entry["event"] == "committed"]
+    assert {lane for lane, _ in batches} == {"main", "catch-up"}
+    ingests = [entry for entry in commits if entry["operation"] == "ingest"]
+    assert {(entry["lane"], entry["batch"]) for entry in ingests} <= batches
+    assert {entry["lane"] for entry in ingests} == {"main", "catch-up"}
+    for table in service.tables:
+        own = {e["version"]: e for e in commits if e["table"] == str(table.name)}
+        known = {entry.version: entry for entry in history(table.store)}
+        assert own.keys() <= known.keys()
+        assert len(own) >= len(known) - 1, "another writer's commit is not the driver's"
+        for version, entry in own.items():
+            counts = {what: count for what, count in known[version].info.metrics.items() if count}
+            assert entry["counts"].items() <= counts.items()
 
 
 def test_a_service_that_ends_stops_all_queries_also_after_one_that_does_not_stop(

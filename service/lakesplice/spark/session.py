@@ -6,12 +6,18 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Literal
 
 from pyspark.sql import SparkSession
 
 from lakesplice.spark.jvm import start_jvm
 from lakesplice.spark.python_workers import ship_package
 
+LogFormat = Literal["console", "json"]
+LOG_FILES: Mapping[LogFormat, Path] = {
+    "console": Path(__file__).with_name("log4j2.properties"),
+    "json": Path(__file__).with_name("log4j2.json.properties"),
+}
 INGEST_POOL = "ingest"
 COMPACTION_POOL = "compaction"
 
@@ -54,9 +60,10 @@ def build_session(
     jars: Sequence[Path],
     options: Mapping[str, str],
     java_options: str = "",
+    log_format: LogFormat = "console",
 ) -> SparkSession:
     """Start the session, or return the one that runs in this process; `options` win over ours.
-    `java_options` are the driver's JVM's.
+    `java_options` are the driver's JVM's, which writes its lines in `log_format`.
 
     Blocks for some seconds. `ConfigurationError` where there is no Java. Workers use this
     interpreter, or what `options` name as `spark.pyspark.python`; executors of a cluster get this
@@ -67,7 +74,7 @@ def build_session(
         os.environ["PYSPARK_PYTHON"] = options["spark.pyspark.python"]
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    settings = session_properties(master, driver_memory, jars, options, java_options)
+    settings = session_properties(master, driver_memory, jars, options, java_options, log_format)
     start_jvm(master, settings)
     builder = SparkSession.Builder().master(master).appName("lakesplice")
     for name, value in settings.items():
@@ -85,9 +92,10 @@ def session_properties(
     jars: Sequence[Path],
     options: Mapping[str, str],
     java_options: str = "",
+    log_format: LogFormat = "console",
 ) -> dict[str, str]:
     """Return the properties of Spark with which `build_session` starts, for the same arguments."""
-    log_file = Path(__file__).with_name("log4j2.properties").as_uri()
+    log_file = LOG_FILES[log_format].as_uri()
     return {
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log_file} {java_options}",
         **_RETAINED,

@@ -16,6 +16,12 @@ from lakesplice.secrets import masked, masked_text
 _TALKATIVE = ("py4j", "kafka", "urllib3", "asyncio", "uvicorn")
 _SILENT_DEPTH = 4
 
+log_context = structlog.contextvars.bound_contextvars
+"""Give every line that the block logs these fields: `with log_context(batch=7): ...`.
+
+Another thread has them if it runs in a copy of this one's context (`contextvars.copy_context`).
+"""
+
 
 def configure_logs(level: str, format: str, stream: TextIO | None = None) -> None:  # noqa: A002
     """Send our logs and those of libraries to `stream` (standard error), as `console` or `json`.

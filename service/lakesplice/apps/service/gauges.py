@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from lakesplice.apps.service.freshness import Freshness
 from lakesplice.model.freshness_goal import FreshnessGoal
@@ -45,6 +46,17 @@ _OPERATIONS: Mapping[type[Intent], str] = {
     Restore: "restore",
 }
 CHANGE_OPS = ("create", "update", "delete", "read")
+
+
+def log_commit(log: Any, name: TableName, intent: Intent, outcome: Committed) -> None:
+    """Log a commit, by the operation and version under which the table's history has it."""
+    log.info(
+        "committed",
+        table=str(name),
+        version=outcome.snapshot.version,
+        operation=_OPERATIONS[type(intent)],
+        counts={what: count for what, count in getattr(intent, "counts", {}).items() if count},
+    )
 
 
 def count_commit(

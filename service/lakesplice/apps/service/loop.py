@@ -175,7 +175,7 @@ class QueryLoop:
         for lane in self._lanes:
             catches_up = lane is self._catch_up
             mine = {topic: at for topic, at in starts.items() if (topic in behind) == catches_up}
-            lane.runner.begin()
+            lane.runner.begin(lane.name)
             if mine:
                 self._start_query(lane, mine, once)
 

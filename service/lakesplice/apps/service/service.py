@@ -175,6 +175,7 @@ class Service:
             ensure_jars(SPARK_KAFKA, jars_dir),
             settings.options,
             use_archive(jars_dir),
+            self._settings.logging.format,
         )
         stack.callback(session.stop)
         return session
@@ -191,7 +192,7 @@ class Service:
             entropy=entropy,
             generation=generation,
             metrics=self._metrics,
-            log=self._log,
+            log=self._log.bind(generation=generation.number),
             schemas=registry_of(settings.schema_registry),
             schema_topics=schema_topics_of(settings, session, self._log),
         )

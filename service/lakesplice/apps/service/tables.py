@@ -8,7 +8,7 @@ from dataclasses import replace
 from lakesplice.apps.service.activity import ChangeRate
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.freshness import EpochSeconds, Freshness, TopicProgress, least_fresh
-from lakesplice.apps.service.gauges import CHANGE_OPS, count_commit, show_snapshot
+from lakesplice.apps.service.gauges import CHANGE_OPS, count_commit, log_commit, show_snapshot
 from lakesplice.apps.service.resting import RetryPauses
 from lakesplice.apps.service.setting_warnings import SettingWarnings
 from lakesplice.apps.service.topic_names import FirstRecords, TopicNames
@@ -170,6 +170,7 @@ class ServiceTable(DriverTable):
         driver.kill_point(f"after-commit:{type(intent).__name__.lower()}")
         if isinstance(outcome, Committed):
             self._note(intent)
+            log_commit(driver.log, self.name, intent, outcome)
         count_commit(driver.metrics, self.name, intent, outcome)
         return outcome
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 
 from pyspark.sql import DataFrame
 
@@ -29,6 +30,7 @@ from lakesplice.spark.kafka.dead_letter_topic import DeadLetterTopic
 from lakesplice.spark.kafka.query import Offsets
 from lakesplice.spark.kafka.topics import Topic, TopicCatalogue
 from lakesplice.telemetry import catalogue as metric
+from lakesplice.telemetry.logs import log_context
 
 _COMMIT_THREADS = 8
 
@@ -60,6 +62,7 @@ class BatchRunner:
         self._hold_back = hold_back
         self._busy = threading.Lock()
         self._ending = threading.Event()
+        self._lane = ""
         self._restart = Restart()
         self._spans = BatchSpans(driver, tables, drops, self._restart)
         self._job = BatchJob(driver, catalogue, cores, self._ending.is_set, run_job, self._restart)
@@ -72,12 +75,13 @@ class BatchRunner:
         """Why the query must end and another one start, if it must."""
         return self._restart.reason
 
-    def begin(self) -> None:
-        """A query starts from where the tables stand: run its batches.
+    def begin(self, lane: str = "") -> None:
+        """A query of a lane starts from where the tables stand: run its batches.
 
         Called for each query, and not when the one before ended: one that failed to stop must not
         leave its end behind, for then the next one would read on and do nothing.
         """
+        self._lane = lane
         self._restart.clear()
         self._ending.clear()
 
@@ -89,7 +93,8 @@ class BatchRunner:
             moment = self._driver.clock
             began_ms, began = moment.now_ms(), moment.monotonic()
             try:
-                self._run(frame, batch_id, starts, ends)
+                with log_context(lane=self._lane, batch=batch_id):
+                    self._run(frame, starts, ends)
             except FencedError as error:
                 self.fatal = error
                 raise
@@ -111,7 +116,7 @@ class BatchRunner:
         self._busy.release()
         return True
 
-    def _run(self, frame: DataFrame, batch_id: int, starts: Offsets, ends: Offsets) -> None:
+    def _run(self, frame: DataFrame, starts: Offsets, ends: Offsets) -> None:
         driver, started = self._driver, self._driver.clock.now_ms()
         began = driver.clock.monotonic()
         with driver.metrics.timed(metric.BATCH_SECONDS, phase="whole"):
@@ -131,7 +136,13 @@ class BatchRunner:
             records = sum(span.records for span in spans.values())
             seconds = driver.clock.monotonic() - began
             driver.activity.add_batch(Batch(started, seconds, records, len(spans), result))
-            driver.log.info("batch", id=batch_id, tables=len(spans), offsets=records, result=result)
+            driver.log.info(
+                "batch",
+                tables=len(spans),
+                offsets=records,
+                result=result,
+                seconds=round(seconds, 3),
+            )
 
     @property
     def _schema_topics(self) -> tuple[str, ...]:
@@ -153,7 +164,7 @@ class BatchRunner:
                 ThreadPoolExecutor(_COMMIT_THREADS, "commit") as pool,
             ):
                 answers = [
-                    pool.submit(self._commits.commit, parts, versions, results)
+                    pool.submit(copy_context().run, self._commits.commit, parts, versions, results)
                     for parts in by_table(pending)
                 ]
                 outcomes = {k: v for answer in answers for k, v in answer.result().items()}

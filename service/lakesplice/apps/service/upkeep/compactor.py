@@ -278,7 +278,11 @@ class Compactor:
                         metric.SPLICE_FALLBACKS, count, table=name, what=what, reason=reason
                     )
         self._driver.log.info(
-            "compacted", table=name, files=len(intent.replaced), changes=counts.get("changes", 0)
+            "compacted",
+            table=name,
+            version=table.version,
+            files=len(intent.replaced),
+            changes=counts.get("changes", 0),
         )
 
     def _pause(self, table: ServiceTable, error: Exception) -> None:
