@@ -36,8 +36,8 @@ test-crash: setup ## The crash tests with fifty kills of the service (long)
 # A thousand test modules are compiled once, not by each process: that takes seven seconds.
 check test: export PYTHONDONTWRITEBYTECODE =
 
-check: lint ## Format, lint, types, import rules and the fast tests
-	@$(PYTEST) -q --numprocesses $(WORKERS) --dist loadfile tests/unit tests/property --hypothesis-profile fast $(ARGS)
+check: lint ## Format, lint, types, import rules and the fast tests: all but those marked slow
+	@$(PYTEST) -q --numprocesses $(WORKERS) --dist loadfile tests/unit tests/property -m "not slow" --hypothesis-profile fast $(ARGS)
 
 lint: setup ## The half of check that runs no test
 	@$(VENV)/ruff format --check --output-format concise .

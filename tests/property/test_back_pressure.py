@@ -96,6 +96,7 @@ def run(steps: int, slowness: int, deltas_max: int, waiting_max: int) -> Run:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(8))
 @given(slowness=st.integers(1, 12), deltas_max=st.integers(1, 30), waiting_max=st.integers(2, 8))
 def test_however_slow_compaction_is_what_waits_is_bounded_and_ingest_goes_on(

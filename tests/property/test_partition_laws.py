@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -72,6 +73,7 @@ def require_apart(store: Store, root: Path) -> None:
         assert found <= {file.partition[0]}, path
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(30), deadline=None)
 @given(taken=st.lists(steps("rebuild", puts=2) | ONE_FILE, min_size=5, max_size=50))
 def test_rows_that_move_between_partitions_are_true_after_anything_and_after_all_of_it_again(

@@ -6,6 +6,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -138,6 +139,7 @@ class History:
         return box.replay(chosen, RecordReading(table=self.driver.name, policy=self.policy))
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40))
 @given(steps, st.data(), st.sampled_from([WHOLE, BY_NAME]))
 def test_replayed_letters_heal_their_rows_and_regress_nothing(

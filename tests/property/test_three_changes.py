@@ -227,12 +227,16 @@ def wrong(history: Sequence[Change]) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("name", HISTORIES)
+@pytest.mark.parametrize(
+    "name",
+    ["updates", *(pytest.param(n, marks=pytest.mark.slow) for n in HISTORIES if n != "updates")],
+)
 def test_no_order_batching_or_repetition_of_three_changes_ends_wrong(name: str) -> None:
     found = wrong(HISTORIES[name])
     assert not found, found[:3]
 
 
+@pytest.mark.slow
 def test_with_digests_not_looked_at_the_enumeration_finds_wrong_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -50,7 +50,7 @@ REST_FIRST = (
 
 BUDGET_SECONDS = {
     "tests/e2e": 950,
-    "tests/integration": 360,
+    "tests/integration": 400,
     "tests/crash": 240,
     "tests/conformance": 300,
     "tests/splice": 200,

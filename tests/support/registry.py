@@ -78,7 +78,8 @@ def serving(
         server.socket = context.wrap_socket(server.socket, server_side=True)
     scheme = "https" if certificate else "http"
     registry.url = f"{scheme}://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    # It looks so often whether it should end; twice a second, unless told otherwise.
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield registry

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 import documentation
 from lakesplice.formats.events.decode import EVENT_FORMATS
 from lakesplice.formats.events.values.refusals import DeadReason
@@ -98,6 +100,7 @@ def test_the_list_of_decisions_names_each() -> None:
         assert f"[{path.name[:4]}]({path.name})" in listed
 
 
+@pytest.mark.slow
 def test_the_site_refuses_links_and_anchors_that_lead_nowhere() -> None:
     documentation.stage()
     with (documentation.PAGES / "docs" / "limits.md").open("a") as page:

@@ -187,6 +187,7 @@ def test_a_file_that_is_gone_is_named_and_no_row_is_left_out(table: MadeTable, k
         opened.read()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["base", "_lakesplice/deltas"])
 def test_any_flipped_byte_of_a_file_is_refused_by_name(
     table: MadeTable, kind: str, tmp_path: Path
@@ -232,6 +233,7 @@ def test_the_package_opens_tables_by_path_and_address(table: MadeTable, tmp_path
     assert lakesplice.Table.open(tmp_path, version=0).version == 0
 
 
+@pytest.mark.slow
 def test_a_scan_holds_a_row_group_at_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

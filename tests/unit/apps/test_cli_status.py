@@ -106,6 +106,7 @@ def test_watching_needs_a_terminal(lakesplice: CommandLine, lake: Path) -> None:
     assert "needs a terminal" in ended.err
 
 
+@pytest.mark.slow
 def test_in_a_terminal_it_shows_changes_until_ctrl_c(lake: Path) -> None:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(

@@ -265,6 +265,7 @@ def test_threads_compact_until_they_are_stopped(scene: Compacting) -> None:
             scene.require_compacted(at)
 
 
+@pytest.mark.slow
 def test_a_turn_sums_up_only_tables_that_changed_and_a_start_makes_no_upkeep_due(
     scene: Compacting, monkeypatch: pytest.MonkeyPatch
 ) -> None:

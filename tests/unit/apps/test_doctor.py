@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,17 @@ def test_a_step_that_fails_keeps_what_it_found_and_stops_only_those_that_need_it
         ("needs that", Verdict.UNKNOWN),
         ("a", Verdict.OK),
     ]
+
+
+def test_who_waits_for_a_step_learns_that_it_ended_however_it_ended() -> None:
+    ended: list[str] = []
+    steps = [
+        Step("lake", "a", right, (), partial(ended.append, "a")),
+        Step("lake", "b", failing, (), partial(ended.append, "b")),
+        Step("lake", "c", right, ("b",), partial(ended.append, "c")),
+    ]
+    verdicts(steps)
+    assert ended == ["a", "b", "c"]
 
 
 def test_what_an_error_says_is_told_without_secrets() -> None:

@@ -127,6 +127,7 @@ def test_a_table_has_its_history_and_its_schema(served: PagedService) -> None:
     assert "It has no version yet" in page(served, "/tables/three/goods")
 
 
+@pytest.mark.slow
 def test_a_long_history_is_shown_in_parts(service: PagedService) -> None:
     service.run([lambda: service.put(0, *range(9)) for _ in range(30)])
     text = page(service, "/tables/one/goods")

@@ -110,6 +110,7 @@ def test_expired_versions_go_by_the_hour_and_are_told(folder: Path) -> None:
     require_true(service.source, service.table.store)
 
 
+@pytest.mark.slow
 def test_orphans_go_at_the_second_sweep_while_batches_go_on(folder: Path) -> None:
     log, vacuum = {"retention": 2 * HOUR}, {"orphans_every": 12 * HOUR}
     service = Service(folder, log=log, vacuum=vacuum)
@@ -143,6 +144,7 @@ def test_what_a_dead_process_left_half_written_goes_and_what_is_new_stays(folder
     assert new.exists()
 
 
+@pytest.mark.slow
 def test_a_table_of_its_own_retention_keeps_to_it(folder: Path) -> None:
     own = [{"match": NAME, "retention": 48 * HOUR}]
     service = Service(folder, log={"retention": HOUR}, tables=own)

@@ -37,6 +37,7 @@ def test_null_keys_are_refused_with_their_number_and_some_of_them(tmp_path: Path
     assert "row 0 of b.parquet" in message
 
 
+@pytest.mark.slow
 def test_keys_are_looked_for_in_any_number_of_parts(tmp_path: Path) -> None:
     folder(tmp_path, a=some_rows(0, 700), b=some_rows(600, 900))
     store = LocalStore(tmp_path)

@@ -163,6 +163,7 @@ def test_a_version_whose_files_are_deleted_is_refused_by_name(table: TableUnderT
         Table(table.store).read(version=2)
 
 
+@pytest.mark.slow
 def test_the_log_goes_only_after_the_files_and_as_far(
     table: TableUnderTest, tmp_path: Path
 ) -> None:

@@ -123,6 +123,7 @@ def test_a_partition_enters_an_epoch_with_its_first_change_under_the_new_gtids(
     scene.holds_the_truth()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("life", range(3))
 def test_batches_of_any_size_and_drivers_that_die_come_to_the_same_rows(
     tmp_path: Path, seed: int, life: int

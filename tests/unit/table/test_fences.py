@@ -62,7 +62,9 @@ class Scene:
         assert check(self.store, Table(self.store).snapshot).sound
 
 
-@pytest.fixture(params=[(), ("text",)], ids=["", "partitioned"])
+@pytest.fixture(
+    params=[(), pytest.param(("text",), marks=pytest.mark.slow)], ids=["", "partitioned"]
+)
 def scene(tmp_path: Path, request: pytest.FixtureRequest) -> Scene:
     return Scene(tmp_path, SchemaPolicy(partition_by=request.param))
 
@@ -121,6 +123,7 @@ ORDERS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("order", "partition_by"), ORDERS)
 def test_the_order_in_which_partitions_are_read_makes_no_difference(
     tmp_path: Path, order: tuple[int, ...], partition_by: tuple[str, ...]

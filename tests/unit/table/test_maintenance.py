@@ -104,6 +104,7 @@ def test_nothing_is_deleted_below_a_checkpoint_that_does_not_hold_up(
     assert _readable(table) == list(range(3, 10))
 
 
+@pytest.mark.slow
 def test_a_checkpoint_is_written_when_enough_was_committed_and_clean_ups_follow(
     tmp_path: Path,
 ) -> None:

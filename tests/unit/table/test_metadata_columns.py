@@ -78,7 +78,7 @@ def found(life: Life) -> dict[int, dict[str, Any]]:
     }
 
 
-@pytest.mark.parametrize("size", [1, 7, 1_000])
+@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.slow), 7, 1_000])
 def test_rows_say_what_their_last_event_said_in_every_batching(
     tmp_path: Path, size: int, seed: int
 ) -> None:

@@ -42,7 +42,7 @@ def rewrite(life: Life, number: int) -> None:
     assert path not in table.manifest.files
 
 
-@pytest.mark.parametrize("lost", [4, 10])
+@pytest.mark.parametrize("lost", [4, pytest.param(10, marks=pytest.mark.slow)])
 def test_a_move_that_loses_every_race_is_read_again_and_changes_nothing_until_it_wins(
     life: Life, lost: int
 ) -> None:

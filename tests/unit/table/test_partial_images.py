@@ -368,6 +368,7 @@ ORDERS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("order", "compacts"), ORDERS)
 def test_nothing_from_before_a_truncate_is_seen_beside_what_came_after(
     lake: LocalStore, order: tuple[int, ...], compacts: bool

@@ -157,6 +157,7 @@ def test_a_table_whose_snapshots_are_filtered_keeps_its_rows(scene: Scene) -> No
     assert set(scene.keys) == set(range(20))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("life", range(3))
 def test_however_the_snapshot_is_read_the_rows_are_the_source_s(
     scene: Scene, seed: int, life: int

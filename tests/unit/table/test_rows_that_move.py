@@ -67,6 +67,7 @@ def test_a_move_rewrites_the_file_it_leaves_once_and_its_compaction_doesnt(life:
     assert not now.deltas
 
 
+@pytest.mark.slow
 def test_a_batch_that_dies_at_any_write_shows_moved_rows_before_or_after_and_never_twice(
     tmp_path: Path,
 ) -> None:

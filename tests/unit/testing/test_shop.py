@@ -63,6 +63,7 @@ def test_statements_share_an_offset_and_transactions_an_id() -> None:
     assert {"orders", "order_lines", "products"} in tables_per_gtid.values()
 
 
+@pytest.mark.slow
 def test_every_kind_of_change_occurs() -> None:
     events = shop.Shop(4).step(5_000)
     ops = Counter((_payload(e)["source"]["table"], _payload(e)["op"]) for e in events if e.value)
@@ -110,6 +111,7 @@ def test_a_wide_update_is_of_the_size_that_benchmarks_speak_of() -> None:
     assert len(shop.WIDE.columns) == 23
 
 
+@pytest.mark.slow
 def test_four_hundred_tables_have_topics_of_their_own() -> None:
     made = shop.Shop(1, shop.small_tables(400), rows=2)
     assert len({event.topic for event in made.step(8_000)}) == 400

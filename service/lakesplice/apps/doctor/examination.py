@@ -48,14 +48,14 @@ def _tracks(settings: Settings, access: Access) -> list[Track]:
     doctor = settings.doctor
 
     def selected() -> list[str] | None:
-        return kafka.topic_names if kafka.selected.wait(access.timeout_seconds / 2) else None
+        return kafka.selected_topics(access.timeout_seconds / 2)
 
     plans = [
         [
             Step("machine", "java", machine.java),
             Step("broker", "address", kafka.servers),
             Step("broker", "version", kafka.client, ("java", "address")),
-            Step("topics", "matched", kafka.selection, ("version",)),
+            Step("topics", "matched", kafka.selection, ("version",), kafka.selection_ended.set),
             Step("broker", "topics", kafka.topics, ("version",)),
             Step("records", "format", kafka.records, ("version", "matched")),
             *_of_cluster(settings),

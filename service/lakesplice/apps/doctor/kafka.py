@@ -53,7 +53,7 @@ _JVM_MEMORY = "512m"
 
 class KafkaExamination:
     """Asks a broker, step by step; each one that fails raises. Steps are called in their order, by
-    one thread. `selected` may be waited for from any.
+    one thread. `selected_topics` may be called from any.
     """
 
     def __init__(self, settings: Settings, timeout_seconds: float) -> None:
@@ -66,12 +66,20 @@ class KafkaExamination:
         self._tables: dict[str, TableName] = {}
         self._topics: Mapping[str, Topic] = {}
         self._records_until = time.monotonic() + 3.5 * timeout_seconds
-        self.selected = threading.Event()
+        self._is_selected = False
+        self.selection_ended = threading.Event()
 
     @property
     def topic_names(self) -> list[str]:
         """The topics that are read; none before `selection` found them."""
         return sorted(self._tables)
+
+    def selected_topics(self, seconds: float) -> list[str] | None:
+        """Return the topics that are read; None if they can't be found, or not within so many
+        seconds. Blocks until `selection_ended` is set.
+        """
+        self.selection_ended.wait(seconds)
+        return self.topic_names if self._is_selected else None
 
     def servers(self) -> Iterator[Finding]:
         """Connect to each server's port, which needs no Java."""
@@ -124,7 +132,7 @@ class KafkaExamination:
                     self._tables[name] = table
                 else:
                     excluded[name] = "`read: false` under tables"
-        self.selected.set()
+        self._is_selected = True
         others = [name for name in catalogue.matching(_ANY) if name not in matching]
         targets = {topic: self._settings.target(table) for topic, table in self._tables.items()}
         yield from judge_selection(

@@ -25,13 +25,15 @@ _CAUSES = ("cause", "reason", "error", "status", "path")
 @dataclass(frozen=True, slots=True)
 class Step:
     """A check, or some that belong together, by its area and name; `needs` are the names of steps
-    of the same track without which it makes no sense.
+    of the same track without which it makes no sense. `ended` is called when nothing more will come
+    of the step, also if it failed or was left out.
     """
 
     area: str
     check: str
     work: Callable[[], Iterable[Finding]]
     needs: tuple[str, ...] = ()
+    ended: Callable[[], None] | None = None
 
 
 class Track:
@@ -69,6 +71,8 @@ class Track:
     def _run(self) -> None:
         for step in self._steps:
             self._found.append(self._done(step))
+            if step.ended is not None:
+                step.ended()
 
     def _done(self, step: Step) -> list[Finding]:
         lacking = [name for name in step.needs if name in self._failed]

@@ -44,7 +44,7 @@ def rows_of(found: Decoded) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: int(row["id"]))
 
 
-@pytest.mark.parametrize("damaged", [False, True])
+@pytest.mark.parametrize("damaged", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_many_shapes_at_once_are_decoded_as_each_by_itself(damaged: bool) -> None:
     values = [record(row) for row in range(200)]
     if damaged:

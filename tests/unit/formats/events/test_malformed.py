@@ -255,6 +255,7 @@ def test_all_kinds_together_in_one_batch_cost_only_themselves(flavour: Flavour) 
     assert ids == [n for row in range(len(kinds)) for n in (1000 + row, 2000 + row)]
 
 
+@pytest.mark.slow
 @FLAVOURS
 def test_a_giant_value_is_read_and_a_broken_one_costs_only_itself(flavour: Flavour) -> None:
     giant = "ä" * 10_000_000
