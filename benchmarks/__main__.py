@@ -20,6 +20,7 @@ _KEEPING = (
     "bucket",
     "cluster",
     "month",
+    "scrape",
 )
 _PRINTING = ("decode", "decode_maxwell", "decode_avro", "locate", "realtime_read")
 

@@ -20,6 +20,7 @@ from lakesplice.config import Settings, load
 from lakesplice.config.quantities import seconds_of
 from tests.support import tools
 from tests.support.machine import ROOT
+from tests.support.prometheus import DASHBOARDS
 
 CHART = ROOT / "helm" / "lakesplice"
 KUBERNETES = ("1.25", "1.32")
@@ -99,6 +100,7 @@ MATRIX: dict[str, Values] = {
         },
         "secretEnv": {"LAKESPLICE_METRICS__TOKEN": {"name": "lake-page", "key": "token"}},
         "prometheusRule": {"enabled": True},
+        "dashboards": {"enabled": True, "annotations": {"grafana_folder": "Lakes"}},
         "nodeSelector": {"disk": "fast"},
         "tolerations": [{"key": "lake", "operator": "Exists"}],
         "affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}},
@@ -276,7 +278,8 @@ def test_executors_can_reach_their_driver(
 def test_secrets_are_named_and_never_written(manifests: Manifests, case: Values) -> None:
     # The configuration alone is one, since any setting may be a secret.
     assert manifests["Secret"]["stringData"].keys() == {"lakesplice.yaml"}
-    assert "ConfigMap" not in manifests
+    made = manifests.get("ConfigMap", {"data": {}})["data"]
+    assert all(name.endswith(".json") for name in made), "dashboards, and no settings"
     given = {one["name"]: one for one in container(manifests).get("env", [])}
     for name, reference in case.get("secretEnv", {}).items():
         assert given[name]["valueFrom"] == {"secretKeyRef": reference}
@@ -318,6 +321,15 @@ def test_selectors_meet_the_pods_and_every_object_is_labelled(manifests: Manifes
         assert asked == token["valueFrom"]["secretKeyRef"]
     for manifest in manifests.values():
         assert manifest["metadata"]["labels"]["app.kubernetes.io/version"] == __version__
+
+
+def test_the_dashboards_are_there_for_grafana(manifests: Manifests, case: Values) -> None:
+    made = manifests.get("ConfigMap")
+    assert (made is not None) == ("dashboards" in case)
+    if made is not None:
+        assert made["data"] == {file.name: file.read_text() for file in DASHBOARDS}
+        assert made["metadata"]["labels"]["grafana_dashboard"] == "1"
+        assert made["metadata"]["annotations"] == case["dashboards"]["annotations"]
 
 
 def test_a_changed_setting_starts_the_pod_anew(render: Render) -> None:

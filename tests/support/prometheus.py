@@ -20,7 +20,7 @@ from lakesplice.testing.servers.process import HOST, LocalServer, free_port
 from tests.support import tools
 from tests.support.machine import ROOT
 
-DASHBOARD = ROOT / "deploy" / "grafana" / "dashboards" / "lakesplice.json"
+DASHBOARDS = sorted((ROOT / "deploy" / "grafana" / "dashboards").glob("*.json"))
 ALERTS = ROOT / "deploy" / "prometheus" / "alerts.yaml"
 _SCRAPE_SECONDS = 1
 _START_SECONDS_MAX, _REQUEST_SECONDS_MAX = 30.0, 10.0
@@ -48,18 +48,18 @@ class Query:
 
 
 def dashboard_queries() -> list[Query]:
-    """Every query of the dashboard's panels, with its variables filled in as for all tables."""
-    dashboard = json.loads(DASHBOARD.read_text())
+    """Every query of the dashboards' panels, with its variables filled in as for all tables."""
     return [
-        Query(panel["title"], filled(target["expr"]))
-        for panel in dashboard["panels"]
+        Query(f"{file.stem}: {panel['title']}", filled(target["expr"]))
+        for file in DASHBOARDS
+        for panel in json.loads(file.read_text())["panels"]
         for target in panel.get("targets", ())
     ]
 
 
 def filled(text: str) -> str:
     """A panel's query as Grafana would send it."""
-    return text.replace("$__rate_interval", "1m").replace("$table", ".*")
+    return re.sub(r"\$(lake|namespace|table)\b", ".*", text.replace("$__rate_interval", "1m"))
 
 
 def alert_rules() -> list[dict[str, Any]]:

@@ -27,7 +27,16 @@ from lakesplice.telemetry.file_metrics import SMALL_FILES as SMALL_FILES
 from lakesplice.telemetry.file_metrics import TABLE_VERSION as TABLE_VERSION
 from lakesplice.telemetry.file_metrics import VACUUMED_BYTES as VACUUMED_BYTES
 from lakesplice.telemetry.file_metrics import VACUUMED_FILES as VACUUMED_FILES
-from lakesplice.telemetry.metric import TABLE, Label, Metric, age, counter, durations, gauge
+from lakesplice.telemetry.metric import (
+    TABLE,
+    Label,
+    Metric,
+    age,
+    counter,
+    durations,
+    gauge,
+    rare_counter,
+)
 from lakesplice.telemetry.topic_metrics import CONNECTOR_AGE as CONNECTOR_AGE
 from lakesplice.telemetry.topic_metrics import LAG as LAG
 from lakesplice.telemetry.topic_metrics import SUSPECT_SETTING as SUSPECT_SETTING
@@ -58,7 +67,8 @@ _COMMIT = Label(
         "restore",
     ),
 )
-_COMPACTION = Label("result", ("committed", "conflict", "failed"))
+# A `conflict` has a series once there was one.
+_COMPACTION = Label("result", ("committed", "failed"))
 
 
 BUILD_INFO = gauge(
@@ -126,6 +136,12 @@ FRESHNESS_GOAL = gauge(
     TABLE,
     _VIEW,
 )
+OBJECTIVE = gauge(
+    "freshness_objective",
+    "1",
+    "The share of 30 days in which each view is to keep its goal: `alerts.objective`.",
+    "None; what is missing to 1 is the error budget.",
+)
 CHANGES = counter(
     "changes",
     "changes",
@@ -135,21 +151,21 @@ CHANGES = counter(
     TABLE,
     _OP,
 )
-STALE_CHANGES = counter(
+STALE_CHANGES = rare_counter(
     "changes_stale",
     "changes",
     "Changes that had no effect, since their row already had their position or a later one.",
     "Some are normal after a restart. Steady growth means that the source repeats changes.",
     TABLE,
 )
-DUPLICATES = counter(
+DUPLICATES = rare_counter(
     "duplicates_skipped",
     "changes",
     "Changes of insert-only tables that were skipped, since their key was already stored.",
     "None, if the source delivers at least once. A growing share means that it repeats records.",
     TABLE,
 )
-UNLINKED_CHANGES = counter(
+UNLINKED_CHANGES = rare_counter(
     "changes_unlinked",
     "changes",
     "Changes whose row before the change differs from the table's row, so that an earlier change"
@@ -182,7 +198,7 @@ OPEN_DEAD_LETTERS = gauge(
     "Remove the cause, then `lakesplice dlq replay`, or drop them.",
     TABLE,
 )
-UNSENT_DEAD_LETTERS = counter(
+UNSENT_DEAD_LETTERS = rare_counter(
     "dead_letters_unsent",
     "records",
     "Dead letters that could not be sent to kafka.dead_letter_topic. The lake has them.",
@@ -197,7 +213,7 @@ PARKED = gauge(
     TABLE,
     Label("code"),
 )
-TABLE_DROPS = counter(
+TABLE_DROPS = rare_counter(
     "table_drops",
     "drops",
     "DROPs of the table at the source, by what happened: its rows were deleted (`fenced`) or"
@@ -219,7 +235,6 @@ COMMITS = counter(
     "commits",
     "Versions committed, by operation.",
     "None.",
-    TABLE,
     _COMMIT,
 )
 COMMIT_CONFLICTS = counter(
@@ -286,7 +301,6 @@ COMPACTION_BYTES = counter(
     "bytes",
     "Bytes that compactions read and wrote.",
     "If far more bytes are written than the deltas have, raise compaction.ratio_max.",
-    TABLE,
     Label("direction", ("read", "written")),
 )
 SPLICED_PAGES = counter(
@@ -295,7 +309,6 @@ SPLICED_PAGES = counter(
     "Pages of spliced base files, by how they were written: copied unchanged, or encoded again.",
     "If most pages are encoded for a long time, raise compaction.ratio_max, so that more changes"
     " share a page.",
-    TABLE,
     Label("how", ("copied", "encoded")),
 )
 SPLICED_PAGES_EQUAL = counter(
@@ -303,7 +316,6 @@ SPLICED_PAGES_EQUAL = counter(
     "pages",
     "Pages of base files that were given only values that they had, so they could be copied.",
     "None; many: the source sends whole rows of which little is new.",
-    TABLE,
 )
 SPLICED_BYTES = counter(
     "spliced_bytes",

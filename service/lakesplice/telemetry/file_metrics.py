@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakesplice.telemetry.metric import TABLE, Label, age, counter, gauge
+from lakesplice.telemetry.metric import TABLE, Label, age, counter, gauge, rare_counter
 
 _DELETED = Label("kind", ("expired", "orphan"))
 
@@ -15,16 +15,15 @@ SMALL_FILES = gauge(
     TABLE,
 )
 MERGED_FILES = counter(
-    "merged_files", "files", "Small base files that were merged into larger ones.", "None.", TABLE
+    "merged_files", "files", "Small base files that were merged into larger ones.", "None."
 )
 MERGED_BYTES = counter(
     "merged_bytes",
     "bytes",
     "Bytes of the files that merges wrote.",
     "If it is many times what is ingested, raise merge.files_max.",
-    TABLE,
 )
-INCOMPLETE_ROWS = counter(
+INCOMPLETE_ROWS = rare_counter(
     "incomplete_rows",
     "rows",
     "New rows of which only partial images were read, so that the value of some column is"
@@ -33,7 +32,7 @@ INCOMPLETE_ROWS = counter(
     TABLE,
 )
 PURGED_ROWS = counter(
-    "purged_rows", "rows", "Deleted rows that a purge removed from base files.", "None.", TABLE
+    "purged_rows", "rows", "Deleted rows that a purge removed from base files.", "None."
 )
 BASE_ROWS = gauge(
     "base_rows",
@@ -62,7 +61,6 @@ INDEX_LOOKUPS = counter(
     "Keys looked up in the row index, by whether they were found. A key that wasn't found is"
     " inserted.",
     "If keys of updates aren't found, run `lakesplice index check`.",
-    TABLE,
     Label("found", ("yes", "no")),
 )
 TABLE_VERSION = gauge(
@@ -89,8 +87,7 @@ VACUUMED_FILES = counter(
     "Files that vacuums deleted: those that only versions past their retention named"
     " (`expired`), and those that no version named (`orphan`).",
     "If there are many orphans, batches or compactions fail or their commits are refused, or"
-    " another engine tried to write.",
-    TABLE,
+    " another engine tried to write. `lakesplice_orphan_files` shows the tables.",
     _DELETED,
 )
 VACUUMED_BYTES = counter(
@@ -98,7 +95,6 @@ VACUUMED_BYTES = counter(
     "bytes",
     "Bytes of the files that vacuums deleted, by kind.",
     "None.",
-    TABLE,
     _DELETED,
 )
 ORPHANS_LEFT = gauge(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 PREFIX = "lakesplice_"
@@ -32,6 +32,7 @@ class Metric:
     """One metric. `name` is complete, with prefix, unit and `_total`; `remedy` is for people.
 
     `nothing` is what an age shows when there is nothing that could be old; None: no series at all.
+    `is_rare`: most tables never count it, so that it has a series once there is something to count.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Metric:
     labels: tuple[Label, ...] = ()
     buckets: tuple[float, ...] = ()
     nothing: float | None = None
+    is_rare: bool = False
 
     @property
     def label_names(self) -> tuple[str, ...]:
@@ -60,6 +62,13 @@ TABLE = Label("table")
 def counter(name: str, unit: str, meaning: str, remedy: str, *labels: Label) -> Metric:
     """What only rises."""
     return Metric(f"{PREFIX}{name}_total", Kind.COUNTER, unit, meaning, remedy, labels)
+
+
+def rare_counter(name: str, unit: str, meaning: str, remedy: str, *labels: Label) -> Metric:
+    """What only rises, and what most tables never meet. Its first count makes a series, which
+    `increase` doesn't see: an alert has to compare it with what it was.
+    """
+    return replace(counter(name, unit, meaning, remedy, *labels), is_rare=True)
 
 
 def gauge(name: str, unit: str, meaning: str, remedy: str, *labels: Label) -> Metric:

@@ -53,6 +53,8 @@ class Metrics:
 
     def add(self, metric: Metric, amount: float = 1, **labels: str) -> None:
         """Count `amount`, which isn't negative, on a counter."""
+        if metric.is_rare and not amount:
+            return
         counter = self._counters[metric.name]
         (counter.labels(**labels) if metric.labels else counter).inc(amount)
 
@@ -165,7 +167,7 @@ class Metrics:
 
     def _zero(self, metric: Metric, table: str | None = None) -> None:
         """Create a metric's series whose labels are known beforehand."""
-        if not metric.labels or metric.kind is Kind.AGE:
+        if not metric.labels or metric.kind is Kind.AGE or metric.is_rare:
             return
         known = [(table,) if label == TABLE else label.values for label in metric.labels]
         family = self._family(metric)

@@ -63,7 +63,7 @@ class Purging(Service):
 
     @property
     def purged(self) -> float:
-        return self.metrics.value(metric.PURGED_ROWS, table=NAME) or 0
+        return self.metrics.value(metric.PURGED_ROWS) or 0
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_rows_deleted_long_ago_leave_once_a_day_and_are_told(folder: Path) -> No
     require_true(service.source, service.table.store)
     assert service.turn()  # there might have been more
     assert not service.turn()
-    page = service.metrics.value(metric.COMMITS, table=NAME, operation="purge")
+    page = service.metrics.value(metric.COMMITS, operation="purge")
     assert page == 1
 
 

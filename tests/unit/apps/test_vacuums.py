@@ -83,7 +83,7 @@ class Service:
         return due
 
     def deleted(self, kind: str) -> float:
-        return self.metrics.value(metric.VACUUMED_FILES, table=NAME, kind=kind) or 0
+        return self.metrics.value(metric.VACUUMED_FILES, kind=kind) or 0
 
 
 @pytest.fixture
@@ -102,7 +102,7 @@ def test_expired_versions_go_by_the_hour_and_are_told(folder: Path) -> None:
         assert service.turn()
     deleted = service.deleted("expired")
     assert deleted > 10
-    assert (service.metrics.value(metric.VACUUMED_BYTES, table=NAME, kind="expired") or 0) > deleted
+    assert (service.metrics.value(metric.VACUUMED_BYTES, kind="expired") or 0) > deleted
     oldest = service.metrics.value(metric.RETAINED_FROM, table=NAME)
     assert oldest == service.table.manifest.retention.retained_from
     assert oldest > 0

@@ -1,4 +1,4 @@
-"""Dashboard and alerts speak of metrics that there are, and of all that tell of trouble."""
+"""Dashboards and alerts speak of metrics that there are, and of all that tell of trouble."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
+from dashboards.files import FOLDERS, dashboard_texts
 from lakesplice.apps.alert_rules import alert_rules as alert_rules_for
 from lakesplice.telemetry.alerts.rule import anchor
 from lakesplice.telemetry.catalogue import CATALOGUE
 from tests.support.machine import ROOT
 from tests.support.prometheus import (
     ALERTS,
-    DASHBOARD,
+    DASHBOARDS,
     Query,
     alert_rules,
     dashboard_queries,
@@ -23,8 +24,9 @@ from tests.support.prometheus import (
 )
 
 RULES = alert_rules()
-LABELS = {metric.name: {*metric.label_names, "le"} for metric in CATALOGUE}
-PANELS: list[dict[str, Any]] = json.loads(DASHBOARD.read_text())["panels"]
+TARGET = {"lake", "namespace", "job", "instance"}
+LABELS = {metric.name: {*metric.label_names, "le", *TARGET} for metric in CATALOGUE}
+BOARDS: dict[str, dict[str, Any]] = {file.name: json.loads(file.read_text()) for file in DASHBOARDS}
 
 
 @pytest.mark.parametrize(
@@ -40,15 +42,49 @@ def test_a_query_names_metrics_and_labels_of_the_catalogue(query: Query) -> None
         assert set(re.findall(r"(\w+)\s*(?:=~|!~|!=|=)", labels)) <= known
 
 
-def test_the_dashboard_shows_every_metric() -> None:
+def test_the_dashboards_show_every_metric() -> None:
     shown = set().union(*(query.metrics for query in dashboard_queries()))
     assert shown == LABELS.keys()
 
 
-def test_panels_lie_side_by_side_and_are_told_apart() -> None:
-    assert len({panel["id"] for panel in PANELS}) == len(PANELS)
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.parent.name)
+def test_the_dashboards_are_what_the_code_makes(folder: Path) -> None:
+    written = {file.name: file.read_text() for file in folder.iterdir()}
+    assert written == dashboard_texts(), "PYTHONPATH=tools:service python -m dashboards"
+
+
+@pytest.mark.parametrize("board", BOARDS.values(), ids=BOARDS)
+def test_every_dashboard_can_be_narrowed_to_a_lake_a_namespace_and_a_table(
+    board: dict[str, Any],
+) -> None:
+    names = [variable["name"] for variable in board["templating"]["list"]]
+    assert names == ["datasource", "lake", "namespace", "table"]
+    for panel in board["panels"]:
+        for target in panel.get("targets", ()):
+            for selector in re.findall(r"lakesplice[_:]\w+\{([^}]*)\}", target["expr"]):
+                assert selector.startswith('lake=~"$lake",namespace=~"$namespace"')
+
+
+def test_the_fleet_is_sorted_by_the_latest_against_its_goal_and_says_why() -> None:
+    panels = BOARDS["lakesplice-fleet.json"]["panels"]
+    (table,) = [panel for panel in panels if panel["type"] == "table"]
+    (order,) = table["options"]["sortBy"]
+    (organised,) = [one for one in table["transformations"] if one["id"] == "organize"]
+    names = organised["options"]["renameByName"]
+    (sorting,) = [field for field, name in names.items() if name == order["displayName"]]
+    (asked,) = [one for one in table["targets"] if f"Value #{one['refId']}" == sorting]
+    assert order["desc"]
+    assert "freshness_seconds" in asked["expr"]
+    assert "/ lakesplice_table_freshness_goal_seconds" in asked["expr"]
+    assert {"table", "lake", "namespace", "state", "code"} <= names.keys()
+
+
+@pytest.mark.parametrize("board", BOARDS.values(), ids=BOARDS)
+def test_panels_lie_side_by_side_and_are_told_apart(board: dict[str, Any]) -> None:
+    panels = board["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
     taken: set[tuple[int, int]] = set()
-    for panel in PANELS:
+    for panel in panels:
         place = panel["gridPos"]
         cells = {
             (x, y)

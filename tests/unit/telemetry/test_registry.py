@@ -12,15 +12,15 @@ from lakesplice.telemetry.catalogue import (
     BATCH_SECONDS,
     CATALOGUE,
     CHANGES,
-    COMMITS,
     DELTA_FILES,
     DELTA_OLDEST,
+    DUPLICATES,
     FRESHNESS,
     PARKED,
     QUERY_RESTARTS,
     TABLES,
 )
-from lakesplice.telemetry.document import metrics_page
+from lakesplice.telemetry.document import metrics_page, series_per_table
 from lakesplice.telemetry.metric import PREFIX, TABLE, Kind, Metric
 from lakesplice.telemetry.registry import Metrics
 
@@ -87,12 +87,25 @@ def test_known_labels_are_zero_from_the_start() -> None:
     assert metrics.value(DELTA_FILES, table="shop.orders") == 0
 
 
+def test_a_table_has_some_thirty_series_so_that_hundreds_can_be_scraped() -> None:
+    assert series_per_table() <= 32
+
+
+def test_what_most_tables_never_count_has_a_series_once_it_is_counted() -> None:
+    metrics = Metrics()
+    metrics.register_table("shop.orders")
+    metrics.add(DUPLICATES, 0, table="shop.orders")
+    assert metrics.value(DUPLICATES, table="shop.orders") is None
+    metrics.add(DUPLICATES, 2, table="shop.orders")
+    assert metrics.value(DUPLICATES, table="shop.orders") == 2
+
+
 def test_registering_twice_keeps_what_was_counted() -> None:
     metrics = Metrics()
     metrics.register_table("shop.orders")
-    metrics.add(COMMITS, table="shop.orders", operation="ingest")
+    metrics.add(CHANGES, table="shop.orders", op="update")
     metrics.register_table("shop.orders")
-    assert metrics.value(COMMITS, table="shop.orders", operation="ingest") == 1
+    assert metrics.value(CHANGES, table="shop.orders", op="update") == 1
 
 
 def test_a_dropped_table_leaves_no_series() -> None:

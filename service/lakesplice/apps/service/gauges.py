@@ -67,7 +67,7 @@ def count_commit(
     if isinstance(outcome, Conflict):
         metrics.add(metric.COMMIT_CONFLICTS, table=table, reason=outcome.reason.value)
         return
-    metrics.add(metric.COMMITS, table=table, operation=_OPERATIONS[type(intent)])
+    metrics.add(metric.COMMITS, operation=_OPERATIONS[type(intent)])
     if not isinstance(intent, Ingest):
         return
     counts = intent.counts
@@ -83,8 +83,8 @@ def count_commit(
             metrics.add(metric.DEAD_LETTERS, count, table=table, reason=reason)
         elif kind == "ignored" and reason:
             metrics.add(metric.IGNORED, count, table=table, reason=reason)
-    metrics.add(metric.INDEX_LOOKUPS, counts.get("updated", 0), table=table, found="yes")
-    metrics.add(metric.INDEX_LOOKUPS, counts.get("inserted", 0), table=table, found="no")
+    metrics.add(metric.INDEX_LOOKUPS, counts.get("updated", 0), found="yes")
+    metrics.add(metric.INDEX_LOOKUPS, counts.get("inserted", 0), found="no")
 
 
 def show_snapshot(

@@ -84,6 +84,7 @@ class Service:
         self._ended = threading.Event()
         self._metrics = Metrics()
         self._metrics.set(metric.BUILD_INFO, 1, version=__version__)
+        self._metrics.set(metric.OBJECTIVE, settings.alerts.objective)
         self._metrics.before_page(lambda: show_memory(self._metrics))
         self._health = Health(_ALIVE_SECONDS, awaited={"lake": "the service starts"})
         self._board = Board(settings, self._health, SystemClock())

@@ -51,6 +51,14 @@ class RuleGroup:
     interval: float | None = None
 
 
+def risen(counter: str, window: str) -> str:
+    """Return a condition: the counter of a table rose within the window, even from no series at
+    all, which `increase` doesn't see.
+    """
+    summed = f"sum by ({EACH_TABLE}) ({counter}"
+    return f"{summed})\n> ({summed} offset {window})\nor {summed}) * 0)"
+
+
 def duration(seconds: float) -> str:
     """Return a duration as Prometheus reads it, in whole seconds or more."""
     whole = math.ceil(seconds)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakesplice.telemetry.alerts.rule import EACH_TABLE, Alert
+from lakesplice.telemetry.alerts.rule import EACH_TABLE, Alert, risen
 
 TABLE_ALERTS = (
     Alert(
@@ -26,18 +26,14 @@ TABLE_ALERTS = (
     Alert(
         "LakespliceDeadLetters",
         "warning",
-        f"sum by ({EACH_TABLE}) (lakesplice_dead_letters_total)\n"
-        f"> (sum by ({EACH_TABLE}) (lakesplice_dead_letters_total offset 15m)\n"
-        f"or sum by ({EACH_TABLE}) (lakesplice_dead_letters_total) * 0)",
+        risen("lakesplice_dead_letters_total", "15m"),
         "Records of {{ $labels.table }} could not be decoded.",
         "lakesplice_dead_letters_total rises",
-        why="The first of a reason makes a series that starts above 0, which increase()"
-        " doesn't see.",
     ),
     Alert(
         "LakespliceDeadLettersUnsent",
         "warning",
-        "increase(lakesplice_dead_letters_unsent_total[15m]) > 0",
+        risen("lakesplice_dead_letters_unsent_total", "15m"),
         "Dead letters of {{ $labels.table }} could not be sent to their topic.",
         "lakesplice_dead_letters_unsent_total rises",
     ),
@@ -62,7 +58,7 @@ TABLE_ALERTS = (
     Alert(
         "LakespliceChangesMissing",
         "warning",
-        f"sum by ({EACH_TABLE}) (increase(lakesplice_changes_unlinked_total[1h])) > 0",
+        risen("lakesplice_changes_unlinked_total", "1h"),
         "Changes of {{ $labels.table }} don't match its rows; some may be missing.",
         "lakesplice_changes_unlinked_total rises",
         why="After an added column each row's next change counts once.",

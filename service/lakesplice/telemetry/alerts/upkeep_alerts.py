@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lakesplice.telemetry.alerts.limits import AlertLimits
-from lakesplice.telemetry.alerts.rule import EACH_TABLE, Alert, number
+from lakesplice.telemetry.alerts.rule import INSTANCE, Alert, number
 
 # Those whose thresholds follow no setting.
 _FIXED = (
@@ -18,10 +18,10 @@ _FIXED = (
     Alert(
         "LakespliceManyOrphans",
         "warning",
-        f"sum by ({EACH_TABLE}) (\n"
+        f"sum by ({INSTANCE}) (\n"
         f'  increase(lakesplice_vacuumed_files_total{{kind="orphan"}}[1d])\n'
         f") > 1000",
-        "Many files are written for {{ $labels.table }} and never committed.",
+        "Many files are written and never committed.",
         'lakesplice_vacuumed_files_total{kind="orphan"} rises fast',
     ),
 )

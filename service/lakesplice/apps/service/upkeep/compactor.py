@@ -262,13 +262,13 @@ class Compactor:
         metrics, name, counts = self._driver.metrics, str(table.name), intent.counts
         metrics.add(metric.STALE_CHANGES, counts.get("stale", 0), table=name)
         metrics.add(metric.UNLINKED_CHANGES, counts.get("unlinked", 0), table=name)
-        metrics.add(metric.SPLICED_PAGES_EQUAL, counts.get("pages_equal", 0), table=name)
+        metrics.add(metric.SPLICED_PAGES_EQUAL, counts.get("pages_equal", 0))
         for direction in ("read", "written"):
             count = counts.get(f"bytes_{direction}", 0)
-            metrics.add(metric.COMPACTION_BYTES, count, table=name, direction=direction)
+            metrics.add(metric.COMPACTION_BYTES, count, direction=direction)
         for how in ("copied", "encoded"):
             pages, size = counts.get(f"pages_{how}", 0), counts.get(f"bytes_{how}", 0)
-            metrics.add(metric.SPLICED_PAGES, pages, table=name, how=how)
+            metrics.add(metric.SPLICED_PAGES, pages, how=how)
             metrics.add(metric.SPLICED_BYTES, size, table=name, how=how)
         for what, prefix in (("file", FALLBACK), ("column", WHOLE)):
             for key, count in counts.items():

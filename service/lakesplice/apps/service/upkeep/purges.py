@@ -55,7 +55,7 @@ class Purges:
         self._next[str(table.name)] = now  # there may be more files, or changes came for these
         if isinstance(table.commit(intent), Committed):
             rows, name = intent.counts["rows"], str(table.name)
-            driver.metrics.add(metric.PURGED_ROWS, rows, table=name)
+            driver.metrics.add(metric.PURGED_ROWS, rows)
             driver.log.info("purged", table=name, files=len(intent.inputs), rows=rows)
 
     def _after(self, table: ServiceTable) -> float | None:

@@ -132,8 +132,8 @@ class Upkeep:
         generation = driver.generation.number
         outcome = table.commit(file_merge(generation, planned_on, inputs, output, manifest))
         if isinstance(outcome, Committed):
-            driver.metrics.add(metric.MERGED_FILES, len(inputs), table=name)
-            driver.metrics.add(metric.MERGED_BYTES, output.base.bytes, table=name)
+            driver.metrics.add(metric.MERGED_FILES, len(inputs))
+            driver.metrics.add(metric.MERGED_BYTES, output.base.bytes)
         del self._no_file_merge_until[name]
 
     def _care_for_log(self, table: ServiceTable) -> None:

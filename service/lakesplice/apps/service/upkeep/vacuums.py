@@ -76,6 +76,6 @@ class Vacuums:
     def _count(self, table: ServiceTable, kind: str, files: Mapping[str, int]) -> None:
         if files:
             metrics, name, size = self._driver.metrics, str(table.name), sum(files.values())
-            metrics.add(metric.VACUUMED_FILES, len(files), table=name, kind=kind)
-            metrics.add(metric.VACUUMED_BYTES, size, table=name, kind=kind)
+            metrics.add(metric.VACUUMED_FILES, len(files), kind=kind)
+            metrics.add(metric.VACUUMED_BYTES, size, kind=kind)
             self._driver.log.info("vacuumed", table=name, kind=kind, files=len(files), bytes=size)

@@ -1,0 +1,230 @@
+"""Compaction and storage: what waits, what compactions copy and encode, and what upkeep removes."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.models.dashboard import Dashboard
+
+from dashboards.board import Panel, board
+from dashboards.panels import Ask, graph
+from dashboards.queries import (
+    EACH,
+    LAKE,
+    TABLE_LEGEND,
+    highest,
+    of,
+    per_hour,
+    per_second,
+    quantile,
+    ratio,
+    top,
+    total,
+)
+from lakesplice.telemetry import catalogue as metric
+
+
+def dashboard() -> Dashboard:
+    """Return the dashboard."""
+    return board(
+        "lakesplice-compaction",
+        "compaction and storage",
+        "What waits for compaction, what compactions do, and what the lake's files are.",
+        (
+            ("Waiting", _waiting()),
+            ("Compactions", _compactions()),
+            ("Splices", _splices()),
+            ("Files", _files()),
+            ("Removal", _removal()),
+        ),
+    )
+
+
+def _waiting() -> tuple[Panel, ...]:
+    per_row = ratio(total(EACH, of(metric.DELTA_ROWS)), total(EACH, of(metric.BASE_ROWS)))
+    return (
+        graph(
+            "Waiting deltas",
+            "Of the ten tables that have most; at compaction.back_pressure_deltas ingest pauses.",
+            Ask(top(total(EACH, of(metric.DELTA_FILES))), TABLE_LEGEND),
+        ),
+        graph(
+            "Oldest waiting delta",
+            "Of ten tables. Above compaction.age_max: compaction is behind or fails.",
+            Ask(top(highest(EACH, of(metric.DELTA_OLDEST))), TABLE_LEGEND),
+            unit="s",
+        ),
+        graph(
+            "Waiting changes per row",
+            "What a real-time read lays over each row of the base files, of ten tables.",
+            Ask(top(per_row), TABLE_LEGEND),
+        ),
+        graph(
+            "Bytes of waiting deltas",
+            "Of ten tables, and of all.",
+            Ask(top(total(EACH, of(metric.DELTA_BYTES))), TABLE_LEGEND),
+            Ask(total("", of(metric.DELTA_BYTES)), "all"),
+            unit="bytes",
+        ),
+    )
+
+
+def _compactions() -> tuple[Panel, ...]:
+    return (
+        graph(
+            "Compactions",
+            "By result, per hour.",
+            Ask(per_hour(metric.COMPACTIONS, "result"), "{{result}}"),
+        ),
+        graph(
+            "Duration of compactions",
+            "Half of them, and 95 of 100.",
+            Ask(quantile(0.5, metric.COMPACTION_SECONDS), "half"),
+            Ask(quantile(0.95, metric.COMPACTION_SECONDS), "95 of 100"),
+            unit="s",
+        ),
+        graph(
+            "Bytes that compactions read and wrote",
+            "Much more written than the deltas have: raise compaction.ratio_max.",
+            Ask(per_second(metric.COMPACTION_BYTES, "direction"), "{{direction}}"),
+            unit="Bps",
+        ),
+        graph(
+            "Commits",
+            "By operation, per hour, and those that lost a race since the start: some are normal.",
+            Ask(per_hour(metric.COMMITS, "operation"), "{{operation}}"),
+            Ask(total("reason", of(metric.COMMIT_CONFLICTS)), "lost race: {{reason}}"),
+        ),
+    )
+
+
+def _splices() -> tuple[Panel, ...]:
+    pages = per_second(metric.SPLICED_PAGES, "")
+    return (
+        graph(
+            "Pages copied and encoded",
+            "Copied pages are neither decoded nor encoded.",
+            Ask(per_second(metric.SPLICED_PAGES, "how"), "{{how}}"),
+            unit="cps",
+        ),
+        graph(
+            "Bytes copied and encoded",
+            "By what they cost: copied bytes cost a read and a write.",
+            Ask(per_second(metric.SPLICED_BYTES, "how"), "{{how}}"),
+            unit="Bps",
+        ),
+        graph(
+            "Share of pages copied",
+            "Low for long: raise compaction.ratio_max, so that a page gets more changes. Equal: it"
+            " was given only values that it had.",
+            Ask(ratio(per_second(metric.SPLICED_PAGES, "", how="copied"), pages, "1e-9"), "copied"),
+            Ask(ratio(per_second(metric.SPLICED_PAGES_EQUAL, ""), pages, "1e-9"), "equal"),
+            unit="percentunit",
+        ),
+        graph(
+            "What could not be copied",
+            "Whole files and columns that were encoded again, by reason, since the start.",
+            Ask(total("what, reason", of(metric.SPLICE_FALLBACKS)), "{{what}}: {{reason}}"),
+        ),
+    )
+
+
+def _files() -> tuple[Panel, ...]:
+    entries = ratio(total(LAKE, of(metric.INDEX_ENTRIES)), total(LAKE, of(metric.BASE_ROWS)))
+    return (
+        graph(
+            "Rows",
+            "Rows of the base files, with deleted ones.",
+            Ask(total(LAKE, of(metric.BASE_ROWS)), "{{lake}} {{namespace}}"),
+            width=8,
+        ),
+        graph(
+            "Base files",
+            "All, and those that are smaller than merge.small_bytes.",
+            Ask(total(LAKE, of(metric.BASE_FILES)), "{{lake}} all"),
+            Ask(total(LAKE, of(metric.SMALL_FILES)), "{{lake}} small"),
+            width=8,
+        ),
+        graph(
+            "Small base files",
+            "Of the ten tables that have most.",
+            Ask(top(total(EACH, of(metric.SMALL_FILES))), TABLE_LEGEND),
+            width=8,
+        ),
+        graph(
+            "Runs of the row index",
+            "Of the ten tables that have most. Above index.runs_max for long: index merges fail.",
+            Ask(top(highest(EACH, of(metric.INDEX_RUNS))), TABLE_LEGEND),
+            width=8,
+        ),
+        graph(
+            "Entries of the row index per row",
+            "Far above 1: index merges are behind.",
+            Ask(entries, "{{lake}} {{namespace}}"),
+            width=8,
+        ),
+        graph(
+            "Looked up in the row index",
+            "Keys that were found are updates, the others inserts.",
+            Ask(per_second(metric.INDEX_LOOKUPS, "found"), "found: {{found}}"),
+            unit="cps",
+            width=8,
+        ),
+        graph(
+            "Commits since the last checkpoint",
+            "Of ten tables. Far above log.checkpoint_every: checkpoints fail.",
+            Ask(top(highest(EACH, of(metric.LOG_TAIL))), TABLE_LEGEND),
+        ),
+        graph(
+            "Versions whose files are kept",
+            "Of the ten tables that have most.",
+            Ask(
+                top(highest(EACH, f"{of(metric.TABLE_VERSION)} - {of(metric.RETAINED_FROM)}")),
+                TABLE_LEGEND,
+            ),
+        ),
+    )
+
+
+def _removal() -> tuple[Panel, ...]:
+    return (
+        graph(
+            "Files deleted",
+            "Per hour. Expired: only versions past their retention named them. Orphans: nothing"
+            " did.",
+            Ask(per_hour(metric.VACUUMED_FILES, "kind"), "{{kind}}"),
+            width=8,
+        ),
+        graph(
+            "Bytes deleted",
+            "By vacuums and sweeps.",
+            Ask(per_second(metric.VACUUMED_BYTES, "kind"), "{{kind}}"),
+            unit="Bps",
+            width=8,
+        ),
+        graph(
+            "Orphans left to the next sweep",
+            "Of the ten tables that have most.",
+            Ask(top(total(EACH, of(metric.ORPHANS_LEFT))), TABLE_LEGEND),
+            width=8,
+        ),
+        graph(
+            "Time since the last vacuum",
+            "Of ten tables. Far above vacuum.every: vacuums fail, or have no time.",
+            Ask(top(highest(EACH, of(metric.LAST_VACUUM))), TABLE_LEGEND),
+            unit="s",
+            width=8,
+        ),
+        graph(
+            "Merged and purged",
+            "Small files that were merged, and deleted rows that purges removed, per hour.",
+            Ask(per_hour(metric.MERGED_FILES, ""), "files merged"),
+            Ask(per_hour(metric.PURGED_ROWS, ""), "rows purged"),
+            width=8,
+        ),
+        graph(
+            "Bytes of merged files",
+            "Many times what is ingested: raise merge.files_max.",
+            Ask(per_second(metric.MERGED_BYTES, ""), "bytes"),
+            unit="Bps",
+            width=8,
+        ),
+    )

@@ -1,0 +1,120 @@
+"""Source and Kafka: what comes in, how far it is behind, and what is wrong with it."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.models.dashboard import Dashboard
+
+from dashboards.board import Panel, board
+from dashboards.panels import Ask, graph
+from dashboards.queries import (
+    EACH,
+    LAKE,
+    TABLE_LEGEND,
+    highest,
+    of,
+    per_second,
+    top,
+    total,
+)
+from lakesplice.telemetry import catalogue as metric
+
+
+def dashboard() -> Dashboard:
+    """Return the dashboard."""
+    return board(
+        "lakesplice-source",
+        "source and Kafka",
+        "What comes from connectors and topics, how far tables are behind, and what is wrong.",
+        (("Topics", _topics()), ("Changes", _changes()), ("Trouble", _trouble())),
+    )
+
+
+def _topics() -> tuple[Panel, ...]:
+    return (
+        graph(
+            "Lag",
+            "Records that aren't committed yet, of the ten tables that have most.",
+            Ask(top(total(EACH, of(metric.LAG))), TABLE_LEGEND),
+        ),
+        graph(
+            "Lag of lakes",
+            "Records that aren't committed yet.",
+            Ask(total(LAKE, of(metric.LAG)), "{{lake}} {{namespace}}"),
+        ),
+        graph(
+            "Age of each connector's newest record",
+            "With heartbeats, a connector that stands still is told from a source in which nothing"
+            " happens.",
+            Ask(
+                highest(f"{LAKE}, connector, heartbeats", of(metric.CONNECTOR_AGE)),
+                "{{connector}}, heartbeats: {{heartbeats}}",
+            ),
+            unit="s",
+        ),
+        graph(
+            "Topics by state",
+            "Topics of kafka.topic_pattern, and those that get no table by"
+            " `schema_changes.create_table`.",
+            Ask(f"count by (state) ({of(metric.TOPIC_STATE)})", "{{state}}"),
+            Ask(total("", of(metric.TABLES_NOT_MADE)), "not made"),
+        ),
+    )
+
+
+def _changes() -> tuple[Panel, ...]:
+    return (
+        graph(
+            "Changes",
+            "Changes that were read and committed, by kind.",
+            Ask(per_second(metric.CHANGES, "op"), "{{op}}"),
+            unit="cps",
+        ),
+        graph(
+            "Changes of tables",
+            "Of the ten tables that change most.",
+            Ask(top(per_second(metric.CHANGES, EACH)), TABLE_LEGEND),
+            unit="cps",
+        ),
+        graph(
+            "Ignored records",
+            "They contain no change, such as tombstones, or are at or below the purge floor.",
+            Ask(per_second(metric.IGNORED, "reason"), "{{reason}}"),
+            unit="cps",
+        ),
+        graph(
+            "Changes without effect",
+            "Stale: their row has a later position. Duplicates: an insert-only table has their"
+            " key. Since the start, of ten tables each.",
+            Ask(top(total(EACH, of(metric.STALE_CHANGES))), f"stale: {TABLE_LEGEND}"),
+            Ask(top(total(EACH, of(metric.DUPLICATES))), f"duplicates: {TABLE_LEGEND}"),
+        ),
+    )
+
+
+def _trouble() -> tuple[Panel, ...]:
+    return (
+        graph(
+            "Dead letters",
+            "Open ones, of the ten tables that have most; and all by reason, since the start.",
+            Ask(top(total(EACH, of(metric.OPEN_DEAD_LETTERS))), f"open: {TABLE_LEGEND}"),
+            Ask(total("reason", of(metric.DEAD_LETTERS)), "{{reason}}"),
+            Ask(total("", of(metric.UNSENT_DEAD_LETTERS)), "not sent to their topic"),
+        ),
+        graph(
+            "Missing before them",
+            "Unlinked: changes before which one is missing. Incomplete: rows of which only partial"
+            " images were read. Since the start, of ten tables each.",
+            Ask(top(total(EACH, of(metric.UNLINKED_CHANGES))), f"unlinked: {TABLE_LEGEND}"),
+            Ask(top(total(EACH, of(metric.INCOMPLETE_ROWS))), f"incomplete: {TABLE_LEGEND}"),
+        ),
+        graph(
+            "Settings of connectors that change values",
+            "Tables per setting; `lakesplice tables` says what each does.",
+            Ask(f"count by (setting) ({of(metric.SUSPECT_SETTING)})", "{{setting}}"),
+        ),
+        graph(
+            "Dropped tables",
+            "DROPs at the source by what was done, since the start.",
+            Ask(total(f"{EACH}, outcome", of(metric.TABLE_DROPS)), TABLE_LEGEND + " {{outcome}}"),
+        ),
+    )
