@@ -203,7 +203,7 @@ def test_registers_come_back_from_their_bytes(rows: int, columns: int, data: st.
     known = draw(st.booleans(), rows, columns + 1).astype(np.bool_)
     lines = Registers(own_file, own_offset, file, offset, known)
     deleted = lines.plain & ~known.any(axis=1)
-    again = Registers.of(own_file, own_offset, deleted, lines.spelt(), columns)
+    again = Registers.of(own_file, own_offset, deleted, lines.encoded(), columns)
     for name in ("file", "offset", "known"):
         assert np.array_equal(getattr(again, name), getattr(lines, name)), name
 

@@ -1,12 +1,11 @@
-"""Pure decisions: values in, values out; no time, no chance, no files.
+"""Pure decisions: values in, values out; no time, no random numbers, no files.
 
-Rooms, from the bottom up: `rows` (keys, changes and what becomes of a row) and `source_rows` (which
-SQL asks a source database for rows, and what its answers are), `shape` (which columns
-a table has and what is computed or masked in them), `filtering` (conditions and what they let a
-reader skip), `schema` (the source's schema changes and what a table makes of them), `sources`
-(positions, epochs, snapshots and drops of the topics that feed a table); on these stand `intake`
-(which changes a partition's records are), `upkeep` (compaction, merges, purges), `by_hand` (tables
-that programs write), `diagnosis` (what is right or wrong of what Lakesplice stands on) and
-`engine_views` (SQL that shows tables in other engines). The import contract `planning-rooms` holds
-this order.
+Rooms, from the bottom up: `rows` (keys, changes, and the row that results) and `source_rows` (SQL
+that reads rows of a source database, and how its answers are decoded), `shape` (a table's columns,
+computed and masked values), `filtering` (conditions, and what a reader can skip by them), `schema`
+(the source's schema changes and what a table makes of them), `sources` (positions, epochs,
+snapshots and drops of the topics that feed a table). On these stand `intake` (records become
+changes), `upkeep` (compaction, merges, purges), `by_hand` (tables that programs write), `diagnosis`
+(judges Kafka, the database, the store and the machine) and `engine_views` (SQL that shows tables in
+other engines). The import contract `planning-rooms` enforces this order.
 """

@@ -24,43 +24,41 @@ def test_nothing_is_known_before_the_topic_was_seen() -> None:
 
 
 def test_a_table_behind_a_growing_topic_is_as_fresh_as_what_it_holds() -> None:
-    sightings = TopicProgress()
+    progress = TopicProgress()
     for moment in range(10, 20):
-        sightings.add({0: moment}, EpochSeconds(moment))
-    assert sightings.freshness(_manifest(15), {0: 15}) == Freshness(
+        progress.add({0: moment}, EpochSeconds(moment))
+    assert progress.freshness(_manifest(15), {0: 15}) == Freshness(
         EpochSeconds(15), EpochSeconds(15)
     )
 
 
 def test_a_silent_topic_makes_the_table_fresher_all_the_same() -> None:
-    sightings = TopicProgress()
+    progress = TopicProgress()
     for moment in range(10, 20):
-        sightings.add({0: 5}, EpochSeconds(moment))
-    assert sightings.freshness(_manifest(5), {0: 5}) == Freshness(
-        EpochSeconds(19), EpochSeconds(19)
-    )
+        progress.add({0: 5}, EpochSeconds(moment))
+    assert progress.freshness(_manifest(5), {0: 5}) == Freshness(EpochSeconds(19), EpochSeconds(19))
 
 
 def test_every_partition_counts_also_one_that_the_table_has_not_met() -> None:
-    sightings = TopicProgress()
-    sightings.add({0: 5, 1: 0}, EpochSeconds(10))
-    sightings.add({0: 5, 1: 1}, EpochSeconds(11))
-    assert sightings.complete_up_to({0: 5}) == EpochSeconds(10)
+    progress = TopicProgress()
+    progress.add({0: 5, 1: 0}, EpochSeconds(10))
+    progress.add({0: 5, 1: 1}, EpochSeconds(11))
+    assert progress.complete_up_to({0: 5}) == EpochSeconds(10)
 
 
 def test_the_read_optimised_view_is_complete_to_where_the_oldest_delta_begins() -> None:
-    sightings = TopicProgress()
+    progress = TopicProgress()
     for moment in range(10, 20):
-        sightings.add({0: moment}, EpochSeconds(moment))
-    assert sightings.freshness(_manifest(19, 17, 12), {0: 19}) == Freshness(
+        progress.add({0: moment}, EpochSeconds(moment))
+    assert progress.freshness(_manifest(19, 17, 12), {0: 19}) == Freshness(
         EpochSeconds(19), EpochSeconds(12)
     )
 
 
 def test_deltas_from_before_the_first_sighting_are_judged_by_their_commit() -> None:
-    sightings = TopicProgress()
-    sightings.add({0: 40}, EpochSeconds(60))
-    assert sightings.freshness(_manifest(40, 30, 35), {0: 40}) == Freshness(
+    progress = TopicProgress()
+    progress.add({0: 40}, EpochSeconds(60))
+    assert progress.freshness(_manifest(40, 30, 35), {0: 40}) == Freshness(
         EpochSeconds(60), EpochSeconds(30)
     )
 
@@ -70,12 +68,12 @@ def test_deltas_from_before_the_first_sighting_are_judged_by_their_commit() -> N
     stands=st.integers(0, 600),
 )
 def test_of_many_sightings_enough_are_kept_and_none_flatters(steps: list[int], stands: int) -> None:
-    sightings, ends, truth = TopicProgress(), 0, None
+    progress, ends, truth = TopicProgress(), 0, None
     for moment, step in enumerate(steps):
         ends += step
-        sightings.add({0: ends}, EpochSeconds(moment))
+        progress.add({0: ends}, EpochSeconds(moment))
         truth = moment if ends <= stands else truth
-    known = sightings.complete_up_to({0: stands})
+    known = progress.complete_up_to({0: stands})
     if truth == len(steps) - 1:
         assert known == EpochSeconds(truth)
     elif known is not None:

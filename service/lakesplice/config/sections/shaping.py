@@ -37,12 +37,12 @@ def _metadata(names: tuple[str, ...]) -> tuple[Metadata, ...]:
         raise ValueError(str(error)) from None
 
 
-def _computed(spelt: Options) -> tuple[tuple[str, Expression], ...]:
+def _computed(options: Options) -> tuple[tuple[str, Expression], ...]:
     from lakesplice.planning.shape.computing.evaluation import type_of
     from lakesplice.planning.shape.computing.expression import parse
 
     found = []
-    for name, text in spelt.items():
+    for name, text in options.items():
         if not name.strip():
             raise ValueError("a computed column needs a name")
         try:

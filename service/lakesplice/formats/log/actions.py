@@ -48,8 +48,8 @@ class TableMetadata:
 class Add:
     """A data file becomes part of the table. `stats` is Delta statistics as JSON text.
 
-    `spelt` is the path as the log has it where we would escape it otherwise: not all readers know
-    two spellings for one file.
+    `log_spelling` is the path as the log has it, if we would escape it in another way: not all
+    readers know that two spellings can be one file.
     """
 
     path: str
@@ -58,19 +58,19 @@ class Add:
     data_change: bool
     stats: str | None = None
     partition_values: Mapping[str, str | None] = field(default_factory=dict)
-    spelt: str = ""
+    log_spelling: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """A data file leaves the table; earlier versions still name it. `spelt` is as in `Add`."""
+    """A data file leaves the table; earlier versions still name it. `log_spelling` as in `Add`."""
 
     path: str
     bytes: int | None
     deleted_ms: int | None
     data_change: bool
     partition_values: Mapping[str, str | None] = field(default_factory=dict)
-    spelt: str = ""
+    log_spelling: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,7 @@ def _metadata(metadata: TableMetadata) -> dict[str, Any]:
 
 def _add(add: Add) -> dict[str, Any]:
     return {
-        "path": add.spelt or escaped(add.path),
+        "path": add.log_spelling or escaped(add.path),
         "partitionValues": dict(add.partition_values),
         "size": add.bytes,
         "modificationTime": add.modified_ms,
@@ -140,7 +140,7 @@ def _add(add: Add) -> dict[str, Any]:
 
 def _remove(remove: Remove) -> dict[str, Any]:
     return {
-        "path": remove.spelt or escaped(remove.path),
+        "path": remove.log_spelling or escaped(remove.path),
         "deletionTimestamp": remove.deleted_ms,
         "dataChange": remove.data_change,
         "extendedFileMetadata": True,

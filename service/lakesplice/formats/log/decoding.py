@@ -49,7 +49,7 @@ def _metadata(fields: Fields) -> TableMetadata:
 
 
 def _add(fields: Fields) -> Add:
-    path, spelt = _path(fields)
+    path, log_spelling = _path(fields)
     return Add(
         path=path,
         bytes=fields.integer("size"),
@@ -57,27 +57,27 @@ def _add(fields: Fields) -> Add:
         data_change=fields.flag("dataChange", default=True),
         stats=fields.optional_text("stats"),
         partition_values=dict(fields.mapping("partitionValues")),
-        spelt=spelt,
+        log_spelling=log_spelling,
     )
 
 
 def _remove(fields: Fields) -> Remove:
-    path, spelt = _path(fields)
+    path, log_spelling = _path(fields)
     return Remove(
         path=path,
         bytes=fields.optional_integer("size"),
         deleted_ms=fields.optional_integer("deletionTimestamp"),
         data_change=fields.flag("dataChange", default=True),
         partition_values=dict(fields.mapping("partitionValues")),
-        spelt=spelt,
+        log_spelling=log_spelling,
     )
 
 
 def _path(fields: Fields) -> tuple[str, str]:
-    """Return a path, and how it is spelt if we would escape it otherwise."""
-    spelt = fields.text("path")
-    path = unquote(spelt)
-    return path, "" if escaped(path) == spelt else spelt
+    """Return a path, and its spelling in the log if we would escape it in another way."""
+    log_spelling = fields.text("path")
+    path = unquote(log_spelling)
+    return path, "" if escaped(path) == log_spelling else log_spelling
 
 
 def _domain(fields: Fields) -> DomainMetadata:

@@ -198,7 +198,7 @@ def _of_domains(log: LogState) -> list[str]:
 def _of_paths(log: LogState) -> list[str]:
     outside = [path for path in log.adds if _FOREIGN_PATH.match(path)]
     stay = () if log.metadata.partition_columns else log.adds.values()
-    strange = [add.path for add in stay if add.path not in outside and add.spelt]
+    strange = [add.path for add in stay if add.path not in outside and add.log_spelling]
     found = []
     if outside:
         found.append(

@@ -1,8 +1,8 @@
-"""Conditions written in SQL, as filters that reading can skip row groups by.
+"""Conditions written in SQL, as filters by which a reader can skip row groups.
 
 Columns are compared with literals: `=`, `<>`, `<`, `<=`, `>`, `>=`, `<=>`, `IN`, `BETWEEN`, `LIKE`,
-`IS NULL`, `IS TRUE`, and `AND`, `OR`, `NOT` over them. The grammar is Spark's, by sqlglot. What is
-null keeps no row, as in SQL; NaN matches no comparison but `<>`.
+`IS NULL`, `IS TRUE`, and `AND`, `OR`, `NOT` of these. The grammar is Spark's, by sqlglot. A
+condition that is null selects no row, as in SQL; NaN matches no comparison except `<>`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _COMPARISONS: Mapping[type[exp.Expr], Callable[[Any, Any], pc.Expression]] = {
     exp.GT: gt,
     exp.GTE: ge,
 }
-# What a comparison becomes when its sides change places.
+# The comparison that results when its sides are swapped.
 _MIRRORED: Mapping[type[exp.Expr], type[exp.Expr]] = {
     exp.LT: exp.GT,
     exp.LTE: exp.GTE,
@@ -129,7 +129,7 @@ class _Translation:
     def _among(
         self, field: pc.Expression, kind: pa.DataType, nodes: list[exp.Expr]
     ) -> pc.Expression:
-        """A comparison with each: nulls stay null, whatever NOT stands before."""
+        """One comparison with each value, so that nulls stay null, also under NOT."""
         return _balanced([field == self._value(node, kind) for node in nodes], or_)
 
     def _flag(self, node: exp.Column) -> pc.Expression:
@@ -177,7 +177,7 @@ class _Translation:
             )
 
     def _unfit(self, node: object, reason: str) -> UsageError:
-        # Of a function's name there is no expression, only the name.
+        # The name of a function is not an expression, only a name.
         part = node.sql("spark") if isinstance(node, exp.Expr) else str(node or "")
         return UsageError(
             "a filter doesn't fit", filter=_cut(self._text), part=_cut(part), reason=reason
@@ -187,7 +187,7 @@ class _Translation:
 def _balanced(
     conditions: Sequence[pc.Expression], join: Callable[[Any, Any], pc.Expression]
 ) -> pc.Expression:
-    """Join conditions as a tree that is no deeper than necessary: Python recurses into it."""
+    """Join conditions as a tree of least depth, since Python recurses into it."""
     if len(conditions) == 1:
         return conditions[0]
     middle = len(conditions) // 2
@@ -221,7 +221,7 @@ def _number(text: str, kind: pa.DataType) -> pa.Scalar | None:
     if pa.types.is_floating(kind):
         return pa.scalar(float(text), kind)
     if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
-        # Of its own precision: that of the column may be too small for it.
+        # It has its own precision, since the column's may be too small for it.
         return pa.scalar(Decimal(text))
     return None
 
@@ -237,7 +237,7 @@ def _text(text: str, kind: pa.DataType) -> pa.Scalar | None:
 
 
 def _moment(text: str, kind: pa.DataType) -> pa.Scalar | None:
-    """Without a zone it is UTC, as all moments of a table are; local times have none."""
+    """A moment without a time zone is in UTC, as all moments of a table; local times have none."""
     found = datetime.fromisoformat(text)
     if kind.tz is None:
         return None if found.tzinfo else pa.scalar(found, kind)

@@ -1,4 +1,6 @@
-"""Filters: which columns one needs, and evaluating it by the names its author used."""
+"""Filters: which columns a condition needs, and its evaluation by the names that its author
+used.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,10 @@ from lakesplice.model.schema import SYSTEM_FIELDS, TableSchema
 
 
 def stored_names(schema: TableSchema) -> dict[str, str]:
-    """Map every name that a reader may use to the stored one: stored, source's, and system names.
+    """Map every name that a reader may use to the stored one: stored names, source names, system
+    names.
 
-    Where a source's name is another column's stored name, the stored name has precedence.
+    If a source name is another column's stored name, the stored name has precedence.
     """
     names = {name: column.name for name, column in schema.by_source.items()}
     return names | {name: name for name in (*schema.names, *(f.name for f in SYSTEM_FIELDS))}
@@ -44,20 +47,20 @@ class Filter:
 
     @property
     def columns(self) -> frozenset[str]:
-        """The stored columns that must be there to evaluate the condition."""
+        """The stored columns that are needed to evaluate the condition."""
         return frozenset(self._used.values())
 
     @property
     def expression(self) -> pc.Expression:
-        """The condition, by the names that its author used."""
+        """The condition, with the names that its author used."""
         return self._condition
 
     @property
     def for_statistics(self) -> pc.Expression | None:
-        """The condition if a file's statistics can tell where it matches nothing, else None.
+        """The condition if a file's statistics can show that it matches nothing, else None.
 
-        Its names must be stored ones. And no column may be floating point: bounds leave NaN out and
-        don't tell 0.0 from -0.0, so that a row group seems to have no row that it has.
+        Its names must be stored ones. No column may be floating point: bounds leave out NaN and
+        don't distinguish 0.0 from -0.0, so a row group could seem to lack a row that it has.
         """
         told = all(
             name == stored and not pa.types.is_floating(self._types.field(stored).type)
@@ -66,9 +69,9 @@ class Filter:
         return self._condition if told else None
 
     def matching(self, table: pa.Table) -> pa.Table:
-        """Return the rows of `table` that match, all its columns kept.
+        """Return the rows of `table` that match, with all its columns.
 
-        `UsageError` where the condition can't be evaluated, as by a division by zero.
+        `UsageError` if the condition can't be evaluated, for example because of a division by zero.
         """
         seen = table
         for name, stored in self._used.items():
@@ -85,7 +88,7 @@ class Filter:
 
 
 def _problem(condition: pc.Expression, nothing: pa.Table) -> str | None:
-    """Why a condition can't be evaluated on a table with such columns; None if it can."""
+    """Why a condition can't be evaluated on a table with these columns; None if it can."""
     try:
         condition.__reduce__()
     except pa.ArrowNotImplementedError:
@@ -109,7 +112,7 @@ def _used(condition: pc.Expression, nothing: pa.Table) -> list[str]:
 
 
 def _needed(condition: pc.Expression, nothing: pa.Table, names: Sequence[str]) -> list[str]:
-    """Those of the names without which the condition doesn't fit, by halving."""
+    """Those of the names without which the condition doesn't fit, found by halving."""
     if _fits(condition, nothing.drop_columns(list(names))):
         return []
     if len(names) == 1:

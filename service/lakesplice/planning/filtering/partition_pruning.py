@@ -1,7 +1,7 @@
 """Pruning: partitions in which no row can match a filter.
 
 A live row has the values of its file's partition in every version, also with its waiting changes
-laid over it: one that gets others moves, in the same commit. Deleted rows may show other values.
+applied: a row that gets others is moved in the same commit. Deleted rows may have other values.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lakesplice.planning.filtering.filters import Filter, stored_names
 def left_by(
     condition: Filter, schema: TableSchema, partitions: Iterable[Partition]
 ) -> frozenset[Partition]:
-    """Return those of the partitions of a table in which a live row may match; maybe a few more."""
+    """Return the partitions of a table in which a live row may match; maybe some more."""
     if not condition.columns & set(schema.partitioned_by):
         return frozenset(partitions)
     names = stored_names(schema)
@@ -34,7 +34,7 @@ def left_by(
         for partition in set(partitions)
         for values in _knowledge(schema, partition, names)
     ]
-    # Arrow decides, as it does by the folders of a data set; nothing is opened. What would be the
+    # Arrow decides, as for the folders of a data set; nothing is opened. What would be the
     # content of a file is its number.
     files = ds.ParquetFileFormat()
     fragments = [
@@ -52,8 +52,8 @@ def left_by(
 def _knowledge(
     schema: TableSchema, partition: Partition, names: dict[str, str]
 ) -> Iterator[pc.Expression]:
-    """Yield what may be known of all live rows of a partition: what the log has as null is either
-    null or an empty text.
+    """Yield what may be known of all live rows of a partition: a null in the log is null or an
+    empty text.
     """
     choices = []
     for stored, text in zip(schema.partitioned_by, partition, strict=True):

@@ -1,5 +1,6 @@
-"""Intake: from the decoded records of one topic partition to changes, dead letters or a parking.
+"""Intake: the decoded records of one topic partition become changes, dead letters or a parked
+table.
 
-Offers the decision for one partition of a batch, for dead letters that are replayed, and what a
-batch has to know beforehand. It must not know how records were read or how changes are written.
+Offers the decisions for one partition of a batch and for replayed dead letters, and what a batch
+has to know before. It must not know how records were read or how changes are written.
 """

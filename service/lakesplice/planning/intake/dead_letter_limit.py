@@ -1,7 +1,7 @@
-"""When so many of a table's records can't be decoded that it must not continue.
+"""Decides when too many of a table's records can't be decoded, so that the table has to be parked.
 
-A wrong setting at the connector makes a dead letter of every record. The table would move past all
-of them and stay empty or unchanged, and look healthy.
+With a wrong setting at the connector every record becomes a dead letter. The table would pass all
+of them, stay empty or unchanged, and look healthy.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from lakesplice.model.change import Op
 from lakesplice.planning.intake.insert_only import NOT_AN_INSERT
 from lakesplice.planning.intake.refused_records import PARTIAL_INSERT
 
-# Dead letters that the table's own settings ask for.
+# Dead letters that follow from the table's own settings.
 _WANTED = frozenset((NOT_AN_INSERT, PARTIAL_INSERT))
 _DEAD = "dead:"
 _CHANGES = tuple(op.name.lower() for op in Op)
@@ -23,7 +23,7 @@ _CHANGES = tuple(op.name.lower() for op in Op)
 @dataclass(frozen=True, slots=True)
 class DeadLetterLimit:
     """The share of a batch's records of one table, 0 to 1, that may be dead letters, and how many
-    there must be, those that are open already included. A share of 1 allows all.
+    there must be for the limit to apply, open ones included. A share of 1 allows all.
     """
 
     share_max: float
@@ -35,7 +35,7 @@ NO_LIMIT = DeadLetterLimit(1.0)
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterExcess:
-    """How many of a batch's records are dead letters, and the commonest reason."""
+    """How many of a batch's records are dead letters, and the most frequent reason."""
 
     dead: int
     records: int
@@ -45,10 +45,11 @@ class DeadLetterExcess:
 def excess(
     counts: Mapping[str, int], open_dead_letters: int, limit: DeadLetterLimit, *, is_empty: bool
 ) -> DeadLetterExcess | None:
-    """Return what makes a batch have too many dead letters, or None if it hasn't.
+    """Return the excess if a batch has too many dead letters, else None.
 
-    `counts` are those of `PartitionReport`, summed. `open_dead_letters` are in the lake already. Of
-    a table that never took a change (`is_empty`) one is enough where the batch has no change.
+    `counts` are the sums of those of `PartitionReport`. `open_dead_letters` are in the lake
+    already. For a table that never got a change (`is_empty`) one is enough, if the batch has no
+    change either.
     """
     reasons = Counter(
         {name.removeprefix(_DEAD): n for name, n in counts.items() if name.startswith(_DEAD)}

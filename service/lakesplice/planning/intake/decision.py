@@ -23,10 +23,10 @@ from lakesplice.model.change import at_or_below
 from lakesplice.model.names import KEY_HIGH, KEY_LOW, POSITION_FILE, POSITION_OFFSET
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.intake.insert_only import first_of_each
+from lakesplice.planning.intake.insert_only import first_change_per_key
 from lakesplice.planning.rows.fold import fold
 from lakesplice.planning.rows.locate import UNKNOWN, locate
-from lakesplice.planning.rows.partial_fold import raised
+from lakesplice.planning.rows.partial_fold import without_values_below
 
 
 @dataclass(frozen=True)
@@ -79,14 +79,16 @@ def decide(
     `open_runs` returns the runs of the row index, oldest first; it is called only if a change is
     above the fence. Raises `CorruptFileError` for a damaged run, and what `open_runs` raises.
     """
-    above_fence = raised(_above(changes, rules.fence), rules.schema, rules.fence)
+    above_fence = without_values_below(_above(changes, rules.fence), rules.schema, rules.fence)
     below_fence = changes.num_rows - above_fence.num_rows
     if not above_fence.num_rows:
         nothing, none = np.empty(0, np.int64), np.empty(0, np.bool_)
         return Decision(
             above_fence, nothing, nothing, none, none, below_fence=below_fence, above_fence=0
         )
-    folded = first_of_each(above_fence) if rules.insert_only else fold(above_fence, rules.schema)
+    folded = (
+        first_change_per_key(above_fence) if rules.insert_only else fold(above_fence, rules.schema)
+    )
     keys = KeyHashes(folded[KEY_HIGH].to_numpy(), folded[KEY_LOW].to_numpy())
     group, row = locate(open_runs(), keys, rules.groups)
     known, below = group != UNKNOWN, at_or_below(folded, rules.floor)

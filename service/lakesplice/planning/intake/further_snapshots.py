@@ -1,7 +1,8 @@
-"""Tables without a key, whose rows can't be distinguished from those of a further snapshot.
+"""Finds a second snapshot of a table without a key, whose rows the table may have already.
 
-`mode: append` tells a row by where its change came from. Rows that a snapshot reads have no place
-in the binlog of their own, so the same row in two snapshots would be two rows.
+With `mode: append` a row is identified by the position of its change. Rows that a snapshot reads
+have no position of their own in the binlog, so a row that is in two snapshots would become two
+rows.
 """
 
 from __future__ import annotations
@@ -27,11 +28,13 @@ ADVICE = (
 def further_snapshots(
     blocks: Sequence[ImageBlock], files: Sequence[Integers], reached: Position
 ) -> Iterator[RecordIndex]:
-    """Yield the first record of each block of a table without a key that a further snapshot read:
-    one above all changes before it, and not at the place that the snapshot before has for all its
-    rows. `files` are the blocks' binlog files, `reached` is the highest position before them.
+    """Yield the first record of each block, of a table without a key, that a further snapshot read.
 
-    Two snapshots between which the server wrote nothing have one place, and look like one.
+    Such a record is above all changes before it, and not at the one position that all rows of the
+    snapshot before have. `files` are the blocks' binlog files, `reached` is the highest position
+    before them.
+
+    Two snapshots between which the server wrote nothing have one position, and look like one.
     """
     highest = reached
     for block, file in sorted(
@@ -43,7 +46,12 @@ def further_snapshots(
         for at in range(len(offset)) if (block.op == Op.READ).any() else ():
             place = Position(int(file[at]), int(offset[at]))
             is_read = int(block.op[at]) == Op.READ
-            if is_read and highest != BEFORE_ALL and place > highest and _apart(place, highest):
+            if (
+                is_read
+                and highest != BEFORE_ALL
+                and place > highest
+                and _are_of_different_events(place, highest)
+            ):
                 yield RecordIndex(int(block.rows[at]))
                 break
             highest = max(highest, place)
@@ -53,7 +61,7 @@ def further_snapshots(
                 highest = max(highest, Position(int(file[last]), int(offset[last])))
 
 
-def _apart(one: Position, other: Position) -> bool:
-    """Whether two positions are of different events of the binlog."""
+def _are_of_different_events(one: Position, other: Position) -> bool:
+    """Whether two positions belong to different events of the binlog."""
     shift = ROW_BITS + 1
     return (one.file, one.offset >> shift) != (other.file, other.offset >> shift)

@@ -1,9 +1,9 @@
-"""Insert-only tables: rows that never change, delivered more than once.
+"""Insert-only tables: rows that never change, and may be delivered more than once.
 
-A row is stored when its key first appears; later changes with that key are skipped: within a batch
-the change with the lowest position, against history whatever the row index knows. So nothing waits
-to be merged, and a repetition costs a look-up. An update, a delete or a TRUNCATE isn't a
-repetition: it contradicts what the table is said to be, and is never skipped in silence.
+A row is stored when its key first appears. Later changes of that key are skipped: within a batch
+the change with the lowest position is kept, and the row index shows which keys the table has. So
+nothing waits to be merged, and a repetition costs a look-up. An update, a delete or a TRUNCATE is
+no repetition: it contradicts the setting, so it is never skipped silently.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _INSERTS = (int(Op.CREATE), int(Op.READ))
 def parking_others(
     policy: NotInserts | None, blocks: Sequence[ImageBlock], fences: Integers
 ) -> Iterator[tuple[RecordIndex, str]]:
-    """Yield the first record of each block that isn't an insert, and the first of `fences`, and why
-    the table has to park there; none under another policy.
+    """Yield the first record of each block that isn't an insert, and the first of `fences`, with
+    the reason to park the table there; nothing under another policy.
     """
     if policy is not NotInserts.PARK:
         return
@@ -43,8 +43,8 @@ def parking_others(
 def dead_others(
     policy: NotInserts | None, blocks: Sequence[ImageBlock], fences: Integers, limit: RecordIndex
 ) -> dict[RecordIndex, str]:
-    """Return the records before `limit` that are no inserts and become dead letters, with why;
-    none under another policy.
+    """Return the records before `limit` that are no inserts and become dead letters, with the
+    reason; nothing under another policy.
     """
     if policy is not NotInserts.DEAD_LETTER:
         return {}
@@ -53,11 +53,11 @@ def dead_others(
     return {at: why for at, why in found.items() if at < limit}
 
 
-def taken(
+def accepted_changes(
     found: Iterable[tuple[Integers, pa.Table]], limit: int, refused: Collection[RecordIndex]
 ) -> Iterator[tuple[Integers, pa.Table]]:
-    """Yield the changes of records before `limit` but for refused ones, each part with the indexes
-    of its records, as `found` has them.
+    """Yield the changes of records before `limit`, except for refused ones, each part with the
+    indexes of its records, as in `found`.
     """
     for rows, changes in found:
         count = int(np.searchsorted(rows, limit))
@@ -70,7 +70,9 @@ def taken(
 
 
 def _others(changes: ImageBlock) -> dict[RecordIndex, Op]:
-    """The records that hold a change other than an insert, each with its first one's operation."""
+    """The records with a change other than an insert, each with the operation of its first such
+    change.
+    """
     at = np.flatnonzero(~np.isin(changes.op, _INSERTS))
     found: dict[RecordIndex, Op] = {}
     for record, op in zip(changes.rows[at].tolist(), changes.op[at].tolist(), strict=True):
@@ -95,8 +97,8 @@ def in_key_order(changes: pa.Table) -> pa.Table:
     return changes.take(pa.array(np.argsort(changes[KEY_HIGH].to_numpy(), kind="stable")))
 
 
-def first_of_each(changes: pa.Table) -> pa.Table:
-    """Return of each key the change with the lowest position, sorted by the key's hash."""
+def first_change_per_key(changes: pa.Table) -> pa.Table:
+    """Return for each key the change with the lowest position, sorted by the key's hash."""
     names = (POSITION_OFFSET, POSITION_FILE, KEY_LOW, KEY_HIGH)
     offset, file, low, high = (changes[name].to_numpy() for name in names)
     order = np.lexsort((offset, file, low, high))
@@ -106,7 +108,7 @@ def first_of_each(changes: pa.Table) -> pa.Table:
 
 
 def first_occurrences(keys: KeyHashes) -> Integers:
-    """Return, ascending, the indexes at which a key, by its hash, is met first."""
+    """Return, ascending, the indexes at which each key, by its hash, occurs first."""
     high, low = keys
     order = np.lexsort((np.arange(len(high)), low, high))
     first = np.ones(len(order), np.bool_)

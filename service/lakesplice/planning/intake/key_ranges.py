@@ -1,7 +1,8 @@
-"""Placement: into how many key-hash ranges a table's changes go, and which task takes which ranges.
+"""Key ranges: how many ranges of key hashes a table's changes are divided into, and which task gets
+which.
 
-Small tables stay whole, so that a batch costs them one delta and one base file. Large ones are cut
-so that every core has work; each range holds about as many keys, since the hash is uniform.
+Small tables stay whole, so that a batch costs them one delta and one base file. Large ones are
+divided so that every core has work. Each range has about as many keys, since the hash is uniform.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from lakesplice.errors import UsageError
 from lakesplice.model.arrays import Integers, Unsigned
 from lakesplice.model.names import TableName
 
-# What a task folds, locates and writes in a few seconds; below it a further file costs more than
-# the parallel work saves.
+# A task folds, locates and writes so many in a few seconds. With fewer changes a further file costs
+# more than the parallel work saves.
 CHANGES_PER_RANGE = 250_000
 
 # Ranges are computed from 32-bit halves of the hash.
@@ -26,7 +27,7 @@ RANGES_MAX = 1 << 31
 
 @dataclass(frozen=True, slots=True, order=True)
 class KeyRange:
-    """One key-hash range of one table: number `range` of `ranges`."""
+    """One range of key hashes of one table: number `range` of `ranges`."""
 
     table: TableName
     range: int
@@ -34,14 +35,14 @@ class KeyRange:
 
 
 def ranges_for(expected_changes: int, cores: int) -> int:
-    """Return the number of ranges of a table with so many changes: 1 to `cores`."""
+    """Return the number of ranges for a table with so many changes: 1 to `cores`."""
     return max(1, min(cores, RANGES_MAX, -(-expected_changes // CHANGES_PER_RANGE)))
 
 
 def range_of(high: Unsigned, ranges: int) -> Integers:
-    """Return for each hash (its upper 64 bits) the range that owns it, 0 to `ranges` - 1.
+    """Return for each hash (its upper 64 bits) the range that it is in, 0 to `ranges` - 1.
 
-    Range r owns [r * 2^64 / ranges, (r + 1) * 2^64 / ranges), so ranges follow the order of hashes.
+    Range r is [r * 2^64 / ranges, (r + 1) * 2^64 / ranges), so ranges follow the order of hashes.
     """
     if not 1 <= ranges <= RANGES_MAX:
         raise UsageError("the number of ranges is out of bounds", ranges=ranges, most=RANGES_MAX)
@@ -55,10 +56,11 @@ def range_of(high: Unsigned, ranges: int) -> Integers:
 def assign_targets(
     expected_changes: Mapping[TableName, int], cores: int, targets: int
 ) -> dict[KeyRange, int]:
-    """Return for every range of every table the shuffle target, 0 to `targets` - 1, that takes it.
+    """Return for every range of every table the shuffle target, 0 to `targets` - 1, that gets it.
 
-    The greatest expectation is placed first, always on the target with the least so far; equal ones
-    by name, so the same expectations give the same plan. A table always has at least one range.
+    The range with the most expected changes is assigned first, always to the target with the least
+    so far; equal ones by name, so that equal expectations give equal plans. A table always has at
+    least one range.
     """
     if targets < 1:
         raise UsageError("there must be at least one shuffle target", targets=targets)
@@ -71,7 +73,7 @@ def assign_targets(
 
 
 def _pack(weights: Sequence[tuple[float, KeyRange]], targets: int) -> dict[KeyRange, int]:
-    # The number of shares breaks ties, so tables without expectation spread evenly too.
+    # The number of shares breaks ties, so tables without expected changes are spread evenly, too.
     loads = [(0.0, 0, target) for target in range(targets)]
     placed = {}
     for weight, share in weights:

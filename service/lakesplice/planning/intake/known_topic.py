@@ -1,4 +1,6 @@
-"""What is known of a topic before a batch, and where its records stop for being of another kind."""
+"""What is known of a topic before a batch, and where its records stop since they are of another
+kind.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +16,17 @@ from lakesplice.model.position import BEFORE_ALL, Ordering
 from lakesplice.planning.intake.record_order import RecordIndex
 from lakesplice.planning.intake.shared_positions import SHARED, SharedPositions
 
-_ANEW = "give `lakesplice reset --anew` to reload the table from the topic"
+_RELOAD = "give `lakesplice reset --anew` to reload the table from the topic"
 
 
 @dataclass(frozen=True, slots=True)
 class KnownTopic:
-    """What is known of a topic: what its table's changes were written in and ordered by, None if it
-    has none yet, its number of partitions, the epochs after the first, ascending, and whether a
-    snapshot has all rows of the table. `presences` is what is known of its own columns, None where
-    the table's are its own.
+    """What is known of a topic before a batch.
+
+    `format` and `ordering` are those of its table's changes, None if it has none yet; then follow
+    the number of its partitions, the epochs after the first, ascending, and whether a snapshot has
+    all rows of the table. `presences` is what is known of the columns of the topic's shard; None if
+    the table has no shards.
     """
 
     format: FormatName | None = None
@@ -36,7 +40,9 @@ class KnownTopic:
 def known_topic(
     manifest: Manifest, source: SourceState, partitions: Iterable[int], *, whole_snapshots: bool
 ) -> KnownTopic:
-    """Return what a table's manifest knows of a topic, of which `partitions` are some or all."""
+    """Return what a table's manifest knows of a topic; `partitions` are some or all of its
+    partitions.
+    """
     return KnownTopic(
         source.format,
         source.ordering or manifest.met_ordering,
@@ -49,7 +55,9 @@ def known_topic(
 
 @dataclass(frozen=True, slots=True)
 class PartitionStop:
-    """Where the partition stops; without a code it waits there for the table's schema to grow."""
+    """Where the partition stops, and why. Without a code it waits there until the table's schema is
+    extended.
+    """
 
     record: RecordIndex
     code: ParkCode | None
@@ -57,20 +65,20 @@ class PartitionStop:
 
 
 def with_ordering(known: KnownTopic, state: PartitionState) -> KnownTopic:
-    """Positions that were met before orderings were recorded are positions in a binlog."""
+    """Positions that were stored before the ordering was recorded are positions in a binlog."""
     if known.ordering is not None or state.position == BEFORE_ALL:
         return known
     return replace(known, ordering=Ordering.BINLOG)
 
 
-def mixed(known: KnownTopic, decoded: Decoded) -> list[PartitionStop]:
-    """Return where changes are written or ordered otherwise than those before them, or where the
-    records' own order would have to be that of several partitions.
+def mixed_kinds(known: KnownTopic, decoded: Decoded) -> list[PartitionStop]:
+    """Return where changes have another format or ordering than those before them, or where the
+    order of the records would be needed although the topic has several partitions.
     """
     blocks = sorted(decoded.blocks, key=lambda block: int(block.rows[0]))
     if blocks and known.format not in (None, decoded.format):
         detail = (
-            f"the records are {decoded.format}, the table was filled from {known.format}; {_ANEW}"
+            f"the records are {decoded.format}, the table was filled from {known.format}; {_RELOAD}"
         )
         return [PartitionStop(RecordIndex(int(blocks[0].rows[0])), ParkCode.FORMAT_CHANGED, detail)]
     stops, ordering = [], known.ordering
@@ -78,7 +86,7 @@ def mixed(known: KnownTopic, decoded: Decoded) -> list[PartitionStop]:
         first = RecordIndex(int(block.rows[0]))
         if ordering not in (None, block.ordering):
             detail = f"the changes are ordered by {block.ordering}, those before by {ordering}"
-            stops.append(PartitionStop(first, ParkCode.ORDER_UNKNOWN, f"{detail}; {_ANEW}"))
+            stops.append(PartitionStop(first, ParkCode.ORDER_UNKNOWN, f"{detail}; {_RELOAD}"))
         elif block.ordering is Ordering.KAFKA and known.partitions > 1:
             detail = (
                 "the changes have no position, and the order of the records can't replace it,"
@@ -90,7 +98,7 @@ def mixed(known: KnownTopic, decoded: Decoded) -> list[PartitionStop]:
     return stops
 
 
-def shared(decoded: Decoded, positions: SharedPositions) -> Iterator[PartitionStop]:
+def shared_position(decoded: Decoded, positions: SharedPositions) -> Iterator[PartitionStop]:
     """Yield the first record whose position another change has as well."""
     if all(block.ordering is Ordering.BINLOG for block in decoded.blocks):
         record = positions.first_shared()

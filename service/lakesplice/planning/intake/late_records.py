@@ -1,4 +1,4 @@
-"""Late records: replayed dead letters; the records behind them were applied long ago."""
+"""Late records: replayed dead letters. The records after them were applied long ago."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from lakesplice.planning.intake.known_topic import KnownTopic
 from lakesplice.planning.intake.line import IntakeLine, RecordReading
 from lakesplice.planning.intake.report import PartitionReport
 
-# A record that stops a block has what lies behind it decoded again.
+# After a record that stops a block, the rest of the block is decoded again.
 _BLOCK_RECORDS = 256
 
 
 @dataclass
 class ReplayedRecords:
-    """The result of replayed records: changes in `changes_schema` of the table's schema.
+    """The result of a replay: changes in `changes_schema` of the table's schema.
 
-    `failed` maps the index of a record that still can't be applied to its reason and detail;
-    `sightings` are schemas met that the table has not, as `PartitionReport` has them; `reports` are
+    `failed` maps the index of a record that still can't be applied to its reason and detail.
+    `new_schemas` are schemas that the table doesn't have, as in `PartitionReport`; `reports` are
     those of all blocks.
     """
 
     changes: list[pa.Table] = field(default_factory=list)
     failed: dict[int, tuple[str, str]] = field(default_factory=dict)
-    sightings: list[tuple[Position, SourceSchema]] = field(default_factory=list)
+    new_schemas: list[tuple[Position, SourceSchema]] = field(default_factory=list)
     reports: list[PartitionReport] = field(default_factory=list)
 
 
@@ -45,10 +45,10 @@ def replay_records(
     known: KnownTopic,
     schemas: Mapping[int, SchemaText] | None = None,
 ) -> ReplayedRecords:
-    """Take one partition's records again, in offset order; each is judged for itself.
+    """Decode one partition's records again, in offset order; each is decided for itself.
 
-    Records and `schemas` are as `IntakeLine.take` has them. A record that would park a table fails
-    here, alone.
+    Records and `schemas` are as in `IntakeLine.take`. A record that would park a table fails here,
+    alone.
     """
     replayed = ReplayedRecords()
     for start in range(0, records.num_rows, _BLOCK_RECORDS):
@@ -74,11 +74,11 @@ def _take(
     schemas: Mapping[int, SchemaText] | None,
     start: int,
 ) -> int:
-    """Take a block up to the first record that stops it; return how many were judged."""
+    """Take a block up to the first record that stops it; return the number of records decided."""
     result = line.take(block, schemas)
     report = line.report()
     replayed.changes += result.changes
-    replayed.sightings += report.sightings
+    replayed.new_schemas += report.new_schemas
     replayed.reports.append(report)
     for letter in result.dead_letters:
         replayed.failed[start + letter.record] = letter.reason, letter.detail

@@ -1,8 +1,9 @@
 """The intake line turns a topic partition's records into changes of its table. Nothing else does.
 
-Records are decoded, take the table's shape, keep the types that the policy keeps, get the position
-that tells rows of a table without a key apart, and are taken or refused. First intake and replay of
-dead letters run the same line, so that a letter becomes what its record would have become.
+Records are decoded and shaped, columns keep their types if the policy says so, rows of a table
+without a key get the position that identifies them, and each record is accepted or refused. First
+intake and the replay of dead letters run the same line, so a dead letter becomes what its record
+would have become.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from lakesplice.planning.shape.metadata_columns import Origin
 from lakesplice.planning.shape.shaping import Shape, shaped
 from lakesplice.planning.sources.epochs import ChangePositions, EpochPath, epochs_of_late_records
 
-# A topic of another format names no schemas; of one not known yet any record may.
+# Records of other formats name no schemas. If the format isn't known yet, any record may.
 _NAMING_SCHEMAS = (None, FormatName.AVRO, FormatName.FLATTENED_AVRO)
 
 
@@ -39,9 +40,9 @@ class RecordReading:
     """How the records of one source table are read: what the configuration says of them.
 
     `table` is the table that the records name. `declared`, `format`, `mappings` and `key` say how
-    they are decoded, `history` has the types that the source described elsewhere; `shape` says
-    which columns are taken, and how; `not_inserts`, if the table is insert-only, what becomes of
-    other changes; `policy` what it makes of schema changes.
+    they are decoded; `history` has the types that the source described elsewhere; `shape` says
+    which columns are stored, and how; `not_inserts`, set for an insert-only table, what happens to
+    other changes; `policy` what happens when the source's schema changes.
     """
 
     table: TableName
@@ -56,14 +57,15 @@ class RecordReading:
 
     @property
     def withholds(self) -> bool:
-        """Whether nothing of a record may be shown as it was sent, since values are masked."""
+        """Whether no part of a record may be shown as it was sent, since values are masked."""
         return self.shape is not None and self.shape.withholds
 
 
 class _LateRecordIntake(PartitionIntake):
-    """Takes records whose positions lie below others that the partition has had meanwhile.
+    """Intake of records that come late: the partition has had higher positions since.
 
-    That needs no check: a change at or below its row's position does nothing, whenever it comes.
+    Their order needs no check: a change at or below its row's position has no effect, whenever it
+    comes.
     """
 
     def _follow(
@@ -76,10 +78,10 @@ class _LateRecordIntake(PartitionIntake):
 
 
 class IntakeLine:
-    """Takes one partition's records, in offset order; not thread-safe.
+    """Takes the records of one partition in offset order; not thread-safe.
 
-    `schema` is the table's, `state` where the partition stands, `known` what the table knows of the
-    topic. Of `late` records positions prove nothing, since what came behind them was applied.
+    `schema` is the table's, `state` the partition's, `known` what the table knows of the topic.
+    With `late` the order of positions isn't checked, since records after these have been applied.
     """
 
     def __init__(
@@ -111,16 +113,16 @@ class IntakeLine:
 
     @property
     def stopped(self) -> bool:
-        """Whether a record stopped the partition; nothing more may be taken then."""
+        """Whether a record stopped the partition; then no more records may be taken."""
         return self._intake.stopped
 
     @property
     def first_schema(self) -> TableSchema | None:
-        """The schema that changes are made for, where the table had no columns."""
+        """The schema that changes are made for, if the table had no columns."""
         return self._intake.first_schema
 
     def schema_ids_in(self, records: pa.RecordBatch) -> set[int]:
-        """Return the registry's numbers of the schemas without which the records can't be read."""
+        """Return the registry's numbers of the schemas that are needed to read the records."""
         if self._format not in _NAMING_SCHEMAS:
             return set()
         return schema_ids(records.column(name) for name in ("key", "value"))
@@ -131,11 +133,11 @@ class IntakeLine:
         schemas: Mapping[int, SchemaText] | None = None,
         first_schema: TableSchema | None = None,
     ) -> IntakeResult:
-        """Take the next records: columns offset, timestamp (milliseconds), key, value and, where
-        the topic has them, headers.
+        """Take the next records: columns offset, timestamp (milliseconds), key, value and, if the
+        topic has them, headers.
 
-        `schemas` are those named; `first_schema` is what another partition found to be the schema
-        of a table that has no columns yet.
+        `schemas` are those that the records name. `first_schema` is the schema that another
+        partition found for a table without columns.
         """
         if first_schema is not None:
             self._intake.follow_schema(first_schema)
@@ -157,5 +159,5 @@ class IntakeLine:
         return self._intake.take(offsets, placed(decoded, offsets, self._partition))
 
     def report(self) -> PartitionReport:
-        """Return where the partition stands."""
+        """Return the state of the partition."""
         return self._intake.report()

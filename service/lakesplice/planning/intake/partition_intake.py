@@ -1,12 +1,11 @@
-"""Intake: the changes that one topic partition has for its table in a batch, and where it has to
-stop.
+"""Intake of one topic partition in a batch: its changes for the table, and where it has to stop.
 
-Records are taken in offset order. The first one that its table can't continue with (no usable key,
-an undeclared type, a schema that doesn't fit, a position that falls back unexplained) stops the
-partition: everything before it is applied, nothing from it on. A schema that only adds columns
-stops it too, until the table has them and the batch is retried; so does a change that opens an
-epoch, until the epoch is recorded. A table that has no columns yet takes those of its first image
-(`first_schema`), so that its first batch runs once.
+Records are taken in offset order. The first record that the table can't apply (no usable key, an
+undeclared type, a schema that doesn't fit, an unexplained lower position) stops the partition: all
+records before it are applied, none from it on. A record whose schema only adds columns also stops
+it, until the table has them and the batch is retried; so does a change that opens an epoch, until
+the epoch is recorded. A table without columns gets those of its first image (`first_schema`), so
+that its first batch runs only once.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ from lakesplice.planning.intake.known_topic import (
     NOTHING_KNOWN,
     KnownTopic,
     PartitionStop,
-    mixed,
-    shared,
+    mixed_kinds,
+    shared_position,
     with_ordering,
 )
 from lakesplice.planning.intake.record_order import RecordIndex, RecordOrder, first_from
@@ -57,8 +56,8 @@ from lakesplice.planning.schema.shard_columns import (
     Fitting,
     ObservedColumn,
     judge,
+    observed_after,
     presences_after,
-    sighted_after,
 )
 from lakesplice.planning.sources.epochs import ChangePositions, EpochPath, Opening, follow
 from lakesplice.planning.sources.position_order import accept_repetitions
@@ -66,9 +65,9 @@ from lakesplice.planning.sources.snapshots import SnapshotMet, is_lossy, snapsho
 
 
 class PartitionIntake:
-    """Takes one partition's records, in offset order; not thread-safe.
+    """Takes the records of one partition in offset order; not thread-safe.
 
-    `schema` is the table's, `state` where the partition stands, `known` what is known of the topic.
+    `schema` is the table's, `state` the partition's, `known` what is known of the topic.
     """
 
     def __init__(
@@ -102,21 +101,21 @@ class PartitionIntake:
         self._fence = BEFORE_ALL
         self._snapshot: SnapshotMet | None = None
         self._presences = known.presences
-        self._sighted: dict[int, ObservedColumn] = {}
+        self._observed_columns: dict[int, ObservedColumn] = {}
         self._suspect_settings: frozenset[str] = frozenset()
         self.stopped = False
 
     def follow_schema(self, first_schema: TableSchema) -> None:
-        """Take what another partition of the topic found to be the schema of a table that has no
-        columns yet, unless this one has found its own.
+        """Take the schema that another partition of the topic found for a table without columns,
+        unless this partition has found its own.
         """
         if self.first_schema is None and not self._schema.columns:
             self._schema = self.first_schema = first_schema
             self._fits.clear()
 
     def take(self, offsets: Integers, decoded: Decoded) -> IntakeResult:
-        """Take the next records, whose offsets are given; after a stop there must be no further
-        call.
+        """Take the next records, which have these offsets. After a stop it must not be called
+        again.
         """
         order = RecordOrder.of(offsets, decoded)
         self._suspect_settings |= decoded.suspect_settings
@@ -124,7 +123,7 @@ class PartitionIntake:
         files = order.lifted(course)
         fences = decoded.fences
         refused = refused_records(decoded, self._not_inserts, self._fit, limit)
-        kept = tuple(insert_only.taken(found, limit, refused))
+        kept = tuple(insert_only.accepted_changes(found, limit, refused))
         changes = tuple(table for _, table in kept)
         if self._not_inserts is None:
             fence = fence_of(fences, files[-1], limit, self._policy)
@@ -145,7 +144,7 @@ class PartitionIntake:
         if refused:
             more = (NewDeadLetter(row, *why) for row, why in refused.items())
             dead_letters = tuple(sorted((*dead_letters, *more), key=lambda letter: letter.record))
-        lossy = self._meet_snapshots(order, files, limit, len(dead_letters))
+        lossy = self._update_snapshot(order, files, limit, len(dead_letters))
         self._count(changes, dead_letters, decoded.ignored, left)
         end = int(offsets[limit]) if limit < len(offsets) else int(offsets[-1]) + 1
         met_until = course.state.met_until if course.state.met_until > end else 0
@@ -156,13 +155,13 @@ class PartitionIntake:
         return IntakeResult(changes, dead_letters, tuple(rows for rows, _ in kept))
 
     def report(self) -> PartitionReport:
-        """Return where the partition stands."""
+        """Return the state of the partition."""
         return PartitionReport(
             partition=self._partition,
             state=self._state,
             stopped=self.stopped,
             parked=self._parked,
-            sightings=tuple(self._sightings),
+            new_schemas=tuple(self._sightings),
             counts=dict(self._counts),
             source_ts_ms=self._source_ts_ms,
             format=self._met.format,
@@ -171,7 +170,7 @@ class PartitionIntake:
             entered=dict(self._entered),
             fence=self._fence,
             snapshot=self._snapshot,
-            sighted=dict(self._sighted),
+            observed_columns=dict(self._observed_columns),
             first_schema=self.first_schema,
             suspect_settings=self._suspect_settings,
         )
@@ -179,8 +178,9 @@ class PartitionIntake:
     def _limit(
         self, offsets: Integers, decoded: Decoded, order: RecordOrder
     ) -> tuple[EpochPath, RecordIndex, Found, SharedPositions]:
-        """Return the changes' path through the epochs, the first record that can't be applied or
-        their number, and the changes, some of which may lie behind it, with their positions.
+        """Return the changes' path through the epochs; the first record that can't be applied, or
+        else the number of records; and the changes with their positions, some of which may come
+        after that record.
         """
         course = self._follow(order.positions, decoded.blocks)
         limit = RecordIndex(len(offsets))
@@ -189,16 +189,16 @@ class PartitionIntake:
             limit = RecordIndex(int(order.rows[course.end]))
             code = None if course.opening else ParkCode.POSITIONS_FELL_BACK
             stops.append(PartitionStop(limit, code, course.detail))
-        # At one record the schema comes first: it says more than a position can.
+        # If both stop at one record, the schema's reason counts: it says more than a position's.
         files = order.lifted(course)
         self._take_first_schema(decoded.blocks, files, limit)
         columns = self._column_stops(decoded.blocks, files, limit)
-        found = self._found(decoded.blocks, files, limit)
+        found = self._accepted_changes(decoded.blocks, files, limit)
         positions = SharedPositions.of(found, self._state.highest, self._schema.version)
         stops = [
             *self._schema_stops(decoded, files, limit),
             *columns,
-            *shared(decoded, positions),
+            *shared_position(decoded, positions),
             *stops,
         ]
         first = min(stops, key=lambda stop: stop.record, default=None)
@@ -234,11 +234,13 @@ class PartitionIntake:
     def _schema_stops(
         self, decoded: Decoded, files: Sequence[Integers], limit: RecordIndex
     ) -> Iterator[PartitionStop]:
-        """Yield the records before `limit` that can't be applied for what they are."""
+        """Yield the records before `limit` that can't be applied because of their format, key or
+        schema.
+        """
         yield from (
             PartitionStop(RecordIndex(halt.row), halt.code, halt.detail) for halt in decoded.stops
         )
-        yield from mixed(self._known, decoded)
+        yield from mixed_kinds(self._known, decoded)
         for row, why in insert_only.parking_others(
             self._not_inserts, decoded.blocks, decoded.fences.rows
         ):
@@ -256,18 +258,18 @@ class PartitionIntake:
                 late = first_from(file[:count], block.position_offset[:count], verdict.until)
                 if late is None:
                     if self.first_schema is not None:
-                        self._sight(block, file, (count - 1, first))
+                        self._add_new_schema(block, file, (count - 1, first))
                     continue
                 verdict, first = fit_as_new(self._schema, block.schema, self._policy), late
-            position = self._sight(block, file, (count - 1, first))
+            position = self._add_new_schema(block, file, (count - 1, first))
             verdict = in_time(verdict, self._schema, block.schema, position, self._policy)
             unfit_code = verdict.code if isinstance(verdict, Unfit) else None
             detail = verdict.detail if isinstance(verdict, Unfit) else ""
             yield PartitionStop(RecordIndex(int(block.rows[first])), unfit_code, detail)
 
-    def _sight(self, block: ImageBlock, file: Integers, rows: Sequence[int]) -> Position:
-        """Note that images of a schema were met in these rows of a block; return the last one's
-        position.
+    def _add_new_schema(self, block: ImageBlock, file: Integers, rows: Sequence[int]) -> Position:
+        """Record that these rows of a block have images of a schema; return the position of the
+        last one.
         """
         positions = [Position(int(file[at]), int(block.position_offset[at])) for at in rows]
         self._sightings += [(position, block.schema) for position in positions]
@@ -276,10 +278,10 @@ class PartitionIntake:
     def _take_first_schema(
         self, blocks: Sequence[ImageBlock], files: Sequence[Integers], limit: RecordIndex
     ) -> None:
-        """Take the schema of the first image before `limit` for that of a table without columns.
+        """Use the schema of the first image before `limit` for a table without columns.
 
-        The driver makes the table by what all partitions met, and retries the batch if that comes
-        to another schema. Which columns a shard has is known to the driver only.
+        The driver creates the table from what all partitions found, and retries the batch if that
+        is another schema. Which columns a shard has is known only to the driver.
         """
         if self._schema.columns or self._known.presences is not None:
             return
@@ -297,7 +299,9 @@ class PartitionIntake:
     def _column_stops(
         self, blocks: Sequence[ImageBlock], files: Sequence[Integers], limit: RecordIndex
     ) -> list[PartitionStop]:
-        """Return the records of a shard before `limit` that show what its own columns forbid."""
+        """Return the records of a shard before `limit` that contradict what is known of its
+        columns.
+        """
         if self._presences is None:
             return []
         images = []
@@ -308,8 +312,8 @@ class PartitionIntake:
                 fitting = block.schema, verdict.mapping, block.rows[:count], file[:count], offset
                 images.append(Fitting(*fitting))
         judged = judge(self._schema, images, self._presences, self._policy)
-        self._presences = presences_after(self._presences, [judged.sighted])
-        self._sighted = sighted_after(self._sighted, judged.sighted)
+        self._presences = presences_after(self._presences, [judged.observed_columns])
+        self._observed_columns = observed_after(self._observed_columns, judged.observed_columns)
         return [PartitionStop(RecordIndex(record), *why) for record, why in judged.stops]
 
     def _fit(self, image: SourceSchema) -> SchemaFit:
@@ -320,19 +324,19 @@ class PartitionIntake:
             )
         return verdict
 
-    def _meet_snapshots(
+    def _update_snapshot(
         self, order: RecordOrder, files: Sequence[Integers], limit: RecordIndex, lost: int
     ) -> bool:
-        """Note a snapshot of which rows were met; return whether the partition is lossy now."""
+        """Record the snapshot that rows belong to; return whether the partition is lossy now."""
         count = int(np.searchsorted(order.rows, limit))
         mark = order.marks()[:count]
         lossy = is_lossy(self._state.lossy, lost, mark)
-        # Rows that are read again keep the position of the first time where they never change.
+        # In an insert-only table rows that are read again keep the position of the first time.
         whole = self._known.whole_snapshots and self._not_inserts is None
         if not whole or not mark.any():
             return lossy
         file = np.concatenate(files)[order.order][:count]
-        # What is read again has said before what it had to say.
+        # Records that are read again were recorded the first time.
         mark = np.where(order.positions.record[:count] < self._state.met_until, 0, mark)
         before = replace(self._state, lossy=self._state.lossy or lossy)
         met = snapshot_met(file, order.positions.offset[:count], mark, before)
@@ -340,10 +344,10 @@ class PartitionIntake:
             self._snapshot = met if self._snapshot is None else self._snapshot.then(met)
         return lossy
 
-    def _found(
+    def _accepted_changes(
         self, blocks: Sequence[ImageBlock], files: Sequence[Integers], limit: RecordIndex
     ) -> list[tuple[Integers, pa.Table]]:
-        """Return the changes that may be applied, per block, with their records' indexes."""
+        """Return the changes that may be applied, per block, with the indexes of their records."""
         found = []
         for block, file in zip(blocks, files, strict=False):
             verdict = self._fit(block.schema)
@@ -375,7 +379,7 @@ class PartitionIntake:
                 self._source_ts_ms = max(newest // 1000, self._source_ts_ms or 0)
         for letter in dead_letters:
             self._counts[f"dead:{letter.reason}"] += 1
-        # Decoding went on to its own end: what it ignored behind the stop is read again later.
+        # Records after the stop were decoded, too: those that were ignored are read again later.
         for reason, count in ignored.items():
             self._counts[f"ignored:{reason}"] += min(count, left)
             left -= min(count, left)
@@ -389,6 +393,8 @@ class PartitionIntake:
 
 
 def _records_in(blocks: Sequence[ImageBlock], limit: RecordIndex) -> int:
-    """Return how many records before `limit` are changes; one may be two, as an update of a key."""
+    """Return how many records before `limit` are changes; one may be two changes, as an update of a
+    key.
+    """
     rows = [block.rows[: int(np.searchsorted(block.rows, limit))] for block in blocks]
     return sum(1 + int(np.count_nonzero(np.diff(part))) for part in rows if len(part))

@@ -16,14 +16,16 @@ from lakesplice.model.position import FILE_BITS, Ordering, Position
 from lakesplice.planning.sources.epochs import ChangePositions, EpochPath
 
 RecordIndex = NewType("RecordIndex", int)
-"""The number of a record among those that are taken at once; never its offset in the partition."""
+"""The number of a record among those taken together; not its offset in the partition."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordOrder:
-    """The changes and fences of records in the order of these: the records' indexes, and the
-    positions. `order` has, per change in this order, its number when the parts are put end to end:
-    each block, then the fences.
+    """Changes and fences in the order of their records: the indexes of the records, and the
+    positions.
+
+    `order` has, per change in this order, its number when all parts are put together: each block,
+    then the fences.
     """
 
     rows: Integers
@@ -34,7 +36,7 @@ class RecordOrder:
 
     @classmethod
     def of(cls, offsets: Integers, decoded: Decoded) -> RecordOrder:
-        """Bring what was decoded of records with these offsets into their order."""
+        """Bring what was decoded from records with these offsets into their order."""
         parts: Sequence[ImageBlock | Fences] = (*decoded.blocks, decoded.fences)
         rows = np.concatenate([part.rows for part in parts])
         order = np.argsort(rows, kind="stable")
@@ -49,7 +51,7 @@ class RecordOrder:
         )
 
     def marks(self) -> Marks:
-        """Return which changes are rows of a snapshot, marked as `sources/snapshots.py` says."""
+        """Return which changes are rows of a snapshot, with the marks of `sources/snapshots.py`."""
         marks = [np.zeros(len(part.rows), np.int8) for part in self.parts]
         for at, block in enumerate(self.blocks):
             if block.snapshot is not None and block.ordering is Ordering.BINLOG:
@@ -57,7 +59,7 @@ class RecordOrder:
         return np.concatenate(marks)[self.order]
 
     def lifted(self, course: EpochPath) -> list[Integers]:
-        """Return each part's upper halves of the positions with their epochs in them."""
+        """Return the upper halves of each part's positions with their epochs."""
         if not course.epoch.any():
             return [part.position_file for part in self.parts]
         epoch = np.zeros(len(self.rows), np.int64)

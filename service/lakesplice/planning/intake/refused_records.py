@@ -1,9 +1,9 @@
-"""Records of which a table takes nothing, though they were decoded: they become dead letters.
+"""Records that were decoded, but that the table refuses: they become dead letters.
 
-In a table that is insert-only these are updates and deletes, if it is set so (`insert_only.py`). In
-a table that takes partial images they are inserts that don't say all of their columns: MySQL and
-MariaDB leave a column out of the row image where the statement gave no value for it, so it has its
-default, which no event tells.
+In an insert-only table these are updates and deletes, if the setting says so (`insert_only.py`). In
+a table that takes partial images they are inserts without all columns: MySQL and MariaDB leave a
+column out of the row image if the statement gave no value for it, so it has its default, which no
+event shows.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def refused_records(
     fit: Callable[[SourceSchema], SchemaFit],
     limit: RecordIndex,
 ) -> dict[RecordIndex, tuple[str, str]]:
-    """Return the records before `limit` that are refused, each with the reason and the detail of
-    its dead letter.
+    """Return the records before `limit` that are refused, with the reason and detail of their dead
+    letters.
     """
     others = insert_only.dead_others(not_inserts, decoded.blocks, decoded.fences.rows, limit)
     refused = {row: (insert_only.NOT_AN_INSERT, why) for row, why in others.items()}
@@ -41,8 +41,8 @@ def refused_records(
 def partial_inserts(
     blocks: Sequence[ImageBlock], fit: Callable[[SourceSchema], SchemaFit], limit: RecordIndex
 ) -> dict[RecordIndex, tuple[str, str]]:
-    """Return the records before `limit` that insert a row of which columns are unknown, each with
-    the reason and the detail of its dead letter.
+    """Return the records before `limit` that insert a row with unknown columns, with the reason and
+    detail of their dead letters.
     """
     found: dict[RecordIndex, tuple[str, str]] = {}
     for block in blocks:

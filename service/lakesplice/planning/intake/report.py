@@ -20,7 +20,7 @@ from lakesplice.planning.sources.snapshots import SnapshotMet
 
 @dataclass(frozen=True, slots=True)
 class NewDeadLetter:
-    """A dead letter's record index and why it became one."""
+    """The index of a record that became a dead letter, and the reason."""
 
     record: RecordIndex
     reason: str
@@ -31,8 +31,8 @@ class NewDeadLetter:
 class IntakeResult:
     """The result of some records: changes in the table's layout, and dead letters.
 
-    `rows` has for each table of changes the indexes of their records. A record that has neither a
-    change nor a letter was ignored, unless the partition stopped at it or before.
+    `rows` has, for each table of changes, the indexes of their records. A record that has neither a
+    change nor a dead letter was ignored, unless the partition stopped at it or before it.
     """
 
     changes: tuple[pa.Table, ...]
@@ -42,26 +42,26 @@ class IntakeResult:
 
 @dataclass(frozen=True, kw_only=True)
 class PartitionReport:
-    """Where a partition stands after its part of a batch.
+    """The state of a partition after its part of a batch.
 
-    `state.next_offset` is the offset of the record it stopped at, or one after its last record.
-    `sightings` are schemas that the table has not (yet), each with a position where it was met.
-    `counts` has changes by operation under `create`, `update`, `delete` and `read`, what was passed
-    over under `ignored:<reason>`, dead letters under `dead:<reason>`, and changes that repeat
-    earlier ones under `repeated`. `source_ts_ms` is the newest source time met, or None. `format`
-    and `ordering` are those of its changes, None if it had none. `opening` is what it stopped
-    at if that opens an epoch; `entered` maps epochs that it entered to the first offset under them.
-    No row at or below `fence` lives. `snapshot` is the newest one of which it had rows.
-    `sighted` is what a shard's images showed of their columns, by their identities. `first_schema`
-    is, where the table has no columns yet, the schema that the changes are made for.
-    `suspect_settings` are as in `Decoded`.
+    `state.next_offset` is the offset of the record where it stopped, or one after its last record.
+    `new_schemas` are schemas that the table lacks, each with a position where it occurred.
+    `counts` has changes by operation under `create`, `update`, `delete` and `read`, skipped records
+    under `ignored:<reason>`, dead letters under `dead:<reason>`, and changes that repeat earlier
+    ones under `repeated`. `source_ts_ms` is the newest source time, or None. `format` and
+    `ordering` are those of its changes, None without changes. `opening` is the change where it
+    stopped, if that opens an epoch; `entered` maps epochs that it entered to the first offset in
+    them. No row at or below `fence` lives. `snapshot` is the newest snapshot of which it had rows.
+    `observed_columns` is what a shard's images showed of their columns, by id. `first_schema` is,
+    for a table without columns, the schema that the changes are made for. `suspect_settings` are as
+    in `Decoded`.
     """
 
     partition: int
     state: PartitionState
     stopped: bool = False
     parked: ParkReason | None = None
-    sightings: tuple[tuple[Position, SourceSchema], ...] = ()
+    new_schemas: tuple[tuple[Position, SourceSchema], ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
     source_ts_ms: int | None = None
     format: FormatName | None = None
@@ -70,6 +70,6 @@ class PartitionReport:
     entered: Mapping[int, int] = field(default_factory=dict)
     fence: Position = BEFORE_ALL
     snapshot: SnapshotMet | None = None
-    sighted: Mapping[int, ObservedColumn] = field(default_factory=dict)
+    observed_columns: Mapping[int, ObservedColumn] = field(default_factory=dict)
     first_schema: TableSchema | None = None
     suspect_settings: frozenset[str] = frozenset()

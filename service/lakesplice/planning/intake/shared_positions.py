@@ -1,14 +1,14 @@
-"""Positions that several changes share: then they order nothing, and a row could end wrong.
+"""Finds positions that several changes share: they give no order, so a row could end up wrong.
 
-A change's position is its alone; meeting one twice means that the change is repeated. A source that
-writes one position for a whole transaction breaks that: of two changes of a row the later one would
-look like a repetition of the earlier. MariaDB from 11.4 on does, unless it is configured to fill
-them in; so does Debezium for a transaction that MySQL compressed, whose row events all get the
-position of the one event that they were packed into.
+A position belongs to one change; if it comes twice, the change is a repetition. A source that
+writes one position for a whole transaction breaks this rule: the later one of two changes of a row
+would look like a repetition of the earlier. MariaDB from 11.4 on does so unless it is configured
+otherwise; so does Debezium for a transaction that MySQL compressed, since all its row events get
+the position of the one event that contains them.
 
-A transaction's changes follow one another in a partition, so a change is compared with the first
-one at the highest position before it. That one is kept from batch to batch: what is noticed doesn't
-depend on where batches end.
+The changes of a transaction follow each other in a partition, so a change is compared with the
+first one at the highest position before it. That change is kept from batch to batch, so the result
+doesn't depend on where batches end.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SHARED = (
 )
 
 Found = Sequence[tuple[Integers, pa.Table]]
-"""Changes, in `changes_schema`, each table with the indexes of the records that they come from."""
+"""Changes in `changes_schema`, each table with the indexes of the records that they come from."""
 
 _BEFORE_ALL_RECORDS = -1
 _IDENTITY = (KEY_HIGH, KEY_LOW, OP)
@@ -42,7 +42,8 @@ _IDENTITY = (KEY_HIGH, KEY_LOW, OP)
 
 @dataclass(frozen=True)
 class SharedPositions:
-    """The changes of a partition's next records in their order, behind the highest before them.
+    """The changes of a partition's next records, in their order, after the highest change before
+    them.
 
     `columns` are by name, integers of 64 bits; `schema_version` is that of their digests.
     """
@@ -54,8 +55,8 @@ class SharedPositions:
 
     @classmethod
     def of(cls, found: Found, before: HighestChange | None, schema_version: int) -> SharedPositions:
-        """Take changes, some of which may be rows of a snapshot: these share its position, and
-        don't count.
+        """Take changes. Rows of a snapshot don't count, since they all share the snapshot's
+        position.
         """
         kept = [table[OP].to_numpy() != int(Op.READ) for _, table in found]
         records = [rows[mask] for (rows, _), mask in zip(found, kept, strict=True)]
@@ -74,7 +75,7 @@ class SharedPositions:
         return cls(record[arrival], {n: column(n) for n in names}, before, schema_version)
 
     def first_shared(self) -> RecordIndex | None:
-        """Return the first record whose change stands at the position of another, earlier one."""
+        """Return the first record whose change has the position of another, earlier change."""
         if not len(self.record) or self._rise():
             return None
         place = self._places()
@@ -85,7 +86,7 @@ class SharedPositions:
         differs = np.zeros(len(place), np.bool_)
         for name in _IDENTITY:
             differs |= self.columns[name] != self.columns[name][first]
-        # A row's digest is another under another schema; then it tells nothing.
+        # Under another schema a row has another digest, so the two can't be compared.
         comparable = (first > 0) | (self.before is None)
         if self.before is not None:
             comparable |= self.before.schema_version == self.schema_version
@@ -114,13 +115,13 @@ class SharedPositions:
         )
 
     def _rise(self) -> bool:
-        """Whether each place lies above the one before, as they do as a rule."""
+        """Whether each place is above the one before, which is usual."""
         file, offset = self.columns[POSITION_FILE], self.columns[POSITION_OFFSET]
         up = (file[1:] > file[:-1]) | ((file[1:] == file[:-1]) & (offset[1:] > offset[:-1]))
         return bool(up.all())
 
     def _places(self) -> Integers:
-        """Number the positions, which start at 0, in their order."""
+        """Number the positions in their order, from 0."""
         file, offset = self.columns[POSITION_FILE], self.columns[POSITION_OFFSET]
         order = np.lexsort((offset, file))
         rises = (np.diff(file[order]) != 0) | (np.diff(offset[order]) != 0)
@@ -130,7 +131,7 @@ class SharedPositions:
 
 
 def _known(change: HighestChange) -> dict[str, int]:
-    """The highest change's columns, as unsigned integers."""
+    """The columns of the highest change, as unsigned integers."""
     signed = {
         POSITION_FILE: change.position.file,
         POSITION_OFFSET: change.position.offset,

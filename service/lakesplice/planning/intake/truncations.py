@@ -1,4 +1,4 @@
-"""TRUNCATEs and DROPs among a partition's records, and what the table's policy makes of them."""
+"""TRUNCATEs and DROPs among a partition's records, and what the table's policy does about them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def fence_of(fences: Fences, file: Integers, limit: RecordIndex, policy: SchemaP
     """Return the highest position of a TRUNCATE or DROP before the record `limit` that empties the
     table; `BEFORE_ALL` without one. `file` has the upper halves of their positions.
 
-    Nothing says later that a DROP was among the records: one that is followed at all is at once.
+    Later nothing shows that a DROP was among the records, so a DROP that is followed is applied at
+    once.
     """
     counts = np.where(fences.dropped, policy.drops, policy.truncates)
     counts &= fences.rows < limit
@@ -36,8 +37,8 @@ def fence_of(fences: Fences, file: Integers, limit: RecordIndex, policy: SchemaP
 def parking_truncations(
     fences: Fences, policy: SchemaPolicy
 ) -> Iterator[tuple[RecordIndex, ParkCode, str]]:
-    """Yield the first records that the table has to park at, the code and why; none by most
-    policies.
+    """Yield the first records at which the table has to park, with the code and the reason; most
+    policies have none.
     """
     for rows, parks, code, detail in (
         (fences.rows[~fences.dropped], policy.parks_truncated, ParkCode.TRUNCATED, _TRUNCATED),

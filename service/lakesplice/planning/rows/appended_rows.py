@@ -1,12 +1,12 @@
-"""Appended rows: those of a table without a key, each identified by its change's position.
+"""Rows of a table without a key: each is identified by the position of its change.
 
-    <transaction>:<file>:<offset>   a change of the binlog: its GTID, which may be empty, and the
-                                    halves of its position, so that one sent twice is one row
-    kafka:<partition>:<offset>      what has no position of its own: rows of a snapshot, which all
-                                    have one, and changes that are ordered by something else
+    <transaction>:<file>:<offset>   a change in the binlog: its GTID, which may be empty, and the
+                                    two integers of its position, so that a change that is sent
+                                    twice is one row
+    kafka:<partition>:<offset>      a change without a position of its own: rows of a snapshot,
+                                    which share one, and changes not ordered by the binlog
 
-After a failover the source's files are numbered from the start again; its transactions distinguish
-them.
+The GTID is included since after a failover the numbers of the source's binlog files start again.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _FIELD = SourceField(SOURCE_POSITION, ColumnType(Kind.STRING), "source position"
 
 
 def placed(decoded: Decoded, offsets: Integers, partition: int) -> Decoded:
-    """Return what was decoded of a partition's records, with `_source_position` as the last column
-    of blocks whose key it is.
+    """Return decoded records of a partition with `_source_position` as the last column of each
+    block whose key it is.
 
     `offsets` are the records'.
     """

@@ -1,9 +1,9 @@
-"""Defaults and copies of columns in what was written before them.
+"""Defaults and copies of columns, for changes that were written before the column existed.
 
-A source that adds a column with a default puts it into every row, and no event tells of it. So
-changes from before get it too, and lose their digests: these say nothing of a column that has a
-value now, so that a set of changed columns computed from them could miss it. A copy of a column,
-which came when the source gave that another name, has what the column has.
+If a source adds a column with a default, every row gets the default, and no event says so. So older
+changes get it too, and lose their digests, which don't include the new value: a set of changed
+columns computed from them could miss it. A copy, which is added when the source renames a column,
+gets the values of that column.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ def with_fills(changes: pa.Table, schema: TableSchema, version: int) -> pa.Table
     """Return changes that were written under an earlier version of the schema, with its fills and
     copies.
 
-    `changes` has the layout of the present schema, perhaps of fewer columns, but with a copy what
-    it is a copy of.
+    `changes` has columns of the present schema. With a copy it must also have the copied column.
     """
     filled, copies = schema.filled_since(version), schema.copied_since(version)
     if not filled and not copies:
@@ -44,8 +43,8 @@ def with_fills(changes: pa.Table, schema: TableSchema, version: int) -> pa.Table
 def filled_column(
     column: Column, since: Position, position_file: np.ndarray, position_offset: np.ndarray
 ) -> pa.Array:
-    """Return an added column of images that lack it: its fill below the position `since`, and null
-    from there on, where the source has it no more.
+    """Return an added column for images that lack it: its fill for positions below `since`; null
+    for the others, since the source no longer has the column there.
     """
     early = (position_file < since.file) | (
         (position_file == since.file) & (position_offset < since.offset)

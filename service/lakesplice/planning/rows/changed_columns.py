@@ -1,8 +1,8 @@
-"""Sets of changed columns: a bitmap per change, bit n for the column of id n, least bit first.
+"""Sets of changed columns: one bitmap per change; bit n is the column with id n, lowest bit first.
 
-A bitmap has as many bytes as the ids of its schema need; one written under an earlier version is
-shorter, and the bits it lacks are unset. A null in place of a bitmap means unknown: every column
-counts.
+A bitmap is as long as the ids of its schema need. One that was written under an earlier version is
+shorter, and its missing bits count as unset. Null instead of a bitmap means unknown: every column
+may have changed.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ def bitmaps(rows: Bytes, known: Mask) -> pa.Array:
 
 
 def bitmap_rows(changed: pa.Array, width: int) -> tuple[Bytes, Mask]:
-    """Return `changed` as a matrix of `width` bytes a row, and which rows are known.
+    """Return `changed` as a matrix with `width` bytes per row, and which rows are known.
 
-    Rows that are unknown have no bit set. Bytes beyond `width` are not kept: they name no column of
-    the schema asked for.
+    Unknown rows have no bit set. Bytes beyond `width` are dropped: they name no column of the
+    schema.
     """
     count = len(changed)
     known: Mask = np.asarray(changed.is_valid())
@@ -62,7 +62,9 @@ def bitmap_rows(changed: pa.Array, width: int) -> tuple[Bytes, Mask]:
 
 
 def changes_column(rows: Bytes, known: Mask, column_id: int) -> Mask:
-    """Return per change whether it may have changed the column: bit set, or set unknown."""
+    """Return per change whether it may have changed the column: its bit is set, or the set is
+    unknown.
+    """
     if column_id // 8 >= rows.shape[1]:
         return ~known
     return ~known | ((rows[:, column_id // 8] >> (column_id % 8)) & 1).astype(np.bool_)

@@ -1,20 +1,22 @@
-"""Column positions: which change each column's value is from, where that isn't the row's own.
+"""Column positions: the change that each column's value comes from, if that isn't the row's newest
+one.
 
-In a table that takes partial images (`TableSchema.positions`) a column's value is that of the
-newest change which has it, and a value that isn't known yet isn't null. So a change, and a row, is
-a set of registers: per column a position, and whether the value of then is known. Of two the higher
-position counts, column by column; so the outcome follows from the set of changes, not from their
-order, their batches or how often they came.
+In a table that takes partial images (`TableSchema.positions`), a column has the value of the newest
+change that contains it; a value that isn't known yet is not the same as null. So a change, and a
+row, is a set of registers: one per column, with a position, and whether the value is known. When
+two sets are united, the register with the higher position wins, column by column. So the result
+depends only on the set of changes, not on their order, batches or repetitions.
 
-    a whole image      every column known, at the change's position
-    a partial image    its columns known, at the change's position; the others before all positions
-    a delete           every column unknown, at the delete's position
+    a whole image      every column is known, at the change's position
+    a partial image    its columns are known, at the change's position; the others are unknown, at a
+                       position below all
+    a delete           every column is unknown, at the delete's position
 
-What a row's own position and `_is_deleted` don't say, its bytes do; there are none (null) where the
-registers are those of a whole image or a delete. Numbers are little-endian:
+The registers of a whole image and of a delete follow from the row's own position and `_is_deleted`;
+they are stored as null. All others are stored as these bytes, numbers in little-endian order:
 
-    count      u16     how many registers follow: of the columns 0 to count - 2 and, the last, of
-                       all columns added since
+    count      u16     the number of registers: of the columns 0 to count - 2 and, as the last one,
+                       of all columns that are added later
     places     u16     per register: 0: known, at the row's own position; n: as entry n - 1 says
     entries    17      each: position file i64, position offset i64, known u8
 """
@@ -36,8 +38,9 @@ _BEFORE_ALL = -1
 
 @dataclass(frozen=True)
 class Registers:
-    """Of changes or rows, one a line, the registers of a schema's columns by identity, and last the
-    one of columns still to be added. `own_file` and `own_offset` are the highest position of each.
+    """The registers of changes or rows, one line for each: per column by its id, and last the one
+    of columns that are still to be added. `own_file` and `own_offset` are the highest position of
+    each line.
     """
 
     own_file: Integers
@@ -50,28 +53,28 @@ class Registers:
         return len(self.own_file)
 
     def incomplete(self, needed: Mask) -> Mask:
-        """Return which lines have no known value for one of the `needed` columns, marked by
-        identity; of a delete no value is known.
+        """Return which lines lack a known value for one of the `needed` columns, which are marked
+        by id. A delete has no known values.
         """
         missing: Mask = np.logical_not(self.known[:, :-1][:, needed].all(axis=1))
         return missing
 
     @property
     def plain(self) -> Mask:
-        """Which lines are those of a whole image or a delete: their own position says it all."""
+        """Which lines are a whole image or a delete, so that their own position is enough."""
         own = (self.file == self.own_file[:, None]) & (self.offset == self.own_offset[:, None])
         alike = self.known.all(axis=1) | ~self.known.any(axis=1)
         plain: Mask = own.all(axis=1) & alike
         return plain
 
     def take(self, at: Integers) -> Registers:
-        """Return some lines, in the order asked for."""
+        """Return the lines at these places, in this order."""
         return Registers(
             self.own_file[at], self.own_offset[at], self.file[at], self.offset[at], self.known[at]
         )
 
-    def raised(self, limit: Position) -> Registers:
-        """Return the registers as they are if all rows were deleted at `limit`."""
+    def as_if_deleted_at(self, limit: Position) -> Registers:
+        """Return the registers as if all rows had been deleted at `limit`."""
         low = (self.file < limit.file) | ((self.file == limit.file) & (self.offset <= limit.offset))
         return Registers(
             self.own_file,
@@ -83,21 +86,26 @@ class Registers:
 
     @classmethod
     def of(
-        cls, own_file: Integers, own_offset: Integers, deleted: Mask, spelt: pa.Array, columns: int
+        cls,
+        own_file: Integers,
+        own_offset: Integers,
+        deleted: Mask,
+        encoded: pa.Array,
+        columns: int,
     ) -> Registers:
-        """Read the registers of a schema of so many columns; `spelt` holds their bytes."""
+        """Read the registers of a schema with so many columns; `encoded` has their bytes."""
         rows, width = len(own_file), columns + 1
         file = np.repeat(own_file[:, None], width, axis=1)
         offset = np.repeat(own_offset[:, None], width, axis=1)
         known = np.repeat(~deleted[:, None], width, axis=1)
-        at = np.flatnonzero(spelt.is_valid().to_numpy(zero_copy_only=False)) if rows else _NOWHERE
+        at = np.flatnonzero(encoded.is_valid().to_numpy(zero_copy_only=False)) if rows else _NOWHERE
         if len(at):
             own = own_file[at], own_offset[at]
-            file[at], offset[at], known[at] = _read(spelt.take(pa.array(at)), own, width)
+            file[at], offset[at], known[at] = _read(encoded.take(pa.array(at)), own, width)
         return cls(own_file, own_offset, file, offset, known)
 
-    def spelt(self) -> pa.Array:
-        """Return the bytes of each line, null where it is plain."""
+    def encoded(self) -> pa.Array:
+        """Return the bytes of each line; null if it is plain."""
         at = np.flatnonzero(~self.plain)
         if not len(at):
             return pa.nulls(len(self), pa.binary())
@@ -114,7 +122,9 @@ _NOWHERE: Integers = np.empty(0, np.int64)
 
 
 def of_images(own_file: Integers, own_offset: Integers, has: Sequence[bool]) -> Registers:
-    """Return the registers of partial images that all have the same columns, marked by identity."""
+    """Return the registers of partial images that all have the same columns, which are marked by
+    id.
+    """
     known = np.repeat(np.array([[*has, False]], np.bool_), len(own_file), axis=0)
     return Registers(
         own_file,
@@ -133,10 +143,10 @@ def concatenated(parts: Sequence[Registers]) -> Registers:
 
 @dataclass(frozen=True)
 class UnionResult:
-    """The result of groups of lines: the registers, and where they are from.
+    """The union of groups of lines: the registers, and the lines that they come from.
 
-    `newest[g]` is the line of group g at its highest position, `sources[g, c]` the one that column
-    c has its value from; at equal positions the last line.
+    `newest[g]` is the line of group g with the highest position, `sources[g, c]` the line that
+    column c has its value from; of equal positions the last line.
     """
 
     registers: Registers
@@ -145,7 +155,7 @@ class UnionResult:
 
 
 def united(lines: Registers, starts: Integers) -> UnionResult:
-    """Unite consecutive lines to one for each group, which begin at `starts`."""
+    """Unite consecutive lines to one line per group; the groups begin at `starts`."""
     own = _ranked(lines.own_file, lines.own_offset, np.ones(len(lines), np.bool_))
     newest = _highest(own, starts)
     width = lines.file.shape[1]
@@ -165,7 +175,9 @@ def united(lines: Registers, starts: Integers) -> UnionResult:
 
 
 def _ranked(file: Integers, offset: Integers, known: Mask) -> Integers:
-    """Number lines by position; at one position what is known comes last. Equal ones are equal."""
+    """Number lines by position, so that at one position a known value ranks higher. Equal lines get
+    the same number.
+    """
     order = np.lexsort((known, offset, file))
     differ = np.zeros(len(order), np.int64)
     for values in (file, offset, known):
@@ -177,18 +189,20 @@ def _ranked(file: Integers, offset: Integers, known: Mask) -> Integers:
 
 
 def _highest(ranks: Integers, starts: Integers) -> Integers:
-    """Return each group's line of the highest rank, the last of several."""
+    """Return each group's line with the highest rank; the last of several."""
     lines = max(len(ranks), 1)
     highest: Integers = np.maximum.reduceat(ranks * lines + np.arange(len(ranks)), starts) % lines
     return highest
 
 
 def _read(
-    spelt: pa.Array, own: tuple[Integers, Integers], width: int
+    encoded: pa.Array, own: tuple[Integers, Integers], width: int
 ) -> tuple[Integers, Integers, Mask]:
-    """Read bytes that are there; columns beyond those they name have the last register."""
-    _, edges_buffer, data_buffer = spelt.buffers()
-    edges = np.frombuffer(edges_buffer, np.int32)[spelt.offset :][: len(spelt) + 1].astype(np.int64)
+    """Read stored bytes. Columns beyond those that they name have the last register."""
+    _, edges_buffer, data_buffer = encoded.buffers()
+    edges = np.frombuffer(edges_buffer, np.int32)[encoded.offset :][: len(encoded) + 1].astype(
+        np.int64
+    )
     data = np.frombuffer(data_buffer, np.uint8)
     starts = edges[:-1]
     counts = _short(data, starts)
@@ -200,14 +214,14 @@ def _read(
     within = np.arange(int(ends[-1])) - np.repeat(ends - entries, entries)
     at = np.repeat(starts + heads, entries) + within * _ENTRY.itemsize
     table = np.ascontiguousarray(data[at[:, None] + np.arange(_ENTRY.itemsize)]).view(_ENTRY)
-    # Entry 0 stands in for registers that need none.
+    # Entry 0 is for registers that need none.
     file, offset, known = (np.append(0, table[name].ravel()) for name in _ENTRY.names or ())
     entry = np.where(places > 0, (ends - entries)[:, None] + places, 0)
     none = places == 0
     found_file = np.where(none, own[0][:, None], file[entry])
     found_offset = np.where(none, own[1][:, None], offset[entry])
     found_known = none | (known[entry] > 0)
-    # A row that is complete when a column is added has the value that the column is added with.
+    # If a row is complete when a column is added, it gets the value that the column is added with.
     stated = np.arange(width) < counts[:, None] - 1
     complete = (found_known | ~stated).all(axis=1)
     found_known[:, :-1] |= (~stated & complete[:, None])[:, :-1]
@@ -220,7 +234,7 @@ def _short(data: Bytes, at: Integers) -> Integers:
 
 
 def _written(lines: Registers) -> tuple[Bytes, Integers]:
-    """Return the bytes of lines one after another, and how many each has."""
+    """Return the bytes of all lines in sequence, and the number of bytes of each line."""
     rows, width = lines.file.shape
     ranks = _ranked(lines.file.ravel(), lines.offset.ravel(), lines.known.ravel())
     ranks = ranks.reshape(rows, width)
@@ -247,6 +261,6 @@ def _written(lines: Registers) -> tuple[Bytes, Integers]:
     ends = np.cumsum(entries)
     within = np.arange(len(row)) - np.repeat(ends - entries, entries)
     at = starts[row] + head + within * _ENTRY.itemsize
-    spelt = table.view(np.uint8).reshape(len(row), _ENTRY.itemsize)
-    data[at[:, None] + np.arange(_ENTRY.itemsize)] = spelt
+    encoded = table.view(np.uint8).reshape(len(row), _ENTRY.itemsize)
+    data[at[:, None] + np.arange(_ENTRY.itemsize)] = encoded
     return data, lengths

@@ -1,4 +1,4 @@
-"""Edits: which rows of a base file get which values, column by column."""
+"""Edits: the new values of a base file's rows, column by column."""
 
 from __future__ import annotations
 
@@ -14,15 +14,13 @@ from lakesplice.model.arrays import Integers
 
 @dataclass(frozen=True)
 class ColumnEdit:
-    """New values of one column: `values[i]` belongs at row `rows[i]`; rows ascend without
-    repetition.
-    """
+    """New values of one column: `values[i]` is for row `rows[i]`; rows ascend and don't repeat."""
 
     rows: Integers
     values: pa.Array
 
     def within(self, first: int, last: int) -> ColumnEdit:
-        """Return the part for rows [first, last), counted from `first`."""
+        """Return the part for rows [first, last), with rows counted from `first`."""
         start, stop = (int(at) for at in np.searchsorted(self.rows, (first, last)))
         return ColumnEdit(self.rows[start:stop] - first, self.values.slice(start, stop - start))
 
@@ -31,13 +29,13 @@ class ColumnEdit:
 class Edits:
     """All edits of one file, or of a range of its rows.
 
-    `rows` are the rows that get a newer state; every system column is edited at all of them (in a
-    table fed by hand only where its value may change), a user column only where it changed, a key
-    column never. `applied` counts the changes above their row's position, those that a later one
-    supersedes included; `stale` those at or below it and repetitions;
-    `unlinked` those of the applied that were made to another state than the one they are laid over,
-    so that a change before them is missing or late. The columns `known_new` are known to get other
-    values than they have, so that nothing is gained from comparing them.
+    `rows` are the rows that get a newer state. Every system column is edited in all of them (in a
+    table fed by hand only if its value may change), a user column only in rows where it changed, a
+    key column never. `applied` counts the changes above their row's position, also those that a
+    later change overwrites; `stale` counts those at or below it, and repetitions; `unlinked` counts
+    those of `applied` that were computed from another state than the one they are applied to, so
+    that a change before them is missing or late. The columns `known_new` are known to get other
+    values than they have, so comparing them would be no use.
     """
 
     rows: Integers = field(default_factory=lambda: np.empty(0, np.int64))
@@ -48,8 +46,8 @@ class Edits:
     known_new: frozenset[str] = frozenset()
 
     def within(self, first: int, last: int) -> Edits:
-        """Return the edits of rows [first, last), counted from `first`; the counts stay the whole
-        file's.
+        """Return the edits of rows [first, last), with rows counted from `first`; the counts stay
+        those of the whole file.
         """
         start, stop = (int(at) for at in np.searchsorted(self.rows, (first, last)))
         parts = ((name, edit.within(first, last)) for name, edit in self.columns.items())
@@ -59,14 +57,14 @@ class Edits:
 
 @dataclass(frozen=True)
 class ComparedEdits:
-    """Edits without values that the file has already; `pages_equal` pages had such alone."""
+    """Edits without values that the file already has; `pages_equal` pages had only such values."""
 
     edits: Edits
     pages_equal: int = 0
 
 
 def united_edits(one: Edits, other: Edits) -> Edits:
-    """Return the edits of both, which are of different rows."""
+    """Return the edits of both, which are for different rows."""
     names = dict.fromkeys((*one.columns, *other.columns))
     columns = {}
     for name in names:
@@ -86,9 +84,9 @@ def united_edits(one: Edits, other: Edits) -> Edits:
 
 
 def apply_edits(table: pa.Table, edits: Edits) -> pa.Table:
-    """Return `table` with the edits of those columns that it has.
+    """Return `table` with the edits of the columns that it has.
 
-    Edited rows count from the table's first row.
+    Edited rows are counted from the table's first row.
     """
     masks: dict[int, pa.Array] = {}
     for at, name in enumerate(table.column_names):
@@ -113,7 +111,9 @@ def _varies_in_length(kind: pa.DataType) -> bool:
 
 
 def _taken_from_both(column: pa.ChunkedArray, edit: ColumnEdit) -> pa.ChunkedArray:
-    """Two to three times faster than a mask for values of varying length."""
+    """Take the values from both arrays: two to three times faster than a mask for values of varying
+    length.
+    """
     source = np.arange(len(column))
     source[edit.rows] = len(column) + np.arange(len(edit.rows))
     return pa.chunked_array([*column.chunks, edit.values]).take(pa.array(source))

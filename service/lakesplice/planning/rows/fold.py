@@ -1,14 +1,15 @@
-"""Fold: many changes of one row become the one that stands for them all.
+"""Fold: several changes of one row become one change.
 
-The newest change gives the values, the operation and the position. Sets of changed columns unite
-only along an unbroken chain: each change's before-image has the digest of the after-image before
-it. Then the union, laid over the state that the first before-image shows, gives the last
-after-image. Where the chain breaks the set is unknown and the whole after-image counts, which is
-always right.
+The newest change gives the values, the operation and the position. The sets of changed columns can
+be united only along an unbroken chain: each change's before-image has the digest of the after-image
+before it. Then the columns of the union, applied to the first before-image, give the last
+after-image. If the chain is broken, the set is unknown, and the whole after-image is written, which
+is always right.
 
-Where a change is partial, its key's changes unite column by column (`partial_fold.py`).
+If a change is partial, the changes of its key are united column by column (`partial_fold.py`).
 
-Equal positions are one change met twice. An insert and a delete don't cancel out: the delete stays.
+Equal positions are one change that came twice. An insert and a delete don't cancel each other: the
+delete remains.
 """
 
 from __future__ import annotations
@@ -42,9 +43,10 @@ from lakesplice.planning.rows.row_digest import contiguous
 def fold(changes: pa.Table, schema: TableSchema) -> pa.Table:
     """Return one change per key, sorted by the key's hash as (`_key_high`, `_key_low`), unsigned.
 
-    `changes` is in `changes_schema(schema)`, in any order, with any repetitions, already folded or
-    not, as many chunks as there were batches. Values, operation and position of the result depend
-    on none of these. Folding again changes nothing. `UsageError` for another layout.
+    `changes` is in `changes_schema(schema)`, in any order, with any repetitions, folded before or
+    not, in as many chunks as there were batches. The values, operation and position of the result
+    don't depend on any of these. Folding the result again changes nothing. `UsageError` for another
+    layout.
     """
     if changes.schema.names != changes_schema(schema).names:
         raise UsageError("changes to fold are not in the layout of their schema")
@@ -55,7 +57,7 @@ def fold(changes: pa.Table, schema: TableSchema) -> pa.Table:
 
 
 def _with_partial(changes: pa.Table, schema: TableSchema, partial: Mask) -> pa.Table:
-    """Fold the keys that have a partial change column by column, all others as ever."""
+    """Fold keys with a partial change column by column, and all others as usual."""
     high = _integers(changes, KEY_HIGH)
     theirs = np.isin(high, high[partial])
     parts = [fold_partial(changes.filter(pa.array(theirs)), schema)]
@@ -82,10 +84,11 @@ def _fold(changes: pa.Table, schema: TableSchema) -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class _Runs:
-    """Changes in folding order, cut where the key changes.
+    """Changes in the order of the fold, divided into runs of one key.
 
-    `newest` holds each run's last change, `several` the numbers of the runs of more than one,
-    `members` the changes of those, run after run, and `starts` where each run begins in `members`.
+    `newest` is the last change of each run. `several` are the numbers of the runs with more than
+    one change, `members` the changes of these runs, run after run, `starts` the places in `members`
+    where each run begins.
     """
 
     newest: Integers
@@ -95,7 +98,9 @@ class _Runs:
 
     @classmethod
     def of(cls, order: Integers, changes: pa.Table, high: Integers, low: Integers) -> _Runs:
-        """Cut the settled `order`, leaving out all but the last of equal positions."""
+        """Divide the settled `order` into runs. Of several changes with one position only the last
+        is kept.
+        """
         file, offset = (_integers(changes, name) for name in (POSITION_FILE, POSITION_OFFSET))
         same_key = _same_as_next(order, high, low)
         order = order[~(same_key & _same_as_next(order, file, offset))]
@@ -111,7 +116,7 @@ class _Runs:
 
 
 def _same_as_next(order: Integers, one: Integers, other: Integers) -> Mask:
-    """Mark the places of `order` whose successor has the same two values; never the last."""
+    """Mark the places of `order` whose successor has the same two values; never the last place."""
     one, other = one[order], other[order]
     same = np.zeros(len(order), dtype=np.bool_)
     same[:-1] = (one[1:] == one[:-1]) & (other[1:] == other[:-1])
@@ -135,12 +140,12 @@ def _repeated(values: Integers) -> Mask:
 def _settle(
     order: Integers, repeated: Mask, changes: pa.Table, high: Integers, low: Integers
 ) -> None:
-    """Put the rows whose key hash repeats in its first half in full order, within `order`.
+    """Sort the rows that share the first half of a key hash by all columns, within `order`.
 
-    The rest stands already: sorting everything by six columns would cost a batch of distinct keys
-    several times the whole fold. Of equal positions the one whose changed set is known comes last
-    and so wins, then the one of the earliest source time, which another batch would have met first;
-    the remaining columns only make the choice independent of the input's order.
+    The others are sorted already: sorting all by six columns would cost a batch of distinct keys
+    several times the whole fold. Of changes with one position the last one counts: one whose
+    changed set is known, else the one with the earliest source time, which another batch would have
+    read first. The other columns only make the choice independent of the order of the input.
     """
     rows = order[repeated]
     some = changes.select(
@@ -163,7 +168,7 @@ def _settle(
 
 
 def _with_chains(folded: pa.Table, changes: pa.Table, runs: _Runs, width: int) -> pa.Table:
-    """Give the runs of several changes the changed set and before-digest of their whole chain."""
+    """Give each run of several changes the changed set and the before-digest of its whole chain."""
     chain = changes.select([BEFORE_DIGEST, ROW_DIGEST, CHANGED]).take(pa.array(runs.members))
     before, before_known = _digests(chain, BEFORE_DIGEST)
     after, after_known = _digests(chain, ROW_DIGEST)

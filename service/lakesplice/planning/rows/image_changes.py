@@ -1,6 +1,6 @@
-"""From row images as a source format decoded them to changes in the table's layout.
+"""Converts row images, as a source format decoded them, to changes in the table's layout.
 
-Nothing is converted here but what was sent under an earlier or narrower type of its column.
+Values are converted only if they were sent under an earlier or narrower type of their column.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from lakesplice.model.types import ColumnType, Kind
 from lakesplice.planning.rows.backfill import filled_column
 from lakesplice.planning.rows.changed_columns import bitmap_bytes, bitmaps
 from lakesplice.planning.rows.keyhash import key_hash
-from lakesplice.planning.rows.partial_fold import spelt_positions
+from lakesplice.planning.rows.partial_fold import encoded_registers
 from lakesplice.planning.rows.row_digest import column_words, contiguous, row_digest
 
 
@@ -48,15 +48,15 @@ def to_changes(
 ) -> pa.Table:
     """Return the images as changes in `changes_schema(schema)`, row for row.
 
-    `mapping` takes source names to stored columns (`schema/evolution.py`); columns of `schema`
-    outside it are null, so their part in digests and changed sets is that of a null; but one added
-    with a fill has it in images from before. Values of a type that a column had before, or a
-    narrower one, become the column's present one. A delete carries its before-image, a changed set
-    without columns and no digest of its own. `position_file` takes the place of that of the images,
-    which know nothing of epochs. Of `partial` images the columns outside `mapping` are unknown, and
-    so are digests and changed sets; a delete is whole. A shard has columns
-    with a fill from where `presences` says. `UsageError` if a column is missing or not of its
-    stored type, or a row lacks the image that its operation needs.
+    `mapping` maps source names to stored columns (`schema/evolution.py`). Other columns of `schema`
+    are null, also in digests and changed sets; but a column that was added with a fill has the fill
+    in images from before. Values of an earlier or narrower type of a column are converted to its
+    present type. A delete has its before-image, a changed set without columns, and no digest of its
+    own. `position_file` replaces that of the images, which doesn't include the epoch. In `partial`
+    images the columns outside `mapping` are unknown, and so are digests and changed sets; a delete
+    counts as whole. In a shard a column with a fill exists from where `presences` says.
+    `UsageError` if a column is missing or isn't of its stored type, or a row lacks the image that
+    its operation needs.
     """
     delete = images.op == Op.DELETE
     _require_images(images, delete)
@@ -90,7 +90,7 @@ def to_changes(
     columns = {**system, **user}
     if partial and schema.positions is not None:
         offsets = images.position_offset
-        columns[schema.positions.name] = spelt_positions(file, offsets, delete, user, schema)
+        columns[schema.positions.name] = encoded_registers(file, offsets, delete, user, schema)
     absent = pa.nulls
     return pa.Table.from_arrays(
         [columns[f.name] if f.name in columns else absent(len(delete), f.type) for f in layout],
@@ -130,7 +130,9 @@ def _stored(
     schema: TableSchema,
     fills: Mapping[Column, pa.Array],
 ) -> pa.Table:
-    """Take the mapped columns under their stored names, in the schema's order, in one piece."""
+    """Take the mapped columns under their stored names, in the schema's order, each as one
+    array.
+    """
     fields, arrays = [], []
     at = {name: number for number, name in enumerate(images.column_names)}
     for source_name, column in sorted(mapping.items(), key=lambda item: item[1].id):
@@ -194,8 +196,8 @@ def _digests(
 def _changed(
     images: ImageBlock, before: pa.Table, after: pa.Table, delete: Mask, schema: TableSchema
 ) -> pa.Array:
-    """Return the bitmap of columns that differ between the images, and of those that every change
-    rewrites; null without both.
+    """Return the bitmap of columns that differ between the images, or that every change rewrites;
+    null if one of the images is missing.
     """
     rows = np.zeros((len(delete), bitmap_bytes(schema)), dtype=np.uint8)
     compared = images.before_present & ~delete
@@ -208,7 +210,7 @@ def _changed(
             differ = _differ(before.column(name).chunk(0), after.column(name).chunk(0), column.type)
             rows[:, column.id // 8] |= differ.astype(np.uint8) << np.uint8(column.id % 8)
         for column in schema.columns:
-            # Also one that the source no longer sends: it is null from now on, as no digest tells.
+            # Also a column that the source no longer sends: it becomes null, which no digest shows.
             if column.of_change:
                 rows[:, column.id // 8] |= np.uint8(1 << column.id % 8)
         rows[~compared] = 0
@@ -216,7 +218,7 @@ def _changed(
 
 
 def _differ(old: pa.Array, new: pa.Array, kind: ColumnType) -> Mask:
-    """Compare two columns by their bits, so that -0.0 differs from 0.0 as in digests."""
+    """Compare two columns by their bits, so that -0.0 differs from 0.0, as in digests."""
     differ: Mask
     if kind.kind in (Kind.STRING, Kind.BINARY):
         differ = np.asarray(pc.not_equal(old, new).fill_null(False))

@@ -1,11 +1,11 @@
-"""Merging runs of the row index: which ones, and into what.
+"""Merging runs of the row index: which runs, and the result.
 
-A lookup may have to ask every run, so their number is bounded; a merge rewrites entries, so small
-runs are merged often and large ones seldom. Of two runs that hold a key the newer wins, which is
-why only neighbours may be merged, and why the result takes their place.
+A look-up may have to search every run, so their number is bounded. A merge rewrites entries, so
+small runs are merged often and large ones seldom. If two runs have a key, the newer one wins;
+therefore only neighbours are merged, and the result takes their place in the order.
 
-Entries of dead groups are not dropped: in an older run there may be an entry of the same key
-that it hides (see `locate`). Entries of dead groups go when the index is rebuilt.
+Entries of dead file groups are kept, since an older run may have an entry of the same key, which
+they hide (see `locate`). They disappear when the index is rebuilt.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _PART_BITS_MAX = 24
 def plan_merge(entries: Sequence[int], runs_max: int = RUNS_MAX) -> range | None:
     """Return which runs to merge next, or None while there are fewer than `runs_max`.
 
-    `entries` are the runs' sizes, oldest first; the answer is a range of at least two of their
-    places. It takes the newest run and continues backwards as long as a run is smaller than twice
-    all that were taken before it. So a key is rewritten only together with about as many others: 4
-    to 8 times over 1,000 to 5,000 equal batches.
+    `entries` are the sizes of the runs, oldest first; the result is a range of at least two places.
+    It begins with the newest run and continues to older ones as long as a run is smaller than twice
+    the sum of those taken so far. So a key is rewritten only together with about as many others: 4
+    to 8 times in 1,000 to 5,000 equal batches.
     """
     if len(entries) < max(runs_max, 2):
         return None
@@ -41,9 +41,10 @@ def plan_merge(entries: Sequence[int], runs_max: int = RUNS_MAX) -> range | None
 
 
 def merge_runs(runs: Sequence[Run]) -> Iterator[Entries]:
-    """Yield the newest entry of every key in `runs` (oldest first), rising by key hash, in blocks.
+    """Yield the newest entry of every key in `runs` (oldest first), ascending by key hash, in
+    blocks.
 
-    Memory stays at some blocks of about `ENTRIES_PER_PART` entries, whatever the size of the runs.
+    Memory holds some blocks of about `ENTRIES_PER_PART` entries, whatever the size of the runs.
     """
     bits = part_bits(sum(len(run) for run in runs), ENTRIES_PER_PART)
     for part in range(1 << bits):
@@ -53,7 +54,7 @@ def merge_runs(runs: Sequence[Run]) -> Iterator[Entries]:
 
 
 def merged_part(runs: Sequence[Run], part: int, bits: int) -> Entries:
-    """Return the newest entry of every key whose `high` starts with the `bits` bits `part`."""
+    """Return the newest entry of every key whose `high` begins with the `bits` bits `part`."""
     newest_first = [
         run.entries(run.boundary(part, bits), run.boundary(part + 1, bits))
         for run in reversed(runs)
@@ -63,15 +64,15 @@ def merged_part(runs: Sequence[Run], part: int, bits: int) -> Entries:
 
 
 def part_bits(entries: int, entries_per_part: int) -> int:
-    """Return how many leading bits of the hashes split `entries` into parts of about that size."""
+    """Return how many leading bits of the hashes divide `entries` into parts of about that size."""
     parts = -(-entries // entries_per_part)
     return min(max(parts - 1, 0).bit_length(), _PART_BITS_MAX)
 
 
 def sorted_entries(entries: Entries) -> tuple[Entries, Mask]:
-    """Return the entries in order of key hash, and which of them are the first with their key.
+    """Return the entries in order of key hash, and which of them are the first of their key.
 
-    Entries with one key stay in the order they came in.
+    Entries of one key stay in their order.
     """
     order = np.argsort(entries.high, kind="stable")
     high = entries.high[order]
@@ -93,6 +94,6 @@ def concatenated(pieces: Sequence[Entries]) -> Entries:
 
 
 def take(entries: Entries, which: Integers | Mask) -> Entries:
-    """Return the entries at some places, or where a mask is true."""
+    """Return the entries at these places, or those that a mask marks."""
     high, low, group, row = entries
     return Entries(high[which], low[which], group[which], row[which])

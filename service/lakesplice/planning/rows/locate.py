@@ -1,14 +1,14 @@
-"""Locate: key hashes -> row addresses, through the runs of the row index.
+"""Locate: finds the addresses of rows by their key hashes, in the runs of the row index.
 
-**The newest run that holds a key decides**, whether or not the entry's group is live. An entry of a
-dead group means "unknown" and the search does not continue to older runs: an older entry is a place
-that the row has left (it moved on, and its group was then purged), where at most an old tombstone
-stands. To continue would revive that row at a place, and below a position, that it had passed; to
-stop makes the next change an insert, which is right. What the index must never lose is therefore
-the newest entry of a key, so merges keep entries of dead groups (see `index_merge`).
+**The newest run that has a key decides**, whether or not the entry's file group is live. An entry
+of a dead group means that the key is unknown, and older runs are not searched: an older entry is an
+address that the row has left (the row moved, and its new group was purged), where there is at most
+an old tombstone. An older entry would revive that row there, at an older position. Stopping makes
+the next change an insert, which is right. So the index must never lose the newest entry of a key,
+and merges keep entries of dead groups (see `index_merge`).
 
-A rebuilt index replaces all runs and holds entries of live groups only. Runs stay valid while a
-table is parked, since nothing moves rows then.
+A rebuilt index replaces all runs and has only entries of live groups. Runs stay valid while a table
+is parked, since no row moves then.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ KEYS_PER_BLOCK = 2048
 
 
 def locate(runs: Sequence[Run], keys: KeyHashes, live: Integers) -> RowAddresses:
-    """Return the addresses of the keys; group and row are -1 where a key is unknown.
+    """Return the addresses of the keys; group and row are -1 if a key is unknown.
 
-    `runs` are ordered oldest first, `live` holds the live file groups, rising. The keys may come in
-    any order and repeat; rising by `high` they are found fastest. Only the parts of the runs around
-    the keys are touched. Raises `CorruptFileError` for an entry that names no group.
+    `runs` are ordered oldest first; `live` are the live file groups, ascending. The keys may be in
+    any order and repeat; they are found fastest if `high` ascends. Only the parts of the runs
+    around the keys are read. Raises `CorruptFileError` for an entry that names no group.
     """
     high, count = keys.high, len(keys.high)
     if (high[1:] < high[:-1]).any():
@@ -58,12 +58,12 @@ def locate(runs: Sequence[Run], keys: KeyHashes, live: Integers) -> RowAddresses
 
 
 def _search(run: Run, keys: KeyHashes) -> tuple[Mask, Unsigned]:
-    """Return which keys (rising by `high`) the run holds, and the address words of those."""
+    """Return which keys (ascending by `high`) the run has, and the address words of these."""
     high = keys.high
     found = np.zeros(len(high), bool)
     words = [np.empty(0, np.uint64)]
     if len(run):
-        # Large batches are written by hash ranges, a run each: most keys lie outside such a run.
+        # Large batches write one run per range of hashes, so most keys are outside of such a run.
         first = np.searchsorted(high, run.words[0], "left")
         last = np.searchsorted(high, run.words[-ENTRY_WORDS], "right")
         for start in range(int(first), int(last), KEYS_PER_BLOCK):
@@ -77,11 +77,11 @@ def _search_block(run: Run, keys: KeyHashes) -> tuple[Mask, Unsigned]:
     high, low = keys
     words, last = run.words, len(run.words) - ENTRY_WORDS
     at = _lower_bound(run, high)
-    # The last entry has no next one to compare with; the last itself is then too small.
+    # The last entry has no next one to compare with; if it is reached, it is too small itself.
     np.minimum(at, last, out=at)
     same_high = words.take(at, mode="clip") == high
     found = same_high & (words.take(at + 1, mode="clip") == low)
-    # Another key with the same `high`: the entry, if there is one, is among those that follow.
+    # Another key has the same `high`: the entry, if there is one, is among those that follow.
     open_keys = np.flatnonzero(same_high & ~found)
     while len(open_keys):
         at[open_keys] += ENTRY_WORDS
@@ -94,10 +94,10 @@ def _search_block(run: Run, keys: KeyHashes) -> tuple[Mask, Unsigned]:
 
 
 def _lower_bound(run: Run, high: Unsigned) -> Integers:
-    """Return, as an index into `run.words`, the first entry per key that is not below its `high`.
+    """Return per key the first entry whose `high` isn't smaller, as an index into `run.words`.
 
-    All keys of a block take the same number of halving steps, that of the widest gap between two
-    fences. A step past a key's own fence meets only larger hashes and does nothing.
+    All keys of a block are halved equally often, as the widest gap between two fences needs. A step
+    past a key's own fence only finds larger hashes and does nothing.
     """
     words, last = run.words, len(run.words) - ENTRY_WORDS
     fence = bucket_of(high, run.fence_bits)
@@ -119,7 +119,7 @@ def _lower_bound(run: Run, high: Unsigned) -> Integers:
 
 
 def contains(sorted_values: Integers, values: Integers) -> Mask:
-    """Return which of `values` are among `sorted_values`, which rise."""
+    """Return which of `values` are among `sorted_values`, which ascend."""
     if not len(sorted_values):
         return np.zeros(len(values), bool)
     at = np.searchsorted(sorted_values, values)

@@ -1,22 +1,22 @@
-"""Overlay: a file's rows with their waiting changes laid over them.
+"""Overlay: applies waiting changes to the rows of a file.
 
 For each address the change with the highest position wins, unless it is at or below the row's own
-position: a row never goes back, and an equal position is the same change. The winner's after-image
-is the row's new state. Which columns of it differ from the row is known only along an unbroken
-chain of digests from the row's state to the winner's: then the union of the changes' sets is
-enough. Otherwise every column is written, which is always right and only costs more. A delete
-changes no user column; a tombstone has no digest, so whatever follows it writes every column.
+position: a row never becomes older, and an equal position is the same change. The winner's
+after-image is the row's new state. The columns that differ from the row are known only if a chain
+of digests leads without a gap from the row's state to the winner's: then the union of the changes'
+sets is enough. Otherwise every column is written, which is always right, and only costs more. A
+delete changes no user column. A tombstone has no digest, so the next change writes every column.
 
-In a table fed by hand (`Ordering.COMMIT`) every set is trusted, since its change was computed
-against the rows as they then were; it names the columns that the change has values for. A change
-may be partial, so a column's value is that of the newest change which has it. What makes a deleted
-row live again has them all.
+In a table fed by hand (`Ordering.COMMIT`) every set is trusted, since its change was computed from
+the rows as they were then; it names the columns that the change has values for. A change may be
+partial, so a column has the value of the newest change that contains it. A change that revives a
+deleted row contains all columns.
 
-Where a change is partial, or a row isn't of one change, they are united column by column
-(`partial_fold.py`), and a row of which a column isn't known counts as deleted.
+If a change is partial, or a row comes from several changes, they are united column by column
+(`partial_fold.py`), and a row with an unknown column counts as deleted.
 
-A tombstone's user columns other than the key therefore mean nothing: they are what the row held
-when some delete happened to be merged.
+So the user columns of a tombstone have no meaning, except for the key: they are what the row had
+when a delete was merged.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ from lakesplice.planning.rows.waiting_changes import (
     row_starts,
 )
 
-# What every change brings, whatever else it has.
+# Columns that every change sets, whatever else it changes.
 _ADVANCING = (POSITION_OFFSET, SOURCE_TS)
 
 
 def state_columns(schema: TableSchema, ordering: Ordering) -> tuple[str, ...]:
-    """The columns of a row that decide what a change makes of it.
+    """The columns of a row that decide what a change does to it.
 
-    By hand there are no digests, and a position's file is always 0.
+    In a table fed by hand there are no digests, and the file of a position is always 0.
     """
     if ordering is Ordering.COMMIT:
         return (*schema.key, POSITION_OFFSET)
@@ -71,12 +71,12 @@ def overlay(
     path: str,
     ordering: Ordering = Ordering.BINLOG,
 ) -> Edits:
-    """Decide what the waiting changes make of their rows.
+    """Decide what the waiting changes do to their rows.
 
-    `state` holds the present rows at `placed.addressed`, in that order, with at least
+    `state` has the present rows at `placed.addressed`, in that order, with at least
     `state_columns(schema, ordering)`. User columns that `placed.changes` lacks are not edited, so a
-    reader of few columns decodes no others; for a column it has, it must have every change. `path`
-    names the file in errors: `CorruptFileError` if a change's key is not the key of the row at its
+    reader of few columns decodes no others; a column that it has must have every change. `path`
+    names the file in errors: `CorruptFileError` if a change's key isn't the key of the row at its
     address.
     """
     if not len(placed.rows):
@@ -92,7 +92,7 @@ def overlay(
 def _by_column(
     placed: OrderedChanges, owner: Integers, state: pa.Table, schema: TableSchema
 ) -> Mask:
-    """Mark the rows of `state` that have to be put together column by column."""
+    """Mark the rows of `state` that have to be united column by column."""
     apart = partial_rows(state, schema)
     partial = partial_rows(placed.changes, schema)[placed.order]
     apart[owner[partial]] = True
@@ -102,7 +102,7 @@ def _by_column(
 def _joined(
     placed: OrderedChanges, owner: Integers, state: pa.Table, schema: TableSchema, apart: Mask
 ) -> Edits:
-    """Overlay the rows marked `apart` column by column, the others as ever."""
+    """Overlay the rows marked `apart` column by column, the others as usual."""
     chosen = apart[owner]
     rows = np.flatnonzero(apart)
     changes = placed.changes.take(pa.array(placed.order[chosen]))
@@ -162,10 +162,10 @@ def _overlay(
 
 
 def without_effect(edits: Edits, ordering: Ordering) -> bool:
-    """Whether edits that were compared with their file leave every row what it is.
+    """Whether edits, which were compared with their file, leave every row as it is.
 
-    Only in a table fed by hand: no change can come late there, so a row needn't have the position
-    of the newest one. Elsewhere it must, or a change between the two would take effect.
+    Only in a table fed by hand: no change can be late there, so a row needn't have the position of
+    the newest change. In other tables it must, or a change between the two would have an effect.
     """
     return ordering is Ordering.COMMIT and edits.columns.keys() <= frozenset(_ADVANCING)
 
@@ -190,7 +190,7 @@ def _check_keys(
 
 
 def _above(placed: OrderedChanges, owner: Integers, state: pa.Table, ordering: Ordering) -> Mask:
-    """Which changes are above their row's position, each position once."""
+    """Which changes are above their row's position; of one position only one."""
     offset = integer_column(placed.changes, POSITION_OFFSET)[placed.order]
     above: Mask = offset > integer_column(state, POSITION_OFFSET)[owner]
     again = (placed.rows[1:] == placed.rows[:-1]) & (offset[1:] == offset[:-1])
@@ -206,7 +206,7 @@ def _above(placed: OrderedChanges, owner: Integers, state: pa.Table, ordering: O
 def _user_edits(
     live: OrderedChanges, linked: Mask, starts: Integers, deleted: Mask, schema: TableSchema
 ) -> tuple[dict[str, ColumnEdit], bool]:
-    """The edits of the user's columns, and whether each row's set of them is trusted."""
+    """The edits of the user's columns, and whether the changed set of each row is trusted."""
     winners = np.append(starts[1:], len(live.rows)) - 1
     sets, known = bitmap_rows(_taken(live.changes, CHANGED, live.order), bitmap_bytes(schema))
     united = np.bitwise_or.reduceat(sets, starts, axis=0)
@@ -242,10 +242,11 @@ def _partial_edits(
 
 
 def _fates(live: OrderedChanges, starts: Integers, deleted: Mask) -> dict[str, ColumnEdit]:
-    """Edit `_is_deleted` where a row went or came back; an update finds a live row and leaves it.
+    """Edit `_is_deleted` of rows that were deleted or revived; an update of a live row leaves it
+    alone.
 
-    So the pages of that column stay untouched by updates, as those of `_position_file`, always 0,
-    and `_row_digest`, always null, do.
+    So updates don't touch the pages of that column, nor those of `_position_file`, which is always
+    0, and of `_row_digest`, which is always null.
     """
     op = integer_column(live.changes, OP)[live.order]
     turned = np.logical_or.reduceat(op != Op.UPDATE, starts)
@@ -257,8 +258,8 @@ def _fates(live: OrderedChanges, starts: Integers, deleted: Mask) -> dict[str, C
 def _links(
     live: OrderedChanges, owner: Integers, starts: Integers, state: pa.Table
 ) -> tuple[Mask, Mask]:
-    """Whether each change was computed against the state it is laid over, and whether it is known
-    to have been against another.
+    """Whether each change was computed from the state that it is applied to, and whether it is
+    known to have been computed from another one.
     """
     before, has_before = _digests(live.changes, BEFORE_DIGEST, live.order)
     after, has_after = _digests(live.changes, ROW_DIGEST, live.order)
@@ -275,7 +276,7 @@ def _digests(table: pa.Table, name: str, order: Integers) -> tuple[Integers, Mas
 
 def _taken(table: pa.Table, name: str, order: Integers) -> pa.Array:
     column = table.column(name)
-    # Changes of one delta lie in the order of their rows.
+    # The changes of one delta are in the order of their rows.
     if len(order) and order[-1] - order[0] == len(order) - 1 and (np.diff(order) == 1).all():
         taken = column.slice(int(order[0]), len(order))
     else:

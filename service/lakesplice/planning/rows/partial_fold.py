@@ -1,8 +1,8 @@
-"""Changes united column by column, where some of them are partial (`column_positions.py`).
+"""Unites changes column by column, if some of them are partial (`column_positions.py`).
 
-Each column gets the value of the newest change that has it. What comes of it is a change, or a row,
-like any other: its position is the highest, its registers say what each column is from. It has a
-digest only where it is one whole image; a set of changed columns is never known.
+Each column gets the value of the newest change that contains it. The result is a change, or a row,
+like any other: its position is the highest, and its registers say where each column comes from. It
+has a digest only if it is one whole image; its set of changed columns is never known.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from lakesplice.planning.rows.row_digest import contiguous
 _OF_THE_ROW = -1
 
 
-def spelt_positions(
+def encoded_registers(
     file: Integers, offset: Integers, delete: Mask, has: Mapping[str, object], schema: TableSchema
 ) -> pa.Array:
-    """Return the registers, as bytes, of changes whose images have the columns `has` alone."""
+    """Return the registers, as bytes, of changes whose images have only the columns `has`."""
     marks = [column is schema.positions or column.name in has for column in schema.columns]
-    spelt = of_images(file, offset, marks).spelt()
-    return pc.if_else(pa.array(delete), pa.scalar(None, pa.binary()), spelt)
+    encoded = of_images(file, offset, marks).encoded()
+    return pc.if_else(pa.array(delete), pa.scalar(None, pa.binary()), encoded)
 
 
 def partial_rows(changes: pa.Table, schema: TableSchema) -> Mask:
-    """Mark the changes, or rows, whose columns are not all from one change."""
+    """Mark the changes, or rows, whose columns come from several changes."""
     if schema.positions is None or schema.positions.name not in changes.column_names:
         return np.zeros(changes.num_rows, np.bool_)
     marks: Mask = np.asarray(contiguous(changes.column(schema.positions.name)).is_valid())
@@ -54,8 +54,8 @@ def partial_rows(changes: pa.Table, schema: TableSchema) -> Mask:
 
 
 def hidden_rows(changes: pa.Table, schema: TableSchema) -> Mask:
-    """Mark changes that, as new rows, no reader is to see: deletes, and those of which a column
-    isn't known.
+    """Mark changes that no reader may see as new rows: deletes, and those with an unknown
+    column.
     """
     hidden: Mask = np.asarray(changes.column(OP).to_numpy() == Op.DELETE)
     at = np.flatnonzero(partial_rows(changes, schema))
@@ -64,18 +64,18 @@ def hidden_rows(changes: pa.Table, schema: TableSchema) -> Mask:
     return hidden
 
 
-def raised(changes: pa.Table, schema: TableSchema, limit: Position) -> pa.Table:
-    """Return changes of which nothing stands that is at or below `limit`; of those that aren't
-    partial that is the caller's to see to.
+def without_values_below(changes: pa.Table, schema: TableSchema, limit: Position) -> pa.Table:
+    """Return changes whose partial images have lost the values from at or below `limit`. Changes
+    that aren't partial are returned as they are: the caller removes those at or below `limit`.
     """
     marks = partial_rows(changes, schema)
     if schema.positions is None or limit == BEFORE_ALL or not marks.any():
         return changes
-    spelt = _registers(changes.filter(pa.array(marks)), schema).raised(limit).spelt()
+    encoded = _registers(changes.filter(pa.array(marks)), schema).as_if_deleted_at(limit).encoded()
     name = schema.positions.name
     column = contiguous(changes.column(name))
     at = changes.schema.get_field_index(name)
-    replaced = pc.replace_with_mask(column, pa.array(marks), spelt)
+    replaced = pc.replace_with_mask(column, pa.array(marks), encoded)
     return changes.set_column(at, changes.schema.field(at), replaced)
 
 
@@ -104,7 +104,7 @@ def _folded(
     registers: Registers,
     several: Mask,
 ) -> pa.Table:
-    """Take each column from where it is; a single change is unchanged."""
+    """Take each column from the change it comes from; a single change is unchanged."""
     partial = partial_rows(changes, schema)[newest]
     source_of = {column.name: sources[:, column.id] for column in schema.columns}
     nothing = several & partial
@@ -112,7 +112,7 @@ def _folded(
     for field in changes.schema:
         at = source_of.get(field.name, newest)
         if schema.positions is not None and field.name == schema.positions.name:
-            columns.append(registers.spelt())
+            columns.append(registers.encoded())
             continue
         values = contiguous(changes.column(field.name)).take(pa.array(at))
         forgotten = {ROW_DIGEST: nothing, BEFORE_DIGEST: several, CHANGED: several}
@@ -126,14 +126,14 @@ def _folded(
 def columnwise_edits(
     owner: Integers, changes: pa.Table, rows: Integers, state: pa.Table, schema: TableSchema
 ) -> tuple[Integers, dict[str, ColumnEdit], Mask]:
-    """Lay changes over rows, column by column.
+    """Apply changes to rows, column by column.
 
-    Row i of `state` stands at `rows[i]` of its file and has the changes c with `owner[c] == i`;
-    `owner` ascends, each row's changes by position. Returns the rows that get another state, the
-    edits, and which changes gave something.
+    Row i of `state` is at `rows[i]` of its file and has the changes c with `owner[c] == i`. `owner`
+    ascends, and so do the positions of each row's changes. Returns the rows that get another state,
+    the edits, and which changes contributed something.
     """
     count = len(rows)
-    # A row stands behind its changes: the values that it has already aren't theirs.
+    # The row comes after its changes, so at equal positions its own values are kept.
     candidates = concatenated([_registers(changes, schema), _registers(state, schema)])
     of = np.concatenate((owner, np.arange(count)))
     order = np.argsort(of, kind="stable")
@@ -172,15 +172,15 @@ def _system_edits(
     schema: TableSchema,
 ) -> dict[str, ColumnEdit]:
     assert schema.positions is not None
-    spelt = registers.spelt().take(pa.array(at))
+    encoded = registers.encoded().take(pa.array(at))
     deleted = registers.incomplete(_needed(schema))[at]
-    # One whole image, or none: then a digest is that of the newest change.
-    whole = np.asarray(spelt.is_null()) & (newest[at] >= 0) & ~deleted
+    # Only a row that is one whole image has a digest: that of the newest change.
+    whole = np.asarray(encoded.is_null()) & (newest[at] >= 0) & ~deleted
     whole &= ~partial_rows(changes, schema)[newest[at]]
     digests = contiguous(changes.column(ROW_DIGEST)).take(pa.array(np.maximum(newest[at], 0)))
     digests = pc.if_else(pa.array(whole), digests, pa.scalar(None, pa.int64()))
     return {
-        schema.positions.name: ColumnEdit(rows[at], spelt),
+        schema.positions.name: ColumnEdit(rows[at], encoded),
         ROW_DIGEST: ColumnEdit(rows[at], digests),
         IS_DELETED: ColumnEdit(rows[at], pa.array(deleted)),
     }
@@ -194,7 +194,7 @@ def _taken(
 
 
 def _needed(schema: TableSchema) -> Mask:
-    """Mark the columns without which a row isn't known: all that the source has."""
+    """Mark the columns without which a row isn't complete: all that the source has."""
     return np.array([bool(column.source_name) for column in schema.columns], np.bool_)
 
 
@@ -209,5 +209,5 @@ def _registers(candidates: pa.Table, schema: TableSchema) -> Registers:
         deleted = contiguous(candidates.column(OP)).to_numpy() == Op.DELETE
     else:
         deleted = contiguous(candidates.column(IS_DELETED)).to_numpy(zero_copy_only=False)
-    spelt = contiguous(candidates.column(schema.positions.name))
-    return Registers.of(file, offset, deleted, spelt, len(schema.columns))
+    encoded = contiguous(candidates.column(schema.positions.name))
+    return Registers.of(file, offset, deleted, encoded, len(schema.columns))

@@ -1,4 +1,4 @@
-"""Row digests: 64 bits over a row's values, to trust a set of changed columns only where it holds.
+"""Row digests: 64 bits over a row's values, which prove that a set of changed columns fits the row.
 
     digest(row) = mix(sum of part(column, value) over the columns that are not null, mod 2^64)
     part(column, value):
@@ -59,9 +59,9 @@ _SIGNED: dict[Kind, type[np.signedinteger]] = {
 def row_digest(images: pa.Table, schema: TableSchema) -> Integers:
     """Return the digest of every row of `images`, in their order.
 
-    `images` holds columns by stored name in their exact types; a column of `schema` that it lacks
-    counts as null, and one that `schema` does not know is not looked at. `UsageError` for a column
-    of another type.
+    `images` has columns by stored name in their exact types. A column of `schema` that it lacks
+    counts as null, and a column that `schema` lacks is ignored. `UsageError` for a column of
+    another type.
     """
     total = np.zeros(images.num_rows, dtype=np.uint64)
     at = {name: number for number, name in enumerate(images.column_names)}
@@ -89,9 +89,10 @@ def contiguous(values: pa.ChunkedArray) -> pa.Array:
 
 
 def column_words(values: pa.Array, kind: ColumnType) -> tuple[Unsigned, ...]:
-    """Return each value's words as the head of this module defines them; a null's are arbitrary.
+    """Return each value's words as defined at the head of this module; those of a null are
+    arbitrary.
 
-    Two values of a fixed-width type are the same exactly if their words are.
+    Two values of a fixed-width type are equal exactly if their words are.
     """
     if kind.kind in (Kind.STRING, Kind.BINARY):
         return (_bytes_hash(values),)
@@ -109,7 +110,7 @@ def column_words(values: pa.Array, kind: ColumnType) -> tuple[Unsigned, ...]:
 
 
 def _buffer(values: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[np.generic]:
-    """View an array's fixed-width values, those under nulls included."""
+    """View an array's fixed-width values, including those under nulls."""
     width = np.dtype(dtype)
     data = values.buffers()[1]
     if data is None or not len(values):
@@ -146,7 +147,7 @@ def _part(identity: str, words: tuple[Unsigned, ...]) -> Unsigned:
 
 
 def _mix(words: Unsigned) -> Unsigned:
-    """Apply the finaliser of splitmix64 in place; `words` must be the caller's own."""
+    """Apply the finaliser of splitmix64 in place; `words` must belong to the caller."""
     words ^= words >> _SHIFT_1
     words *= _MIX_1
     words ^= words >> _SHIFT_2

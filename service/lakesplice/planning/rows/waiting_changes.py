@@ -1,4 +1,4 @@
-"""Waiting changes by the rows that they are for, in the order in which they are laid over them."""
+"""Waiting changes by the rows that they are for, in the order in which they are applied."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NONE: Integers = np.empty(0, np.int64)
 
 @dataclass(frozen=True)
 class OrderedChanges:
-    """Waiting changes in the order of a file's rows, each row's in the order of positions.
+    """Waiting changes in the order of a file's rows; those of one row in the order of positions.
 
     `rows[i]` is the row, counted within the file, that change `order[i]` of `changes` is for.
     """
@@ -34,18 +34,18 @@ class OrderedChanges:
 
     @property
     def addressed(self) -> Integers:
-        """The rows that have changes, ascending, each once: whose state `overlay` needs."""
+        """The rows that have changes, ascending, each once; `overlay` needs their state."""
         return self.rows[row_starts(self.rows)]
 
     def within(self, first: int, last: int) -> OrderedChanges:
-        """Return the part for rows [first, last), counted from `first`."""
+        """Return the part for rows [first, last), with rows counted from `first`."""
         start, stop = (int(at) for at in np.searchsorted(self.rows, (first, last)))
         return OrderedChanges(self.rows[start:stop] - first, self.order[start:stop], self.changes)
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """Waiting changes of any number of deltas and file groups, to be found by group.
+    """Waiting changes of any number of deltas and file groups, which can be found by group.
 
     Change `order[i]` of `changes` is for `groups[i]`; groups ascend.
     """
@@ -56,8 +56,10 @@ class Waiting:
 
     @classmethod
     def of(cls, changes: pa.Table) -> Waiting:
-        """Take changes in the layout of `delta_schema`, in any order, perhaps of fewer columns."""
-        # Most columns of updates are null throughout, and never looked into.
+        """Take changes in the layout of `delta_schema`, in any order, with all or some of its
+        columns.
+        """
+        # Most columns of updates are all null, and are never read.
         columns = (
             column if column.null_count == len(column) else column.combine_chunks()
             for column in changes.columns
@@ -72,7 +74,7 @@ class Waiting:
     def for_file(self, segments: Sequence[Segment], path: str) -> OrderedChanges:
         """Bring the changes of a file's segments into the order of its rows.
 
-        Raises `CorruptFileError` naming `path` for an address beyond its segment.
+        Raises `CorruptFileError` with `path` for an address beyond its segment.
         """
         first, rows, order = 0, [_NONE], [_NONE]
         for segment in segments:
@@ -108,7 +110,7 @@ def _sorted(rows: Integers, order: Integers, changes: pa.Table) -> OrderedChange
 
 
 def row_starts(rows: Integers) -> Mask:
-    """Return where another row begins in ascending rows."""
+    """Return the places in ascending rows where another row begins."""
     starts = np.ones(len(rows), np.bool_)
     starts[1:] = rows[1:] != rows[:-1]
     return starts

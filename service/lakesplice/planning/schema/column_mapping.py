@@ -1,4 +1,4 @@
-"""Following: what a table's column becomes for an image's field of another type or name."""
+"""What a table's column has to become for an image's field with another type or name."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from lakesplice.planning.schema.type_changes import accepts, keeps_key_hash, wid
 def followed_as(
     current: TableSchema, column: Column, field: SourceField, policy: SchemaPolicy
 ) -> Column | SourceField | None:
-    """Return the column as it has to be for an image's field, the field if it needs a column of its
-    own, or None if the table can't continue with it.
+    """Return the column as the image's field needs it; the field if it needs a column of its own;
+    None if the table can't continue with it.
     """
     if accepts(column, field):
         return column
@@ -30,13 +30,13 @@ def followed_as(
 
 @dataclass(frozen=True, slots=True)
 class ColumnMatch:
-    """How the columns of a table and the fields of an image that isn't of any version correspond.
+    """How a table's columns correspond to the fields of an image that fits no version of the
+    schema.
 
-    `kept` has the columns under names that are theirs still, `renamed` those that the source is
-    known to have renamed, by their new names and as they have to be for the fields but for the
-    name. `new` are fields without a column, `missing` columns without a field. `maybe_renamed` is
-    whether what is new may be, or is, what is missing; not if the source reported that it was
-    added.
+    `kept` has the columns whose names haven't changed. `renamed` has those that the source is known
+    to have renamed, by their new names, with all changes but the name. `new` are fields without a
+    column, `missing` columns without a field. `maybe_renamed`: a new field may be, or is, a missing
+    column; not if the source reported that it was added.
     """
 
     kept: Mapping[str, Column]
@@ -47,7 +47,7 @@ class ColumnMatch:
 
     @property
     def handed_on(self) -> tuple[str, ...]:
-        """Names that were a column's of the table and are another's now."""
+        """Names that belonged to a column of the table, and belong to another one now."""
         new = {field.name for field in self.new}
         return tuple(column.source_name for column in self.missing if column.source_name in new)
 
@@ -58,9 +58,10 @@ def matched(
     policy: SchemaPolicy,
     presences: ColumnPresences | None = None,
 ) -> ColumnMatch:
-    """Match the fields of an image with a table's columns. A key's columns aren't renamed.
+    """Match the fields of an image with a table's columns. Columns of the key are never renamed.
 
-    Where the table has shards (`presences`), only columns are missing that the image's own had.
+    If the table has shards (`presences`), only columns that the image's own shard had can be
+    missing.
     """
     renamed = _renamed(current, image, policy) if policy.follows_renames else {}
     taken = {column.id for column in renamed.values()}

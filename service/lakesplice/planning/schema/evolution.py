@@ -1,17 +1,16 @@
-"""Schema fit and evolution: what a change's row image means to the table it is for.
+"""Schema fit and evolution: what a change's row image does to its table's schema.
 
 An image with the columns of the present or an earlier version fits: changes from before an ALTER
-are still on their way after it. Otherwise the table's policy decides: the table gains a column, one
-of its columns gets a wider type, or keeps its values. Where that would be a guess about the meaning
-of stored rows (another key, a type that changes values), the table is parked and an operator
-decides.
+may arrive after it. Otherwise the table's policy decides: the table gets a new column, a column
+gets a wider type, or a column keeps its values. If the meaning of stored rows would have to be
+guessed (another key, a type that changes values), the table is parked and an operator decides.
 
-Whether a column may be null isn't part of a schema: stored columns outside the key are nullable.
+Nullability isn't part of a schema: all stored columns outside the key are nullable.
 
-An image may lack columns because they weren't in the source's row image (`binlog_row_image`), not
-because they are gone. Where the event itself says so (`SourceSchema.partial`), or the table applies
-partial images, so that the columns declared for it are those it has, it fits as the whole image
-would, and tells of some columns only. Else it is an image like any other.
+An image may lack columns that still exist, since the source's row image left them out
+(`binlog_row_image`). If the event says so itself (`SourceSchema.partial`), or the table applies
+partial images, so that the declared columns are those that exist, then the image fits as the whole
+image would, with values for some columns only. Otherwise it is an image like any other.
 """
 
 from __future__ import annotations
@@ -44,14 +43,14 @@ from lakesplice.planning.shape.partition_columns import partitioned, partitionin
 
 @dataclass(frozen=True, slots=True)
 class Fits:
-    """The image has the columns of `version`; `mapping` takes its names to stored ones.
+    """The image has the columns of `version`; `mapping` maps its names to stored ones.
 
-    For an earlier version `until` is a position where the next one is known to have been in force:
-    from there on the image isn't late but shows that the source went back to the earlier columns,
-    and `fit_as_new` says what follows. The image may then have some of the next version's columns,
-    too: several ALTERs may have passed in other partitions, or before the table was born, and were
-    seen as one. Of a `partial` image `mapping` has the columns that it tells of; the others stay as
-    they are.
+    For an earlier version `until` is a position at which the next version is known to be in force.
+    From there on the image isn't late, but shows that the source went back to the earlier columns;
+    `fit_as_new` decides about it. The image may then have some columns of the next version, too:
+    several ALTERs may have come through other partitions, or before the table was created, and were
+    seen as one. If the image is `partial`, `mapping` has the columns that it contains, and the
+    others stay unchanged.
     """
 
     version: int
@@ -69,7 +68,7 @@ class Grows:
 
 @dataclass(frozen=True, slots=True)
 class Unfit:
-    """The table can't continue with this image; `detail` names what differs and what to do."""
+    """The table can't continue with this image; `detail` says what differs and what to do."""
 
     code: ParkCode
     detail: str
@@ -84,31 +83,32 @@ def fit(
     policy: SchemaPolicy = DEFAULT_POLICY,
     presences: ColumnPresences | None = None,
 ) -> SchemaFit:
-    """Decide how `image` stands to `current`, which has no columns while the table isn't born.
+    """Decide how `image` fits `current`, which has no columns before the table is created.
 
     The order of the image's fields and of its key doesn't matter; the table keeps the key order
-    that it was born with. What is added has no position yet: `plan_evolution` gives it one.
+    that it was created with. An added column has no position yet: `plan_evolution` sets it.
 
-    `presences` is, where the table has shards, what is known of the columns of the image's own:
-    what others have it may lack, and what it had before `planning/schema/shard_columns.py` judges.
+    `presences` is, for a table with shards, what is known of the columns of the image's own shard:
+    it may lack columns that other shards have, and `planning/schema/shard_columns.py` judges a
+    column that it had before.
     """
     asked = partitioning_changed(current, policy.partition_by)
     if asked is not None:
         return Unfit(*asked)
-    taken = _taken(current, image, policy)
-    unfit = _unfit(current, image, taken, policy)
+    accepted = _accepted_image(current, image, policy)
+    unfit = _unfit(current, image, accepted, policy)
     if unfit is not None:
         return unfit
-    if taken.key_alone and _has_key(current, taken):
-        return _mapped(current, taken, current.version)
-    version = _version_of(current, taken.whole if taken.partial else taken, presences)
+    if accepted.key_alone and _has_key(current, accepted):
+        return _mapped(current, accepted, current.version)
+    version = _version_of(current, accepted.whole if accepted.partial else accepted, presences)
     if version is None:
         return fit_as_new(current, image, policy, presences)
-    positions = missing_positions(current, taken)
-    if taken.left_out <= current.left_out and not positions:
-        return _mapped(current, taken, version)
+    positions = missing_positions(current, accepted)
+    if accepted.left_out <= current.left_out and not positions:
+        return _mapped(current, accepted, version)
     noted = current.with_columns(positions, current.key)
-    return Grows(replace(noted, left_out=current.left_out | taken.left_out))
+    return Grows(replace(noted, left_out=current.left_out | accepted.left_out))
 
 
 def fit_as_new(
@@ -117,16 +117,18 @@ def fit_as_new(
     policy: SchemaPolicy = DEFAULT_POLICY,
     presences: ColumnPresences | None = None,
 ) -> SchemaFit:
-    """Decide how an image stands to `current` that is of no earlier version, whatever it has.
+    """Decide how an image fits `current` without comparing it with earlier versions.
 
-    So is one of an earlier version from `Fits.until` on: the source went back, and what it took
-    back holds other values than before.
+    This is also for an image of an earlier version from `Fits.until` on: the source went back, and
+    columns that it has again have other values than before.
     """
-    taken = _taken(current, image, policy)
-    unfit = _unfit(current, image, taken, policy) or _differing(current, taken, policy, presences)
+    accepted = _accepted_image(current, image, policy)
+    unfit = _unfit(current, image, accepted, policy) or _differing(
+        current, accepted, policy, presences
+    )
     if unfit is not None:
         return unfit
-    next_one = grown_schema(current, taken, policy, presences)
+    next_one = grown_schema(current, accepted, policy, presences)
     grown = partitioned(current, next_one, policy.partition_by)
     return Grows(grown) if isinstance(grown, TableSchema) else Unfit(*grown)
 
@@ -138,14 +140,15 @@ def in_time(
     position: Position,
     policy: SchemaPolicy,
 ) -> SchemaFit:
-    """Return the verdict on an image at a position: one that comes late doesn't make the schema
-    grow at the cost of columns that the table has, which aren't gone for what is from before them.
+    """Return the verdict on an image at a position. An image that comes late must not extend the
+    schema at the cost of columns that the table has: they aren't dropped only because an older
+    image lacks them.
     """
     since = current.since[-1]
     if not isinstance(verdict, Grows) or since in SINCE_UNKNOWN or position >= since:
         return verdict
-    taken = _taken(current, image, policy)
-    match = matched(current, taken.whole if taken.partial else taken, policy)
+    accepted = _accepted_image(current, image, policy)
+    match = matched(current, accepted.whole if accepted.partial else accepted, policy)
     if not match.missing or not match.new:
         return verdict
     why = policy_refusals.straggled(match.new, match.missing)
@@ -158,24 +161,24 @@ def plan_evolution(
     policy: SchemaPolicy = DEFAULT_POLICY,
     presences: ColumnPresences | None = None,
 ) -> tuple[TableSchema, dict[SourceSchema, Fits | Unfit]]:
-    """Return the schema after all sightings and how each image's schema stands to it.
+    """Return the schema after all images, and how each image's schema fits it.
 
-    `seen` holds schemas of images with positions where they occurred, in any order: of each run of
-    images of one schema the first and the last position at least. They are taken in the order of
-    positions; what adds columns evolves the schema. Once a schema is found unfit it stays so, also
-    for images at lower positions. `presences` is as for `fit`.
+    `seen` has schemas of images with positions where they occurred, in any order: for each run of
+    images with one schema at least the first and the last position. They are taken in order of
+    positions, and each that adds columns extends the schema. A schema that doesn't fit stays unfit,
+    also for images at lower positions. `presences` as in `fit`.
     """
     schema = current
     reached = 0
     verdicts: dict[SourceSchema, Fits | Unfit] = {}
-    # Fewer columns first: should two schemas meet at one position, neither is a step back.
+    # Fewer columns first: if two schemas have one position, none of them counts as a step back.
     for position, image in sorted(seen, key=lambda met: (met[0], len(met[1].fields))):
         if isinstance(verdicts.get(image), Unfit):
             continue
         verdict = fit(schema, image, policy, presences)
         if isinstance(verdict, Fits):
             late = verdict.until is not None and position >= verdict.until
-            # An image of the later version may have been met lower than any known before.
+            # An image of the later version may be at a lower position than any known before.
             if late or verdict.version < reached:
                 verdict = fit_as_new(schema, image, policy, presences)
             else:
@@ -184,7 +187,7 @@ def plan_evolution(
         if isinstance(verdict, Grows):
             schema = replace(verdict.next, since=(*schema.since, position))
             reached = schema.version
-            verdict = _mapped(schema, _taken(schema, image, policy), reached)
+            verdict = _mapped(schema, _accepted_image(schema, image, policy), reached)
         if presences is not None and isinstance(verdict, Fits):
             presences = {c.id: ColumnPresence(position) for c in verdict.mapping.values()} | dict(
                 presences
@@ -193,7 +196,7 @@ def plan_evolution(
     return schema, {
         image: verdict
         if isinstance(verdict, Unfit)
-        else _mapped(schema, _taken(schema, image, policy), verdict.version)
+        else _mapped(schema, _accepted_image(schema, image, policy), verdict.version)
         for image, verdict in verdicts.items()
     }
 
@@ -201,14 +204,16 @@ def plan_evolution(
 def _mapped(schema: TableSchema, image: SourceSchema, version: int) -> Fits:
     present = {column.id: column for column in schema.columns}
     between = schema.at(version), schema.at(version + 1)
-    met = ((field.name, _met(between, field)) for field in image.fields)
-    mapping = {name: present[column.id] for name, column in met if column is not None}
+    columns_of_values = ((field.name, _column_of_values(between, field)) for field in image.fields)
+    mapping = {name: present[column.id] for name, column in columns_of_values if column is not None}
     until = schema.since[version + 1] if version < schema.version else None
     return Fits(version, mapping, until, image.partial)
 
 
-def _met(between: tuple[TableSchema, TableSchema], field: SourceField) -> Column | None:
-    """Return the column of a version, or of the next one, that the field's values are of."""
+def _column_of_values(
+    between: tuple[TableSchema, TableSchema], field: SourceField
+) -> Column | None:
+    """Return the column of a version, or of the next one, that the field has the values of."""
     for schema in between:
         column = column_of(schema, field)
         if column is not None and accepts(column, field):
@@ -217,14 +222,16 @@ def _met(between: tuple[TableSchema, TableSchema], field: SourceField) -> Column
 
 
 def _unfit(
-    current: TableSchema, image: SourceSchema, taken: SourceSchema, policy: SchemaPolicy
+    current: TableSchema, image: SourceSchema, accepted: SourceSchema, policy: SchemaPolicy
 ) -> Unfit | None:
-    """Return why the table can't continue with the image, whatever columns either has, if so."""
+    """Return why the table can't continue with the image, whatever columns both have; None if it
+    can.
+    """
     why = (
-        image_problem(current, taken)
+        image_problem(current, accepted)
         or _unplaced(current, image, policy)
         or other_key(current, image)
-        or refusal(taken, policy)
+        or refusal(accepted, policy)
     )
     return None if why is None else Unfit(*why)
 
@@ -234,9 +241,11 @@ def _unplaced(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -
     return None if name is None else (ParkCode.SCHEMA_CHANGE, policy_refusals.unplaced(name))
 
 
-def _taken(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> SourceSchema:
-    """Return the image without the fields that the table leaves out by its policy, and `partial` if
-    it is by the policy that what it lacks counts.
+def _accepted_image(
+    current: TableSchema, image: SourceSchema, policy: SchemaPolicy
+) -> SourceSchema:
+    """Return the image without the fields that the policy leaves out; it becomes `partial` if by
+    the policy the columns that it lacks keep their values.
     """
     applied = policy.partial_images is PartialImages.APPLY and bool(image.omitted)
     image = replace(image, partial=image.partial or applied)
@@ -258,7 +267,7 @@ def _taken(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> S
 
 
 def _has_key(current: TableSchema, image: SourceSchema) -> bool:
-    """Whether the image's key is the table's, and of its types."""
+    """Whether the image's key is the table's, with the same types."""
     columns = [(column_of(current, field), field) for field in image.fields]
     return all(column is not None and accepts(column, field) for column, field in columns)
 
@@ -270,8 +279,8 @@ def _names(image: SourceSchema) -> set[str]:
 def _version_of(
     current: TableSchema, image: SourceSchema, presences: ColumnPresences | None
 ) -> int | None:
-    """Return the latest version of which the image is, or between which and the next it lies: it
-    has what both have, and nothing that neither has. That of a shard may lack whatever it likes.
+    """Return the latest version that the image has, or is between that one and the next: it has the
+    columns of both, and no others. An image of a shard may lack any column.
     """
     for version in range(current.version, -1, -1):
         schemas = current.at(version), current.at(version + 1)
@@ -279,8 +288,8 @@ def _version_of(
         names = {known_as(field, *schemas) for field in image.fields}
         both = had & following if presences is None else set[str]()
         if both <= names <= had | following:
-            met = {_met(schemas, field) for field in image.fields}
-            # Of a column that was renamed both names may be known, but one image has one of them.
+            met = {_column_of_values(schemas, field) for field in image.fields}
+            # Both names of a renamed column may be known, but an image has only one of them.
             if None not in met and len({c.id for c in met if c is not None}) == len(image.fields):
                 return version
     return None
@@ -292,7 +301,9 @@ def _differing(
     policy: SchemaPolicy,
     presences: ColumnPresences | None,
 ) -> Unfit | None:
-    """Return which difference between the image and the table the policy doesn't allow, if any."""
+    """Return a difference between the image and the table that the policy doesn't allow, if there
+    is one.
+    """
     if not current.columns:
         return None
     if image.partial:

@@ -1,8 +1,8 @@
-"""Columns that keep their type whatever the source makes of it (`alter_column_type: ignore`).
+"""Columns that keep their type when the source changes it (`alter_column_type: ignore`).
 
-Where a table could take the source's wider type (`type_changes.py`), and the policy says that it
-must not, the table takes the values that its own type holds exactly. A record with another value
-becomes a dead letter, which can be replayed once the table follows the change.
+If a table could take the source's wider type (`type_changes.py`) and the policy forbids it, the
+table accepts the values that its own type holds exactly. A record with another value becomes a dead
+letter, which can be replayed once the table follows the change.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from lakesplice.planning.schema.source_names import column_of
 from lakesplice.planning.schema.type_changes import accepts, widened
 
 _WHOLE = frozenset((Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG))
-# As MySQL writes whole numbers.
+# Whole numbers in the form that MySQL writes.
 _WHOLE_TEXT = r"^(0|-?[1-9][0-9]{0,18})$"
 
 
 def with_kept_types(decoded: Decoded, schema: TableSchema, policy: SchemaPolicy) -> Decoded:
-    """Return what was decoded with the columns' own types, if the policy has it so."""
+    """Return decoded records with the columns' own types, if the policy says so."""
     if not policy.keeps_types or not schema.columns:
         return decoded
     blocks = []
@@ -46,7 +46,7 @@ def with_kept_types(decoded: Decoded, schema: TableSchema, policy: SchemaPolicy)
         blocks.append(_narrowed(block, kept, refused) if kept else block)
     if not refused:
         return replace(decoded, blocks=tuple(blocks))
-    # A record is a letter as a whole, also where it is two changes.
+    # The whole record becomes a dead letter, even if it has two changes.
     rows = np.array(sorted(refused), np.int64)
     left = [block.filter(~np.isin(block.rows, rows)) for block in blocks]
     return replace(
@@ -57,7 +57,7 @@ def with_kept_types(decoded: Decoded, schema: TableSchema, policy: SchemaPolicy)
 
 
 def _kept(schema: TableSchema, field: SourceField) -> Column | None:
-    """Return the column that is to keep its type for the field, if there is one to keep."""
+    """Return the column that has to keep its type for the field, if there is one."""
     column = column_of(schema, field)
     if column is None or widened(column, field) is None:
         return None
@@ -80,7 +80,7 @@ def _narrowed(block: ImageBlock, kept: Mapping[str, Column], refused: dict[int, 
                 " exactly; to follow the source's type, set schema_changes.alter_column_type:"
                 " evolve and replay the dead letter",
             )
-        # A row image before the change that the table's type can't hold is treated as unknown.
+        # A before-image that the table's type can't hold counts as unknown.
         before_present = before_present & (old_fits | delete)
         at = before.column_names.index(name)
         before = before.set_column(at, name, old)
@@ -101,8 +101,8 @@ def _narrowed(block: ImageBlock, kept: Mapping[str, Column], refused: dict[int, 
 
 
 def fitting(values: pa.Array, column: Column) -> tuple[pa.Array, Mask]:
-    """Return values as ones of the column's type, null where it doesn't hold them exactly, and the
-    mask of those that it holds; null is held.
+    """Return values in the column's type, null if it can't hold them exactly, and the mask of those
+    that it holds; it holds null.
     """
     to = column.type.arrow
     if values.type == to:

@@ -1,4 +1,4 @@
-"""Whether a table could hold a row image at all: types, key and names."""
+"""Whether a table could hold a row image at all: its types, key and names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from lakesplice.planning.schema.source_names import own_column
 
 
 def image_problem(current: TableSchema, image: SourceSchema) -> Why | None:
-    """Return why no table could hold the image, or this one as it is configured, if so."""
+    """Return why no table could hold the image, or why this table can't as it is configured; else
+    None.
+    """
     problem = image.problem or _not_computable(current, image)
     if problem:
         return ParkCode.UNSUPPORTED, problem
@@ -45,8 +47,8 @@ def image_problem(current: TableSchema, image: SourceSchema) -> Why | None:
 
 
 def _not_computable(current: TableSchema, image: SourceSchema) -> str:
-    """Name a column that can't be computed and never was; one that was is missing as a column of
-    the source may be, since what it is made of isn't there yet, or no more.
+    """Return a computed column that can't be computed and never could. If it could before, a source
+    column is missing, which may not exist yet, or no longer.
     """
     had = current.by_source.keys() | {former.column.source_name for former in current.former}
     for name, lacked in image.lacking:
@@ -60,7 +62,9 @@ def _not_computable(current: TableSchema, image: SourceSchema) -> str:
 
 
 def _clashing(image: SourceSchema) -> Why | None:
-    """Engines compare names without regard to case: two columns must not differ in it alone."""
+    """Engines compare names without regard to case, so two columns must not differ in case
+    alone.
+    """
     stored: dict[str, str] = {}
     for field in image.fields:
         other = stored.setdefault(column_name(field.name).lower(), field.name)
@@ -74,7 +78,7 @@ def _clashing(image: SourceSchema) -> Why | None:
 
 
 def other_key(current: TableSchema, image: SourceSchema) -> Why | None:
-    """Return why the image's key is another one than the table's, if it is."""
+    """Return why the image's key differs from the table's, if it does."""
     key = {column_name(name) for name in image.key}
     if current.columns and key != set(current.key):
         return (

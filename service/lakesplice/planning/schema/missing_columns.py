@@ -1,4 +1,4 @@
-"""Why a table parks at a row image that lacks columns which the source has, or may have."""
+"""Why a table is parked by a row image that lacks columns which the source has, or may have."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ Why: TypeAlias = tuple[ParkCode, str]
 
 
 def refusal(image: SourceSchema, policy: SchemaPolicy) -> Why | None:
-    """Return why the policy, or what the table computes, doesn't allow a partial image, if so."""
+    """Return why a partial image is refused by the policy, or by what the table computes; None if
+    it isn't.
+    """
     if not image.partial:
         return None
     if policy.partial_images is PartialImages.PARK:
         return _omitted([field.name for field in image.omitted], "the event marks as unavailable")
     if not image.lacking:
         return None
-    # It would stay as it was, whatever else it is computed of changes.
+    # The computed column would keep its value although other columns that it needs may change.
     name, lacked = image.lacking[0]
     return (
         ParkCode.UNSUPPORTED,

@@ -1,7 +1,7 @@
-"""What a table makes of the source's schema changes, per kind of change.
+"""What a table does about the source's schema changes, per kind of change.
 
-Kinds and behaviours have Flink CDC's names. What events alone can't tell apart, they can't treat
-apart: where columns disappear and others are new, it may be a rename.
+Kinds and behaviours have the names that Flink CDC uses. What events can't tell apart can't be
+treated differently: if columns disappear and others are new, it may be a rename.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from enum import StrEnum
 class Behaviour(StrEnum):
     """What to do about a change.
 
-    `evolve`: follow it as the source made it, or park. `try_evolve`: the same, but lenient where
-    the table can't follow. `lenient`: keep what is there, and let new columns stand beside it.
-    `ignore`: leave the table's schema as it is. `exception`: park.
+    `evolve`: follow it as the source made it, or park. `try_evolve`: the same, but as `lenient` if
+    the table can't follow. `lenient`: keep what exists, and add new columns beside it. `ignore`:
+    leave the table's schema as it is. `exception`: park.
     """
 
     EVOLVE = "evolve"
@@ -26,9 +26,10 @@ class Behaviour(StrEnum):
 
 
 class PartialImages(StrEnum):
-    """What to do about a row image that lacks columns of its table, though the source has them.
+    """What to do about a row image that lacks columns of its table although the source has them.
 
-    `park`, or `apply` it column by column: what the image has is set, the rest stays.
+    `park` the table, or `apply` the image column by column: columns that it has are set, others
+    stay.
     """
 
     PARK = "park"
@@ -37,13 +38,12 @@ class PartialImages(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SchemaPolicy:
-    """A table's behaviours, what becomes of its partial images, and the columns of the source that
-    it is partitioned by, which count when it is born and have to stay.
+    """A table's behaviours, what happens to its partial images, and the source columns that it is
+    partitioned by, which are fixed when the table is created.
 
-    The defaults here park rather than leave a column behind; the configuration has its own.
-
-    A rename can't be followed (`evolve`) by events alone, which don't tell it from a drop and an
-    addition at once, but by the source's DDL.
+    The defaults here park rather than lose a column; the configuration has its own defaults. A
+    rename can't be followed (`evolve`) by events alone, since they don't distinguish it from a drop
+    and an addition at once; it needs the source's DDL.
     """
 
     add_column: Behaviour = Behaviour.EVOLVE
@@ -65,22 +65,22 @@ class SchemaPolicy:
 
     @property
     def fills(self) -> bool:
-        """Whether rows that were there get the new column's default, as at the source."""
+        """Whether existing rows get the new column's default, as at the source."""
         return self.add_column in (Behaviour.EVOLVE, Behaviour.TRY_EVOLVE)
 
     @property
     def widens(self) -> bool:
-        """Whether a column takes a type that holds all it had."""
+        """Whether a column gets a new type that holds all values it had."""
         return self.alter_column_type not in (Behaviour.IGNORE, Behaviour.EXCEPTION)
 
     @property
     def sets_beside(self) -> bool:
-        """Whether a column of another type stands beside the old one where that can't take it."""
+        """Whether a column with an incompatible new type is added beside the old one."""
         return self.alter_column_type in (Behaviour.TRY_EVOLVE, Behaviour.LENIENT)
 
     @property
     def keeps_types(self) -> bool:
-        """Whether a column keeps its type and takes what fits."""
+        """Whether a column keeps its type and accepts the values that fit."""
         return self.alter_column_type is Behaviour.IGNORE
 
     @property
@@ -90,7 +90,9 @@ class SchemaPolicy:
 
     @property
     def hides_dropped(self) -> bool:
-        """Whether readers no longer see it; else it is kept, null in rows that change."""
+        """Whether a dropped column is hidden from readers; else it stays, null in rows that
+        change.
+        """
         return self.drop_column in (Behaviour.EVOLVE, Behaviour.TRY_EVOLVE)
 
     @property
@@ -100,7 +102,7 @@ class SchemaPolicy:
 
     @property
     def keeps_old_names(self) -> bool:
-        """Whether a column that the source is known to have renamed is there under both names."""
+        """Whether a column that the source is known to have renamed stays under both names."""
         return self.rename_column is Behaviour.LENIENT
 
     @property
@@ -110,12 +112,12 @@ class SchemaPolicy:
 
     @property
     def goes_by_names(self) -> bool:
-        """Whether a name stays one column's if nothing shows which of two it means."""
+        """Whether a name stays with its column if nothing shows which of two columns it means."""
         return self.rename_column is Behaviour.IGNORE
 
     @property
     def ignores_new_tables(self) -> bool:
-        """Whether a topic without a table stays so."""
+        """Whether a topic without a table stays without one."""
         return self.create_table is Behaviour.IGNORE
 
     @property
@@ -125,22 +127,24 @@ class SchemaPolicy:
 
     @property
     def drops(self) -> bool:
-        """Whether the rows of a dropped table go, at the latest when a table has its name again."""
+        """Whether the rows of a dropped table are deleted, at the latest when a new table has its
+        name.
+        """
         return self.drop_table not in (Behaviour.IGNORE, Behaviour.EXCEPTION)
 
     @property
     def handles_drops_later(self) -> bool:
-        """Whether rows of a dropped table stay until a table has its name again."""
+        """Whether rows of a dropped table stay until a new table has its name."""
         return self.drop_table is Behaviour.LENIENT
 
     @property
     def parks_dropped(self) -> bool:
-        """Whether the table parks at a DROP that would take rows."""
+        """Whether the table parks at a DROP that would delete rows."""
         return self.drop_table is Behaviour.EXCEPTION
 
     @property
     def truncates(self) -> bool:
-        """Whether a TRUNCATE empties the table."""
+        """Whether a TRUNCATE deletes the table's rows."""
         return self.truncate_table in (Behaviour.EVOLVE, Behaviour.TRY_EVOLVE)
 
     @property

@@ -1,4 +1,6 @@
-"""Why a table parks at a change of its columns that its policy doesn't follow, and what to do."""
+"""Why a table is parked by a change of its columns that its policy doesn't follow, and what to
+do.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ def gone(column: Column, new: Sequence[SourceField], follows_renames: bool = Fal
 
 
 def unmasked(column: Column, new: SourceField) -> str:
-    """A masked column that the source dropped while another is new, which isn't masked."""
+    """A masked column that the source dropped while a new column isn't masked."""
     return (
         f"column={column.source_name!r}, which is masked, isn't in the source any more, and"
         f" {new.name!r} is new and not masked: it may have the same values under another name;"
@@ -46,7 +48,9 @@ def handed_on(names: Sequence[str]) -> str:
 
 
 def unplaced(name: str) -> str:
-    """A name that two columns had, where the change's position doesn't show which one it means."""
+    """A name that two columns had, and the change's position doesn't show which of them it
+    means.
+    """
     return (
         f"the source's statements show that the name {name!r} belonged to one column and then to"
         " another, and the change's position doesn't show which it means; if all further records"
@@ -76,7 +80,7 @@ def retyped(column: Column, found: Column | SourceField) -> str:
 
 
 def came_back(column: Column) -> str:
-    """A column that a shard dropped, and that others have."""
+    """A column that a shard dropped and added again, and that other shards have."""
     return (
         f"column={column.source_name!r} is back, after this source had dropped it: rows that"
         f" haven't changed since still have the old column's values; {RESET}"
@@ -84,7 +88,7 @@ def came_back(column: Column) -> str:
 
 
 def other_default(column: Column, field: SourceField) -> str:
-    """A column that came with another default in another shard."""
+    """A column that was added with another default in another shard."""
     return (
         f"column={column.source_name!r} has the default {field.fill} in this source, and"
         f" {column.fill} in the table: earlier rows of this source have the table's default,"
@@ -94,7 +98,7 @@ def other_default(column: Column, field: SourceField) -> str:
 
 
 def added(field: SourceField) -> str:
-    """A column that isn't wanted."""
+    """A column that the policy refuses."""
     return (
         f"column={field.name!r} of type {described(field)} is new; set schema_changes.add_column"
         " and give `lakesplice unpark`"

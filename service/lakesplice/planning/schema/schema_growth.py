@@ -1,4 +1,4 @@
-"""The schema that a table has once a row image made it grow."""
+"""The next schema of a table, extended for a row image."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lakesplice.planning.schema.stored_names import has_copy, renamed_beside, st
 
 
 def missing_positions(current: TableSchema, image: SourceSchema) -> tuple[Column, ...]:
-    """Return the column that a table needs for the image and hasn't got, if so."""
+    """Return the column for column positions, if the table needs it for the image and lacks it."""
     if not image.partial or current.positions is not None:
         return ()
     first = max((column.id for column in current.columns), default=-1) + 1
@@ -26,20 +26,20 @@ def grown_schema(
     policy: SchemaPolicy,
     presences: ColumnPresences | None,
 ) -> TableSchema:
-    """Return the next schema of a table that takes the image, of whatever the policy allows.
+    """Return the next schema of a table for the image, within what the policy allows.
 
-    `presences` is as for `fit`.
+    `presences` as in `fit`.
     """
     positions = missing_positions(current, image)
     image = image.whole if image.partial else image
     match = matched(current, image, policy, presences)
     new = list(match.new)
-    # Of a table's first columns too: images that lack one, which come later, are from before it.
+    # Also for a table's first columns: later images that lack one are from before it was added.
     filled = (
         {field.name for field in new} - {*image.key, *current.left_out} if policy.fills else set()
     )
     hidden = policy.hides_dropped and not match.maybe_renamed and presences is None
-    # Other shards have the column still, so it keeps its name unless that is another's now.
+    # Other shards still have the column, so it keeps its name unless another column has it now.
     released = [c for c in match.missing if presences is None or c.source_name in match.handed_on]
     changed = [replace(column, source_name="", hidden=hidden) for column in released]
     changed += [replace(kept, source_name=name) for name, kept in match.renamed.items()]

@@ -1,13 +1,14 @@
-"""What a shard's images say of its own columns: which it dropped, and which it got otherwise.
+"""What the images of a shard show of its own columns: which it dropped, which it added in another
+way.
 
-A table with shards has the columns that any of them has, and its schema versions have no place in
-anybody's order. So an image that lacks a column of the table may be from before its own shard had
-it, or that shard never had it. But above a position where the same source had the column it shows a
-drop, which the table's policy judges. Hidden it isn't: others have it still.
+A table with shards has the columns that any of them has, and its schema versions have no position
+in any shard's order. So an image that lacks a column may be from before its own shard had it, or
+the shard never had it. But above a position where the same source had the column, the image shows a
+drop, which the table's policy judges. The column isn't hidden, since other shards still have it.
 
-A column that comes back is another one, while rows that didn't change since hold what the old one
-held; a default that differs from the one that the table's rows got is wrong in this shard's. Both
-park the topic.
+A column that a shard adds again is another one, while rows that didn't change since have the values
+of the old one. A default that differs from the one that the table's rows got is wrong for this
+shard's rows. Both park the topic.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from lakesplice.planning.shape.partition_columns import dropped
 
 @dataclass(frozen=True)
 class Fitting:
-    """Changes of one schema that fits: their records' indexes, their positions, and which columns
-    of the table their images have.
+    """Changes of one schema that fits: the indexes of their records, their positions, and the
+    columns of the table that their images have.
     """
 
     schema: SourceSchema
@@ -44,7 +45,7 @@ class Fitting:
 
     @cached_property
     def ids(self) -> frozenset[int]:
-        """The identities of the columns that the images have."""
+        """The ids of the columns that the images have."""
         return frozenset(column.id for column in self.mapping.values())
 
     @cached_property
@@ -55,7 +56,7 @@ class Fitting:
         return Position(low, int(first.min())), Position(high, int(last.max()))
 
     def from_on(self, position: Position) -> Fitting | None:
-        """Return the changes at or above a position, None if there are none."""
+        """Return the changes at or above a position; None if there are none."""
         late = self.file > position.file
         late |= (self.file == position.file) & (self.offset >= position.offset)
         if not late.any():
@@ -66,7 +67,7 @@ class Fitting:
 @dataclass(frozen=True, slots=True)
 class ObservedColumn:
     """What a partition's images showed of a column: its presence by all that was known there, and
-    the highest positions of an image that has it and of one that lacks it.
+    the highest positions of an image with it and of one without it.
     """
 
     presence: ColumnPresence | None
@@ -74,7 +75,7 @@ class ObservedColumn:
     lacked: Position | None = None
 
     def then(self, other: ObservedColumn) -> ObservedColumn:
-        """Return what was sighted in both; the other one came later."""
+        """Return what both observed; the other one came later."""
         return ObservedColumn(
             other.presence or self.presence,
             _highest(self.last, other.last),
@@ -84,16 +85,17 @@ class ObservedColumn:
 
 @dataclass(frozen=True)
 class ShardVerdict:
-    """What images of a shard came to: where to stop, and what each column of the table showed."""
+    """The verdict on images of a shard: where to stop, and what each column of the table showed."""
 
     stops: tuple[tuple[int, Why], ...]
-    sighted: Mapping[int, ObservedColumn]
+    observed_columns: Mapping[int, ObservedColumn]
 
 
 def judge(
     schema: TableSchema, images: Sequence[Fitting], known: ColumnPresences, policy: SchemaPolicy
 ) -> ShardVerdict:
-    """Judge images of one source by what is `known` of its columns and what they show themselves.
+    """Judge images of one source by what is `known` of its columns, and by what they show
+    themselves.
 
     A record to stop at comes with the reason; the first one counts.
     """
@@ -124,19 +126,19 @@ def judge(
             if back is not None:
                 why = (ParkCode.SCHEMA_CHANGE, policy_refusals.came_back(column))
                 stops.append((int(back.rows[0]), why))
-    sighted: dict[int, ObservedColumn] = {}
+    observed_columns: dict[int, ObservedColumn] = {}
     for image in images:
         high = image.ends[1]
         sides = {i: (high, None) if i in image.ids else (None, high) for i in schema.by_id}
         seen = {i: ObservedColumn(presences.get(i), *side) for i, side in sides.items()}
-        sighted = sighted_after(sighted, seen)
-    return ShardVerdict(tuple(stops), sighted)
+        observed_columns = observed_after(observed_columns, seen)
+    return ShardVerdict(tuple(stops), observed_columns)
 
 
-def sighted_after(
+def observed_after(
     before: Mapping[int, ObservedColumn], now: Mapping[int, ObservedColumn]
 ) -> dict[int, ObservedColumn]:
-    """Return what was sighted in both; `now` came later."""
+    """Return what both observed; `now` came later."""
     both = {i: before[i].then(one) if i in before else one for i, one in now.items()}
     return {**before, **both}
 
@@ -144,18 +146,25 @@ def sighted_after(
 def presences_after(
     known: ColumnPresences, several: Sequence[Mapping[int, ObservedColumn]]
 ) -> dict[int, ColumnPresence]:
-    """Return what is known of a source's columns after what its partitions sighted."""
-    shown = [{i: one.presence for i, one in sighted.items() if one.presence} for sighted in several]
+    """Return what is known of a source's columns after what its partitions observed."""
+    shown = [
+        {i: one.presence for i, one in observed_columns.items() if one.presence}
+        for observed_columns in several
+    ]
     return united(known, *shown)
 
 
-def judged_alike(after: ColumnPresences, several: Sequence[Mapping[int, ObservedColumn]]) -> bool:
-    """Whether each partition judged its images as it would have by what all of them know."""
+def judged_the_same(
+    after: ColumnPresences, several: Sequence[Mapping[int, ObservedColumn]]
+) -> bool:
+    """Whether each partition judged its images as it would have with the knowledge of all of
+    them.
+    """
     return all(
         _same_side(one.lacked, one.presence.first if one.presence else None, after[number].first)
         and _same_side(one.last, one.presence.gone if one.presence else None, after[number].gone)
-        for sighted in several
-        for number, one in sighted.items()
+        for observed_columns in several
+        for number, one in observed_columns.items()
         if number in after
     )
 
@@ -177,7 +186,7 @@ def _is_omitted(image: SourceSchema, column: Column) -> bool:
 def _drop_refused(
     column: Column, late: Fitting, presences: ColumnPresences, policy: SchemaPolicy
 ) -> Why | None:
-    """Return why the source's drop of a column isn't followed, if so."""
+    """Return why the source's drop of a column isn't followed; None if it is."""
     if any(field.name == column.source_name for field in late.schema.omitted):
         return declared_yet_omitted([column.source_name])
     if presences[column.id].gone is not None or not column.source_name:
@@ -199,8 +208,8 @@ def _other_defaults(
     presences: ColumnPresences,
     policy: SchemaPolicy,
 ) -> Iterator[tuple[int, Why]]:
-    """Yield records that show a column which came with another default than the one that rows of
-    their shard, which were there before, have in the table.
+    """Yield records that show a column with a default that differs from the one that the shard's
+    existing rows have in the table.
     """
     if not policy.fills:
         return
@@ -219,7 +228,7 @@ def _other_defaults(
 
 
 def _is_default(column: Column, field: SourceField) -> bool:
-    """Whether a field's default is the one that rows from before have in its column."""
+    """Whether a field's default is the value that existing rows have in its column."""
     if field.fill is None or column.fill is None or field.type is None:
         return field.fill is None and column.fill is None
     own = pa.array([fill_value(field.fill, field.type)])

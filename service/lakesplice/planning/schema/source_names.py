@@ -1,4 +1,4 @@
-"""Names: a column's at the source by other names of it."""
+"""Finds a table's column by the names that it has or had at the source."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from lakesplice.model.position import AFTER_ALL, BEFORE_ALL
 from lakesplice.model.schema import Column, SourceField, TableSchema, Tenure
 
-# What says of no version where it begins.
+# A schema in which no version has a known beginning.
 SINCE_UNKNOWN = (BEFORE_ALL, AFTER_ALL)
 
 
 def column_of(schema: TableSchema, field: SourceField) -> Column | None:
-    """Return the schema's column that is the field's, by its own name or one that it got later."""
+    """Return the schema's column that is the field's, by its present name or a later one."""
     found = own_column(schema, field)
     return found or _first_held(schema, field, field.later, _before_and_after(field)[1])
 
@@ -23,13 +23,13 @@ def formerly(schema: TableSchema, field: SourceField) -> Column | None:
 
 
 def own_column(schema: TableSchema, field: SourceField) -> Column | None:
-    """Return the schema's column that is the field's by its own name."""
+    """Return the schema's column that is the field's by its present name."""
     return _first_held(schema, field, (field.name,), field.tenures or ())
 
 
 def known_as(field: SourceField, *schemas: TableSchema) -> str:
     """Return the name that the field's column has in the first of some schemas that has it; its own
-    if none has.
+    if none does.
     """
     later = _before_and_after(field)[1]
     named = [(field.name, field.tenures or ()), *((name, later) for name in field.later)]
@@ -40,15 +40,16 @@ def known_as(field: SourceField, *schemas: TableSchema) -> str:
 
 
 def unplaced(schema: TableSchema, fields: Iterable[SourceField]) -> str | None:
-    """Return the name of a field that may be one or another column's, if there is such a field.
+    """Return the name of a field that may belong to one or another column, if there is such a
+    field.
 
-    That is so where the change's position isn't comparable with that at which the name changed its
-    column, where the source's DDL wasn't read (letters replayed without the driver), or where it
-    isn't known since when the table's column has the name.
+    So it is if the change's position can't be compared with the one at which the name changed its
+    column, if the source's DDL wasn't read (dead letters that are replayed without the driver), or
+    if it isn't known since when the table's column has the name.
     """
     for field in fields:
         names = {tenure.name for tenure in field.tenures or ()}
-        # Without tenures no DDL of the field was read.
+        # Without tenures, no DDL of the field was read.
         if field.tenures is None or (not names and field.name in schema.handed_on):
             return field.name
         known = (schema.by_source.get(name) for name in names)
@@ -60,8 +61,8 @@ def unplaced(schema: TableSchema, fields: Iterable[SourceField]) -> str | None:
 def _first_held(
     schema: TableSchema, field: SourceField, names: Iterable[str], tenures: Sequence[Tenure]
 ) -> Column | None:
-    """Return the schema's first column of these names that is the field's, which may have had them
-    in these tenures.
+    """Return the first column of the schema that is the field's by one of these names, which it may
+    have had during these tenures.
     """
     for name in names:
         column = schema.by_source.get(name)
@@ -73,9 +74,9 @@ def _first_held(
 def _holds(
     schema: TableSchema, column: Column, field: SourceField, tenures: Sequence[Tenure]
 ) -> bool:
-    """Whether a column of the schema is the field's, going by the name that the source has for it
-    there: another column may have had that name before, or got it since. Where nothing tells since
-    when the table's column has it, names count (`unplaced` finds out).
+    """Whether a column of the schema is the field's by the name that the source has for it there:
+    another column may have had that name before, or later. If nothing shows since when the table's
+    column has the name, the name counts (`unplaced` finds that out).
     """
     if not any(tenure.name == column.source_name for tenure in field.tenures or ()):
         return True
@@ -85,11 +86,11 @@ def _holds(
 
 
 def _before_and_after(field: SourceField) -> tuple[Sequence[Tenure], Sequence[Tenure]]:
-    """Return a field's tenures from before it had its name and from after it; all of them twice
-    where it isn't known which is which.
+    """Return a field's tenures from before it had its name, and from after it; all of them in both
+    if it isn't known which are which.
 
-    A column may get a name back that it had, while another column has it in between: a table that
-    has it under the name since then was altered before, not after.
+    A column may get back a name that it had, while another column had it in between. A table that
+    has the other column under the name was altered before, not after.
     """
     told = field.tenures or ()
     shared = {tenure.name for tenure in told}

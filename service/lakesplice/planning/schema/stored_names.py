@@ -1,12 +1,12 @@
 """The names under which a table stores its columns.
 
-A column has the source's name for it. One that the source has no more keeps its name until another
-column of the source has it: then the old column becomes `<name>_2`, in base files too. So do the
-values of a column whose type changed so that the old column can't take them: there the old one
-keeps the name.
+A column is stored under the source's name. A column that the source no longer has keeps its name
+until another column of the source gets that name; then the old one is renamed to `<name>_2`, in
+base files too. If the type of a column changes so that the old column can't hold the new values,
+the old column keeps the name and the new one gets the number.
 
-A column that the source renamed can be there under both names: it keeps the one that it is stored
-under, and a copy of it has the new one.
+A column that the source renamed can be stored under both names: the column keeps its stored name,
+and a copy of it has the new one.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from lakesplice.planning.schema.column_mapping import ColumnMatch
 
 @dataclass(frozen=True)
 class StoredNames:
-    """Stored names of a schema's next version: `changed` columns, with those among them that gave
-    way, and of columns `added`, in the order asked for. `_taken` are all names, in lower case.
+    """Stored names of a schema's next version.
+
+    `changed` are the changed columns, also those that had to be renamed for others. `added` are the
+    names of columns to add, in the order requested. `_taken` are all names, in lower case.
     """
 
     changed: tuple[Column, ...]
@@ -30,15 +32,17 @@ class StoredNames:
     _taken: set[str]
 
     def beside(self, names: Iterable[str]) -> list[str]:
-        """Return free names for columns that stand beside those that have their names; once."""
+        """Return free names for columns that are added beside those that have their names; called
+        once.
+        """
         return [_free(self._taken, name) for name in names]
 
 
 def renamed_beside(
     current: TableSchema, match: ColumnMatch, image: SourceSchema
 ) -> tuple[Column, ...]:
-    """Return the columns that the source renamed and that can be there under both names, with the
-    name that the source has now: no other column has the one or is to have the other.
+    """Return the columns that the source renamed and that can be stored under both names, with the
+    source's present name: no other column may have that name, or get it.
     """
     if current.adopted or current.positions is not None:
         return ()
@@ -57,7 +61,7 @@ def renamed_beside(
 
 
 def has_copy(schema: TableSchema, column: Column) -> bool:
-    """Whether a column is in the schema under the name that the source has for it, itself or as a
+    """Whether the schema has a column under the name that the source has for it, as itself or as a
     copy.
     """
     name = column_name(column.source_name).lower()
@@ -71,12 +75,12 @@ def stored_names(
     added: Sequence[str],
     both: Sequence[Column] = (),
 ) -> StoredNames:
-    """Return the stored names of a schema's columns after some `changed`, with the names that the
-    source has for them now, and others are `added`, by their names at the source. Those of `both`
-    keep the name that they have; copies are among the added.
+    """Return the stored names of a schema's columns after some were `changed`, with the names that
+    the source has for them now, and others are `added`, by their names at the source. Columns in
+    `both` keep their stored name; copies are among the added.
 
-    In an adopted table a name never becomes another column's: only names say what foreign files
-    hold.
+    In an adopted table a name never passes to another column: files of other writers identify
+    columns by name only.
     """
     before, copied = current.by_id, [column.id for column in both]
     after = _with_copies(current, changed)
@@ -107,7 +111,7 @@ def stored_names(
     names = tuple(_free(taken, name) for name in added)
     taken |= ever
     for i in sorted(gives_way):
-        # What is there under another name as well is shown under that alone.
+        # A column that is also stored under another name is shown under that name only.
         hidden = after[i].hidden or bool(after[i].source_name) or after[i].copy_of is not None
         after[i] = replace(after[i], name=_free(taken, after[i].name), hidden=hidden)
     now = tuple(column for column in after.values() if before.get(column.id) != column)
@@ -115,14 +119,16 @@ def stored_names(
 
 
 def _is_elsewhere(current: TableSchema, column: Column) -> bool:
-    """Whether a copy has the source's name for a column, so that it can do without its own."""
+    """Whether a copy has the source's name for a column, so that the column needs no name of its
+    own.
+    """
     own = column_name(column.source_name).lower() == column.name.lower()
     return not own and has_copy(current, column)
 
 
 def _with_copies(current: TableSchema, changed: Sequence[Column]) -> dict[int, Column]:
-    """Return the columns by identity, copies being of the type of what they are copies of, and
-    hidden with it.
+    """Return the columns by id; each copy has the type of the column that it copies, and is hidden
+    with it.
     """
     after = {column.id: column for column in (*current.columns, *changed)}
     for column in current.columns:
@@ -136,8 +142,8 @@ def _with_copies(current: TableSchema, changed: Sequence[Column]) -> dict[int, C
 
 
 def _free(names: set[str], wanted: str) -> str:
-    """Return the stored name for a column, which joins `names`: its own, or with a number if an
-    older one has it.
+    """Return the stored name for a column and add it to `names`: its own, or with a number if an
+    older column has it.
     """
     name, number = column_name(wanted), 1
     while name.lower() in names:

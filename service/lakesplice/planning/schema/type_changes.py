@@ -1,13 +1,13 @@
-"""Changes of a column's type: which keep every value that is stored already, and as what.
+"""Changes of a column's type: which ones keep every stored value, and what the column becomes.
 
-No event tells of the rows that an ALTER converts, so a table may follow a change of type only where
-the source left every value as it was: a type change that rounds, cuts or reinterprets values is
-refused. What a value means follows from the source's description of the type beside our own: the
-same number may count milliseconds or days.
+No event shows the rows that an ALTER converts, so a table may follow a change of type only if the
+source left every value as it was. A change that rounds, cuts or reinterprets values is refused.
+What a value means follows from the source's type together with ours: the same number may count
+milliseconds or days.
 
     family     members                             may become
     whole      TINYINT to BIGINT, signed or not    a wider one, DECIMAL, FLOAT, DOUBLE, text
-    fixed      DECIMAL                             one with more digits before or behind the point
+    fixed      DECIMAL                             one with more digits before or after the point
     floating   FLOAT, DOUBLE                       FLOAT: DOUBLE
     text       CHAR, VARCHAR, TEXT, ENUM, SET      one another
     octets     VARBINARY, BLOB                     one another; BINARY(n) becomes one
@@ -16,8 +16,8 @@ same number may count milliseconds or days.
     moment     TIMESTAMP                           the same
     time       TIME                                the same
 
-A narrower whole number or decimal of the same scale is taken as it comes, as the wider one that is
-stored: a server in strict mode refuses the ALTER where a value wouldn't fit.
+A narrower whole number, or a narrower decimal of the same scale, is accepted and stored in the
+wider type: a server in strict mode refuses an ALTER for which a value doesn't fit.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Family(Enum):
 
 
 _WHOLE_DIGITS = {Kind.BYTE: 3, Kind.SHORT: 5, Kind.INTEGER: 10, Kind.LONG: 19}
-# The widest whole numbers whose every value a binary fraction holds.
+# The widest whole numbers that a binary fraction can hold exactly.
 _IN_FLOATING = {Kind.FLOAT: 5, Kind.DOUBLE: 10}
 _FAMILIES: dict[str, _Family] = {
     **dict.fromkeys(
@@ -77,7 +77,7 @@ _WALL_DIGITS = {
     **{f"datetime({digits})": digits for digits in range(7)},
     "datetime": 0,
 }
-# Digits of a second behind the type's name.
+# The number of fractional digits after the type's name.
 _CLOCKS = {"timestamp": _Family.MOMENT, "time": _Family.TIME}
 _CLOCK = re.compile(r"canal:(timestamp|time)(?:\(([0-6])\))?")
 _BINARY = re.compile(r"canal:binary(\(\d+\))?")
@@ -89,7 +89,9 @@ _SUFFIX = re.compile(r"\(.*\)| unsigned| zerofill")
 
 @dataclass(frozen=True, slots=True)
 class _Typed:
-    """A type as both sides know it; `digits` are those of a second that a wall clock may have."""
+    """A type as both sides describe it; `digits` are the fractional digits of a wall clock's
+    seconds.
+    """
 
     type: ColumnType
     family: _Family | None
@@ -101,13 +103,13 @@ class _Typed:
 
     @property
     def whole_digits(self) -> int:
-        """Digits before the point."""
+        """The number of digits before the point."""
         known = _WHOLE_DIGITS.get(self.type.kind)
         return self.type.precision - self.type.scale if known is None else known
 
 
 def accepts(column: Column, field: SourceField) -> bool:
-    """Whether values of the image's type are values of the stored one as they are, or cast."""
+    """Whether values of the image's type can be stored in the stored type, as they are or cast."""
     if (field.type, field.source_type) == (column.type, column.source_type):
         return True
     stored, image = _typed(column.type, column.source_type), _typed_field(field)
@@ -123,8 +125,8 @@ def accepts(column: Column, field: SourceField) -> bool:
 
 
 def widened(column: Column, field: SourceField) -> Column | None:
-    """Return the column as it has to be for values of the image's type; None if the source's
-    change of type changed values too, or no type holds both.
+    """Return the column as values of the image's type need it; None if the source's change of type
+    changed values, too, or no type holds both.
     """
     stored, image = _typed(column.type, column.source_type), _typed_field(field)
     if image is None or stored.family is None or image.family is None:
@@ -147,7 +149,7 @@ def keeps_key_hash(before: ColumnType, after: ColumnType) -> bool:
 
 
 def is_wall_clock(column: Column) -> bool:
-    """Whether a column's moments are DATETIMEs: what a clock showed, in no time zone."""
+    """Whether a column's values are DATETIMEs: what a clock showed, without a time zone."""
     return _typed(column.type, column.source_type).family is _Family.WALL
 
 
@@ -190,7 +192,7 @@ def _typed_field(field: SourceField) -> _Typed | None:
 
 
 def _in_order(stored: str, image: str) -> bool:
-    """Whether a SET's values are spelt as before: its members stand in their order."""
+    """Whether a SET's values are written as before: its members are in the same order."""
     if not stored.startswith("canal:set(") or not image.startswith("canal:set("):
         return True
     places = {member: at for at, member in enumerate(_MEMBER.findall(image))}
@@ -203,11 +205,11 @@ def _typed(kind: ColumnType, source_type: str) -> _Typed:
         return _Typed(kind, _CLOCKS[clock[1]], int(clock[2] or 0))
     if _BINARY.fullmatch(source_type):
         return _Typed(kind, _Family.PADDED)
-    spelt = _PREFIX.sub("", source_type.strip().lower())
+    type_name = _PREFIX.sub("", source_type.strip().lower())
     if kind.kind is Kind.TIMESTAMP:
-        digits = _WALL_DIGITS.get(spelt)
+        digits = _WALL_DIGITS.get(type_name)
         return _Typed(kind, None if digits is None else _Family.WALL, digits or 0)
-    family = _FAMILIES.get(_SUFFIX.sub("", spelt).strip())
+    family = _FAMILIES.get(_SUFFIX.sub("", type_name).strip())
     if kind.kind is Kind.DECIMAL and family is _Family.WHOLE:  # BIGINT UNSIGNED
         family = _Family.FIXED
     fits = family is None or kind.kind in _KINDS[family]

@@ -59,9 +59,9 @@ class Mask:
         return cls(MaskKind(found[1]), int(found[2] or 0))
 
 
-def masks_of(spelt: Mapping[str, str]) -> tuple[tuple[str, Mask], ...]:
+def masks_of(texts_by_pattern: Mapping[str, str]) -> tuple[tuple[str, Mask], ...]:
     """Read masks by pattern, in their order; `ConfigurationError` for an invalid one."""
-    return tuple((pattern, Mask.parse(text)) for pattern, text in spelt.items())
+    return tuple((pattern, Mask.parse(text)) for pattern, text in texts_by_pattern.items())
 
 
 def masked(values: pa.Array, kind: ColumnType, mask: Mask, secret: str) -> pa.Array:

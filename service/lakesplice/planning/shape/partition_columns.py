@@ -50,12 +50,12 @@ def partitions_of(rows: pa.Table, schema: TableSchema) -> Partitions:
     """
     if not rows.num_rows:
         return Partitions((), np.empty(0, np.int64))
-    spelt = [_spelt(rows, name) for name in schema.partitioned_by]
+    spelled = [_spelled(rows, name) for name in schema.partitioned_by]
     found, codes = np.unique(
-        np.stack([column for column, _ in spelt], axis=1), axis=0, return_inverse=True
+        np.stack([column for column, _ in spelled], axis=1), axis=0, return_inverse=True
     )
     values = tuple(
-        tuple(words[code] for code, (_, words) in zip(codes_of, spelt, strict=True))
+        tuple(words[code] for code, (_, words) in zip(codes_of, spelled, strict=True))
         for codes_of in found.tolist()
     )
     return Partitions(values, codes.reshape(-1).astype(np.int64))
@@ -130,7 +130,7 @@ def _moved_apart(current: TableSchema, next_schema: TableSchema) -> Problem | No
     return None
 
 
-def _spelt(rows: pa.Table, name: str) -> tuple[Integers, list[str | None]]:
+def _spelled(rows: pa.Table, name: str) -> tuple[Integers, list[str | None]]:
     """Return a column's values as numbers, and how the log spells each."""
     values = contiguous(rows.column(name))
     if pa.types.is_temporal(values.type):

@@ -1,11 +1,11 @@
-"""DROPs that a topic of schema changes tells of, and what becomes of a table whose source was
+"""DROPs that a topic of schema changes reports, and what a table does when its source table was
 dropped.
 
-A DROP stands at a position in the binlog: as a fence there it takes what is older, also when that
-comes late, and leaves the rows of a table that is made later under the name. It is known by
-positions alone whether that is done: a fence at or above it says so. Where positions don't say
-what a DROP is behind, only one that is read while the driver runs parks the table: of older ones
-it isn't known whether they have been handled.
+A DROP has a position in the binlog. As a fence at that position it deletes older rows, even if it
+comes late, and leaves the rows of a table that is created later under the name. Positions alone
+show whether this is done: a fence at or above it exists. If positions don't show what a DROP
+follows, only one that is read while the driver runs parks the table: it isn't known whether older
+ones were handled.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ _KEEPING = (Behaviour.LENIENT, Behaviour.IGNORE)
 class DropHistory:
     """A table's drops, in the order in which they were read.
 
-    `ordered`: positions in the topic of schema changes only rose. Those numbered from `known_since`
-    on were read while the driver ran, and of them those from `open_since` on are not handled yet.
+    `ordered`: positions in the topic of schema changes only rose. Drops numbered from `known_since`
+    on were read while the driver ran; of these, those from `open_since` on aren't handled yet.
     """
 
     drops: tuple[TableDrop, ...] = ()
@@ -50,8 +50,8 @@ class DropHistory:
 
 
 class Remedy(Enum):
-    """`FENCE`: rows at or below the position go. `ASK`: the table parks if any lives there, else as
-    that. `PARK`: it parks.
+    """`FENCE`: delete rows at or below the position. `ASK`: park the table if such a row lives,
+    else set the fence. `PARK`: park the table.
     """
 
     FENCE = auto()
@@ -61,7 +61,7 @@ class Remedy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DropDecision:
-    """What a DROP at a position calls for, and why where the table parks."""
+    """What a DROP at a position requires, and the reason if the table parks."""
 
     remedy: Remedy
     position: Position
@@ -72,7 +72,9 @@ class DropDecision:
 def due(
     source: SourceState, history: DropHistory, policy: SchemaPolicy, *, insert_only: bool = False
 ) -> DropDecision | None:
-    """Return what a table's drops call for, None if nothing; `insert_only`: no row of it can go."""
+    """Return what a table's drops require, None if nothing; `insert_only`: its rows can't be
+    deleted.
+    """
     undone = _undone(source, history)
     if undone is not None:
         return undone
@@ -80,7 +82,7 @@ def due(
         return None  # nothing was read yet
     reached = max((s.position for s in source.partitions.values()), default=BEFORE_ALL)
     blind = _blind(source, history, insert_only=insert_only)
-    # Where positions tell nothing, how far the table is tells of no new one either.
+    # If positions can't be compared, the table's position doesn't show whether a drop is new.
     seen = BEFORE_ALL if blind else reached
     wanted = [drop for drop in history.drops if _counts(drop, seen, policy)]
     if blind:
@@ -106,7 +108,7 @@ def due(
 
 
 def kept(history: DropHistory, policy: SchemaPolicy) -> tuple[TableDrop, ...]:
-    """Return the drops that are not handled yet and keep the rows, for now or for good."""
+    """Return the drops that aren't handled yet and whose rows are kept, for now or for good."""
     dropped = [drop for drop in history.drops if drop.kind is Kind.DROP and not drop.lives_on]
     new = [drop for drop in dropped if drop.number >= history.open_since]
     if policy.handles_drops_later:
@@ -115,8 +117,8 @@ def kept(history: DropHistory, policy: SchemaPolicy) -> tuple[TableDrop, ...]:
 
 
 def open_after(history: DropHistory, policy: SchemaPolicy) -> int:
-    """Return from which number on drops are open once those that were read have been handled: one
-    whose rows are kept until a table has the name again stays open.
+    """Return the number from which on drops are open, once those that were read were handled. A
+    drop whose rows are kept until a new table has the name stays open.
     """
     waiting = kept(history, policy) if policy.handles_drops_later else ()
     last = max((drop.number for drop in history.drops), default=-1)
@@ -130,7 +132,7 @@ def _counts(drop: TableDrop, reached: Position, policy: SchemaPolicy) -> bool:
         return not (drop.lives_on or waits) and _behaviour(drop, policy) not in _KEEPING
     if drop.lives_on or not (policy.drops or policy.parks_dropped):
         return False
-    # A row behind it belongs to a table that has the name again, whether or not its creation was
+    # A row after it belongs to a new table of this name, whether or not its creation was
     # read.
     return not policy.handles_drops_later or drop.again or drop.position < reached
 
@@ -140,7 +142,7 @@ def _behaviour(drop: TableDrop, policy: SchemaPolicy) -> Behaviour:
 
 
 def _moved(drop: TableDrop, policy: SchemaPolicy) -> DropDecision:
-    """What to do about a statement that moved rows: rows are missing unless there were none."""
+    """What to do about a statement that moved rows: rows are missing, unless there were none."""
     kind = "drop_partition" if drop.kind is Kind.PARTITION else "rename_table"
     detail = (
         f"{drop.moved} at the source, at {drop.position}, which moved rows without events; set"
@@ -154,7 +156,7 @@ def _moved(drop: TableDrop, policy: SchemaPolicy) -> DropDecision:
 
 
 def _undone(source: SourceState, history: DropHistory) -> DropDecision | None:
-    """A DROP whose rows were deleted before the source reported that the table lives on."""
+    """A DROP whose rows were deleted before the source reported that the table still exists."""
     for drop in history.drops:
         if drop.lives_on and drop.number >= history.known_since and drop.position == source.fence:
             return DropDecision(
@@ -189,7 +191,7 @@ def _parking(drop: TableDrop, why: str) -> DropDecision:
 
 
 def _contradicts(drop: TableDrop, source: SourceState, reached: Position) -> bool:
-    """Whether a DROP is newer than all that was met, by GTID, and older by its position."""
+    """Whether a DROP is newer than all known changes by its GTID, and older by its position."""
     if drop.gtid is None or drop.position > reached:
         return False
     own = GtidStreams.of(pa.array([drop.gtid], pa.string()), {}).at(0)

@@ -1,20 +1,20 @@
-"""Epochs of one topic partition: under which epoch each of its changes stands.
+"""Epochs of one topic partition: the epoch in which each of its changes is.
 
-A partition is in the epoch that the facts give for its records' offsets. Where they give none it
-stays in the one it is in, and enters another with
+A partition is in the epoch that is recorded for its records' offsets. If none is recorded, it stays
+in its epoch, and enters another one with
 
-    a change under the GTIDs of an epoch that another partition opened, or
-    a change that falls back under a GTID that it has not carried before: into the next epoch that
-    it hasn't entered, else this change opens one.
+    a change with a GTID of an epoch that another partition opened, or
+    a change at a lower position whose GTID is new to the partition: it enters the next epoch
+    that it hasn't entered yet; if there is none, this change opens an epoch.
 
-A change without a GTID that falls back enters an epoch that waits for the partition, if its
-position is in that epoch's binlog. Anything else that falls back, and isn't a repetition
-(`planning/sources/position_order.py`), is left to an operator.
+A change without a GTID at a lower position enters an epoch that waits for the partition, if its
+position is in that epoch's binlog. Every other lower position that isn't a repetition
+(`planning/sources/position_order.py`) is left to an operator.
 
-What is under an epoch's GTIDs: of the stream that opened it the numbers from the opening one on,
-and those between the highest met before and that one if they stand lower: a server writes a
-stream in order, so such a change stood above the old binlog's highest position or below the opening
-one in the new binlog. Of other streams, what is above all that was met before.
+The GTIDs of an epoch are, in the stream that opened it, the numbers from the opening one on, and
+those between the highest one met before and the opening one if their positions are lower: a server
+writes a stream in order, so such a change was above the old binlog's highest position or below the
+opening one in the new binlog. In other streams they are all numbers above those met before.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.epochs import Epoch, epoch_at
 from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.position import FILE_BITS, Position
-from lakesplice.planning.sources.gtids import GtidStreams, raised
+from lakesplice.planning.sources.gtids import GtidStreams, higher_numbers
 from lakesplice.planning.sources.position_order import OrderCheck, check_order
 
 _RESOLVE = (
@@ -40,8 +40,8 @@ _RESOLVE = (
 
 @dataclass(frozen=True, slots=True)
 class ChangePositions:
-    """Changes of one partition in offset order: the records' offsets, their positions in the binlog
-    as positions of epoch 0, and their GTIDs.
+    """Changes of one partition in offset order: the offsets of their records, their positions in
+    the binlog as positions of epoch 0, and their GTIDs.
     """
 
     record: Integers
@@ -61,8 +61,8 @@ class ChangePositions:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """A change that opens an epoch: its record's offset, its GTID's stream and number, its position
-    in the binlog as a position of epoch 0.
+    """A change that opens an epoch: the offset of its record, the stream and number of its GTID,
+    and its position in the binlog as a position of epoch 0.
     """
 
     partition: int
@@ -74,12 +74,13 @@ class Opening:
 
 @dataclass(frozen=True, slots=True)
 class EpochPath:
-    """What a partition's changes showed, up to `end`, from where on nothing may be applied.
+    """What a partition's changes showed, up to `end`; from there on nothing may be applied.
 
-    `epoch` has the epoch of each change before `end`. At `end` stands an `opening`, or something
-    unexplained that `detail` tells an operator, or nothing more. `state` is the partition's after
-    the changes before `end`, with its offset as it was; `entered` maps each epoch that it entered
-    to the offset of its first record under it; `repetitions` counts changes that fell back.
+    `epoch` has the epoch of each change before `end`. At `end` there is an `opening`, or something
+    unexplained that `detail` describes for an operator, or nothing more. `state` is the partition's
+    after the changes before `end`, with its offset unchanged; `entered` maps each epoch that it
+    entered to the offset of its first record there; `repetitions` counts changes at lower
+    positions.
     """
 
     epoch: Integers
@@ -104,12 +105,12 @@ def follow(
 def epochs_of_late_records(
     positions: ChangePositions, partition: int, epochs: Sequence[Epoch]
 ) -> Integers:
-    """Return the epoch of each change of a partition, taken late and judged for itself: the one
-    recorded for its offset, or a later one of which it is by its GTID.
+    """Return the epoch of each late change of a partition, each decided for itself: the epoch
+    recorded for its offset, or a later one that its GTID belongs to.
 
-    The first records under an epoch may be among those: what was recorded is the first that could
-    be read. Only the stream that opened the epoch tells; the last numbers of others were met by
-    nobody if they could not be read.
+    The first records of an epoch may be among them: the recorded first record is the first that
+    could be read. Only the stream that opened the epoch decides; the last numbers of other streams
+    are unknown if their records could not be read.
     """
     known = [epoch_at(epochs, partition, int(at)) for at in positions.record]
     found = np.array(known, np.int64)
@@ -125,10 +126,10 @@ def epochs_of_late_records(
 def open_epoch(
     source: SourceState, openings: Sequence[Opening], states: Mapping[int, PartitionState]
 ) -> Epoch:
-    """Return the epoch that comes next, opened by one of the openings (at least one).
+    """Return the next epoch, opened by one of the openings (at least one).
 
-    `states` are the partitions' states before them. Where several partitions met it in one batch,
-    the lowest number of the first one's stream is taken: the others are under it, too.
+    `states` are the partitions' states before them. If several partitions opened it in one batch,
+    the lowest number of the first one's stream is used, so that the others are in the epoch, too.
     """
     stream = min(openings, key=lambda opening: opening.partition).stream
     same = (opening for opening in openings if opening.stream == stream)
@@ -139,7 +140,9 @@ def open_epoch(
 
 
 def declare_epoch(source: SourceState) -> Epoch:
-    """Return an epoch that every partition enters with its next record: an operator said so."""
+    """Return an epoch that every partition enters with its next record, since an operator said
+    so.
+    """
     entered = {number: state.next_offset for number, state in source.partitions.items()}
     return Epoch(_next_number(source), before=_met(source, {}), entered=entered)
 
@@ -151,12 +154,12 @@ def _next_number(source: SourceState) -> int:
 def _met(source: SourceState, states: Mapping[int, PartitionState]) -> dict[str, int]:
     met: dict[str, int] = {}
     for state in {**source.partitions, **states}.values():
-        met = raised(met, state.gtids)
+        met = higher_numbers(met, state.gtids)
     return met
 
 
 class _Walk:
-    """The path through the changes, leg by leg: a leg lies in one epoch."""
+    """The path through the changes in legs; each leg is in one epoch."""
 
     def __init__(
         self,
@@ -179,7 +182,7 @@ class _Walk:
         self._now = epoch_at(epochs, partition, int(positions.record[0])) if len(positions) else 0
 
     def leg(self) -> None:
-        """Go on to where the epoch changes, a stop is or the changes end."""
+        """Continue to where the epoch changes, a stop is found, or the changes end."""
         self._now = max(self._now, self._recorded(self.at))
         ahead = self._positions.between(self.at, self._known_until())
         check = self._check(ahead)
@@ -213,7 +216,7 @@ class _Walk:
         return epoch_at(self._epochs, self._partition, int(self._positions.record[row]))
 
     def _known_until(self) -> int:
-        """Return the row at which the facts say that the next epoch begins, or the end."""
+        """Return the row at which, as recorded, the next epoch begins, or the end."""
         record = self._positions.record
         first = int(record[self.at])
         known = (epoch.entered.get(self._partition, -1) for epoch in self._epochs)
@@ -232,7 +235,7 @@ class _Walk:
         return check_order(file, ahead.offset, ahead.gtid, state.position, state.gtids, known)
 
     def _advance(self, rows: int, check: OrderCheck) -> None:
-        """Take the next rows, of which the check is."""
+        """Take the next rows, to which the check belongs."""
         if rows:
             self._epoch[self.at : self.at + rows] = self._now
             self._repetitions += check.repetitions
@@ -243,8 +246,8 @@ class _Walk:
         self.at += rows
 
     def _next_entry(self, ahead: ChangePositions, until: int) -> tuple[int, int] | None:
-        """Return the first row up to `until`, itself included, that is under the GTIDs of an epoch
-        still to enter, and the newest such epoch.
+        """Return the first row up to and including `until` with a GTID of an epoch that isn't
+        entered yet, and the newest such epoch.
         """
         waiting = self._waiting()
         stop = min(until + 1, len(ahead))
@@ -273,7 +276,7 @@ class _Walk:
         ]
 
     def _fallen_into(self, ahead: ChangePositions, row: int) -> int | None:
-        """Return the epoch that a row which fell back enters; None if there is none."""
+        """Return the epoch that a row at a lower position enters; None if there is none."""
         position = Position(int(ahead.file[row]), int(ahead.offset[row]))
         name = GtidStreams.of(ahead.gtid.slice(row, 1), self._state.gtids).at(0)
         waiting = self._waiting()
@@ -290,7 +293,7 @@ class _Walk:
 
 
 def _under(epoch: Epoch, positions: ChangePositions, streams: GtidStreams) -> Mask:
-    """Mark the changes under an epoch's GTIDs."""
+    """Mark the changes with GTIDs of an epoch."""
     marked = np.zeros(len(positions), np.bool_)
     for at, name in enumerate(streams.names):
         rows = streams.stream == at

@@ -1,16 +1,16 @@
-"""GTIDs of a partition's rows: which stream each belongs to, and its number there.
+"""GTIDs of a partition's rows: the stream of each, and its number there.
 
-Per stream numbers only rise: a stream is a MariaDB domain, or a MySQL server's UUID with its tag if
-there is one. What is read:
+Within a stream numbers only rise. A stream is a MariaDB domain, or a MySQL server's UUID, with its
+tag if there is one. These forms are read:
 
-    domain-server-number     MariaDB; the server may differ from one transaction to the next
+    domain-server-number     MariaDB; the server may differ between transactions
     uuid:number              MySQL
     uuid:tag:number          MySQL, tagged
-    uuid:1-5:8,uuid:1-3      a set, of all that was executed up to the row, as some sources send it
-    0-1-5,1-2-7              the same of MariaDB: the newest of each domain
+    uuid:1-5:8,uuid:1-3      a set: everything executed up to the row, as some sources send it
+    0-1-5,1-2-7              the same for MariaDB: the newest of each domain
 
-A set stands for the first of its streams that is above what was met before the row; where none is,
-all of it was met.
+A set counts as the first of its streams that is above what was met before the row; if there is
+none, everything in it was met.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DIGITS_MAX = 18  # below 2^63
 class GtidStreams:
     """Per row the stream of its GTID, as an index into `names` or -1 for none, and its number.
 
-    `from_sets` has further numbers that sets named.
+    `from_sets` has further numbers that sets contain.
     """
 
     names: tuple[str, ...]
@@ -42,7 +42,7 @@ class GtidStreams:
 
     @classmethod
     def of(cls, gtid: pa.StringArray, seen: Mapping[str, int]) -> GtidStreams:
-        """Read the rows' GTIDs; `seen` is the highest number per stream met before the first."""
+        """Read the rows' GTIDs; `seen` is the highest number per stream before the first row."""
         alike = _numbers_of_one_stream(gtid)
         if alike is not None:
             name, numbers = alike
@@ -56,18 +56,18 @@ class GtidStreams:
         return _of_pairs([*read, None], rows)
 
     def highest(self, seen: Mapping[str, int]) -> dict[str, int]:
-        """Return `seen` raised by the rows."""
+        """Return the highest number per stream, of `seen` and of the rows."""
         met = {
             name: int(self.number[self.stream == at].max())
             for at, name in enumerate(self.names)
             if np.any(self.stream == at)
         }
-        return raised(raised(seen, self.from_sets), met)
+        return higher_numbers(higher_numbers(seen, self.from_sets), met)
 
     def met_before(self, asked: Mask, seen: Mapping[str, int]) -> Mask:
-        """Mark the rows asked about whose GTID isn't above the highest before them."""
+        """Mark the rows asked for whose GTID isn't above the highest number before them."""
         found = np.zeros(len(asked), dtype=np.bool_)
-        # A handful of streams: the servers or domains that ever wrote to the source.
+        # There are few streams: the servers or domains that ever wrote to the source.
         for at in np.unique(self.stream[asked]):
             if at < 0:
                 continue
@@ -79,12 +79,12 @@ class GtidStreams:
         return found
 
     def at(self, row: int) -> tuple[str, int] | None:
-        """Return a row's stream and number; None without a GTID that can be read."""
+        """Return a row's stream and number; None if it has no GTID that can be read."""
         stream = int(self.stream[row])
         return None if stream < 0 else (self.names[stream], int(self.number[row]))
 
 
-def raised(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+def higher_numbers(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     """Return per stream the higher number of the two."""
     return {name: max(one.get(name, 0), other.get(name, 0)) for name in sorted({*one, *other})}
 
@@ -98,7 +98,7 @@ def _of_pairs(read: list[tuple[str, int] | None], rows: Integers) -> GtidStreams
 
 
 def _of_sets(texts: list[str], rows: Integers, seen: Mapping[str, int]) -> GtidStreams:
-    """Give each run of rows with one set the stream that the set brought forward."""
+    """Give each run of rows with one set the stream that the set advanced."""
     sets = [_read_set(text) for text in texts]
     starts = np.flatnonzero(np.diff(rows, prepend=-1))
     chosen: list[tuple[str, int] | None] = []
@@ -108,7 +108,7 @@ def _of_sets(texts: list[str], rows: Integers, seen: Mapping[str, int]) -> GtidS
         new = [name for name, number in found.items() if number > met.get(name, -1)]
         name = new[0] if new else next(iter(found), None)
         chosen.append(None if name is None else (name, found[name]))
-        met = raised(met, found)
+        met = higher_numbers(met, found)
     lengths = np.diff(np.append(starts, len(rows)))
     streams = _of_pairs(chosen, np.repeat(np.arange(len(starts)), lengths))
     return GtidStreams(streams.names, streams.stream, streams.number, met)
@@ -126,25 +126,25 @@ def _read(gtid: str) -> tuple[str, int] | None:
 
 
 def _read_set(text: str) -> dict[str, int] | None:
-    """Return a set's highest number per stream; None if any part of it can't be read."""
+    """Return a set's highest number per stream; None if a part of it can't be read."""
     highest: dict[str, int] = {}
     for part in text.replace("\n", "").split(","):
         single = _read(part.strip())
         found = {single[0]: single[1]} if single else _read_intervals(part.strip())
         if not found:
             return None
-        highest = raised(highest, found)
+        highest = higher_numbers(highest, found)
     return highest
 
 
 def _read_intervals(part: str) -> dict[str, int] | None:
-    """Read `uuid:1-5:8:tag:1-2`: intervals, those behind a tag being the tag's."""
+    """Read `uuid:1-5:8:tag:1-2`: intervals; those after a tag belong to the tag."""
     uuid, *rest = part.split(":")
     stream, highest = uuid, dict[str, int]()
     for piece in rest:
         ends = piece.split("-")
         if len(ends) <= 2 and all(map(_is_number, ends)):  # first and last
-            highest = raised(highest, {stream: int(ends[-1])})
+            highest = higher_numbers(highest, {stream: int(ends[-1])})
         elif piece.isidentifier():
             stream = f"{uuid}:{piece}"
         else:
@@ -157,8 +157,8 @@ def _is_number(text: str) -> bool:
 
 
 def _numbers_of_one_stream(gtid: pa.StringArray) -> tuple[str, Integers] | None:
-    """Return the stream and each row's number where all rows are of one stream; most often they
-    are, and then nothing needs to be read one by one.
+    """Return the stream and each row's number if all rows have one stream. Usually they have, and
+    then no row has to be read by itself.
     """
     if not len(gtid) or gtid.null_count:
         return None

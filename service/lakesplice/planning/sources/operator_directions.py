@@ -1,4 +1,4 @@
-"""Directions: where a table's source continues, as an operator says."""
+"""Directions of an operator: where a table's source continues."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lakesplice.planning.sources.epochs import declare_epoch
 
 
 class FallBack(StrEnum):
-    """What positions that fell back are: of a `new-epoch`, or `repeated`."""
+    """What lower positions are, by the operator: positions of a `new-epoch`, or `repeated` ones."""
 
     NEW_EPOCH = "new-epoch"
     REPEATED = "repeated"
@@ -27,10 +27,10 @@ def onward(
 ) -> SourceState:
     """Return the source as it continues: at `offsets`, given by partition, else where it stopped.
 
-    What was read before is known as such when it is read again. A new epoch begins in every
-    partition where it continues; a repetition is one of the partition that the table is parked for,
-    until it reaches its highest position again. `UsageError` for a partition that wasn't read, and
-    for positions that don't come from a binlog or didn't fall back.
+    Records that were read before are known as such when they are read again. A new epoch begins in
+    every partition where it continues. `repeated` is for the partition that the table is parked
+    for, until it reaches its highest position again. `UsageError` for a partition that was never
+    read, for positions that aren't from a binlog, and if no position was lower.
     """
     source = moved(source, offsets)
     if fall_back is None:
@@ -53,7 +53,9 @@ def onward(
 
 
 def skipping(source: SourceState, offsets: Mapping[int, int]) -> dict[int, int]:
-    """Return by partition how many offsets would never be read if it went on at `offsets`."""
+    """Return by partition how many offsets would never be read if the source continued at
+    `offsets`.
+    """
     ways = {
         at: offset - source.partitions[at].next_offset
         for at, offset in offsets.items()
@@ -65,8 +67,8 @@ def skipping(source: SourceState, offsets: Mapping[int, int]) -> dict[int, int]:
 def moved(source: SourceState, offsets: Mapping[int, int]) -> SourceState:
     """Return the source as it continues at `offsets`, given by partition.
 
-    What was read before is known as such when it is read again. `UsageError` for a partition that
-    wasn't read.
+    Records that were read before are known as such when they are read again. `UsageError` for a
+    partition that was never read.
     """
     partitions = dict(source.partitions)
     for partition, offset in offsets.items():

@@ -1,20 +1,21 @@
-"""Order within one topic partition: what a position that falls back means.
+"""Order within one topic partition: what a lower position means.
 
-A topic partition carries its source's changes in order, so positions rise or stay (rows of one
-snapshot, the two halves of a key update). They fall back for two reasons that look alike:
+A topic partition has its source's changes in order, so positions rise or stay equal (rows of one
+snapshot, the two halves of a key update). There are two reasons for a lower position, which look
+alike:
 
     a repetition    the connector restarted and sends again what it had sent: harmless, since a
-                    change at or below its row's position does nothing
-    another source  a failover or a reset binlog: positions start over, and by the same rule new
-                    changes would do nothing, silently
+                    change at or below its row's position has no effect
+    another source  after a failover or with a reset binlog positions start over, and by the same
+                    rule new changes would silently have no effect
 
-The GTID tells them apart: one that this partition has carried before is a repetition. Per stream of
-GTIDs (`gtids.py`) numbers only rise, so "carried before" means: not above the highest met.
-Whatever else falls back is a violation, a row without a GTID included: `epochs.py` knows
-which of them another server explains. Snapshot rows have none: they stand at the position where
-their snapshot began, and a snapshot that is started again begins at or above all that was sent, so
-rows of one that fall back come from something that isn't understood. Server ids prove nothing: they
-name the server where a change originated and alternate behind replicas.
+The GTID distinguishes them: one that this partition had before is a repetition. Within a stream of
+GTIDs (`gtids.py`) numbers only rise, so "had before" means: not above the highest one met. Every
+other lower position is a violation, also that of a row without a GTID; `epochs.py` decides which of
+them another server explains. Snapshot rows have no GTID: their position is the one where their
+snapshot began. A snapshot that is started again begins at or above everything that was sent, so
+snapshot rows at a lower position are unexplained. Server ids prove nothing: they name the server
+where a change originated, and alternate behind replicas.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ from lakesplice.planning.sources.gtids import GtidStreams
 class OrderCheck:
     """What a partition's positions showed.
 
-    `first_violation` is the row from which nothing may be applied, `detail` why, in words for an
-    operator (empty without one). `high` and `seen` include the rows before it: the highest
-    position, and per stream of GTIDs the highest number. `repetitions` counts the rows before it
-    that fell back.
+    `first_violation` is the row from which on nothing may be applied, `detail` the reason for an
+    operator (empty if there is none). `high` and `seen` include the rows before it: the highest
+    position, and per stream of GTIDs the highest number. `repetitions` counts the rows before it at
+    lower positions.
     """
 
     first_violation: int | None
@@ -55,12 +56,12 @@ def check_order(
     seen: Mapping[str, int],
     known: Mask | None = None,
 ) -> OrderCheck:
-    """Judge the rows of one partition, given in offset order.
+    """Check the rows of one partition, in offset order.
 
-    `start` is the highest position the partition showed before, `seen` the highest number it showed
-    per stream of GTIDs. Another partition's must not be mixed in: one that is ahead would make
-    changes of a new source that this one hasn't carried yet look like repetitions. A GTID that is
-    null or can't be read explains nothing. Rows marked in `known` are repetitions already.
+    `start` is the highest position that the partition had before, `seen` the highest number per
+    stream of GTIDs. Those of other partitions must not be included: if one is ahead, changes of a
+    new source that this partition hasn't had yet would look like repetitions. A GTID that is null
+    or can't be read explains nothing. Rows marked in `known` are known to be repetitions.
     """
     below = _below_high(position_file, position_offset, start)
     streams = GtidStreams.of(gtid, seen)
@@ -85,8 +86,8 @@ def check_order(
 def accept_repetitions(
     position_file: Integers, position_offset: Integers, start: Position, seen: Mapping[str, int]
 ) -> OrderCheck:
-    """Judge the rows of one partition whose positions come from one clock that never falls back:
-    a position below the highest is a repetition, from any producer.
+    """Check the rows of one partition whose positions come from one clock that never goes back: a
+    position below the highest is a repetition, whoever sent it.
     """
     below = _below_high(position_file, position_offset, start)
     high = _high(position_file, position_offset, start)

@@ -1,10 +1,10 @@
-"""Shards: what of a table of several topics is one topic's.
+"""Shards: of a table with several topics, the rows that belong to one topic.
 
-Positions of two shards say nothing about each other, so whatever a position bounds is bounded by
-the source: its fence and its purge floor are for the rows in whose key its shard stands. Nor can an
-image of one shard be held against the place where another one was altered: shards are altered one
-after the other. So schema versions of such tables have no place from which on images without their
-columns show that these were dropped.
+Positions of two shards can't be compared, so everything that a position bounds belongs to one
+source: its fence and its purge floor are for the rows whose key has its shard. Nor can an image of
+one shard be compared with the position at which another one was altered, since shards are altered
+one after the other. So no position is known from which on images without a column of such a table
+show that the column was dropped.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ def in_shard(rows: pa.Table, shard: Shard) -> Mask:
 
 
 def shard_columns(sources: Iterable[SourceState]) -> tuple[str, ...]:
-    """Return the columns that tell the shards of sources apart."""
+    """Return the columns that distinguish the shards of sources."""
     return tuple(dict.fromkeys(name for source in sources for name, _ in source.shard))
 
 
 def unplaced(schema: TableSchema, before: TableSchema, shard: Shard) -> TableSchema:
-    """Return what `before` became by images of a shard: nothing tells from where on its new
-    versions hold in the others. The schema as it is where there is no shard.
+    """Return the schema that `before` became by images of a shard, without positions for its new
+    versions, since nothing shows from where on they hold in the other shards. Without a shard the
+    schema is returned unchanged.
     """
     new = schema.version - before.version
     if not shard or new <= 0:
@@ -48,8 +49,8 @@ def unplaced(schema: TableSchema, before: TableSchema, shard: Shard) -> TableSch
 
 
 def joining_problem(manifest: Manifest, source: SourceState) -> str:
-    """Say why a topic may not become one more source of a table, in words that say what to do;
-    empty if it may, or is one already.
+    """Return why a topic may not become one more source of a table; empty if it may, or is one
+    already.
     """
     others = [known for topic, known in manifest.sources.items() if topic != source.topic]
     if not others or source.topic in manifest.sources:

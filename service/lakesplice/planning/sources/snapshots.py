@@ -1,13 +1,14 @@
-"""Snapshots of a whole table: once all of one is read, what it doesn't contain is dead.
+"""Snapshots of a whole table: once a snapshot is read completely, rows that it doesn't contain are
+deleted.
 
-A connector that lost its place in the binlog takes a new snapshot. All its rows stand at one
-position; rows that vanished meanwhile are not in it, and no event tells of them. So when every
-partition is read to its end, a fence just below its position (`table/ingest/fence.py`) deletes what
-is older. A partition is read to its end with the snapshot's last row, or with any change above its
-position, since what follows comes after the whole snapshot.
+A connector that lost its place in the binlog takes a new snapshot. All its rows have one position;
+rows that vanished meanwhile are not in it, and no event reports them. So when every partition is
+read to the snapshot's end, a fence just below its position (`table/ingest/fence.py`) deletes older
+rows. A partition is read to the end with the snapshot's last row, or with any change above its
+position, since the whole snapshot comes before it.
 
-This doesn't hold if rows of the snapshot may be missing: a record was skipped, or a letter is
-open. A snapshot that was begun again stands higher and takes the first one's place.
+This doesn't hold if rows of the snapshot may be missing: a record was skipped, or a dead letter is
+open. A snapshot that was started again has a higher position and replaces the first one.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ OF_NONE, OF_SNAPSHOT, LAST_OF_SNAPSHOT = 0, 1, 2
 class SnapshotMet:
     """The newest snapshot of which a partition had rows.
 
-    `ended`: its last row was among them; `renewing`: the partition had met something older;
-    `whole`: no record of it is known to be missing.
+    `ended`: its last row was among them; `renewing`: the partition had older changes; `whole`: none
+    of its records is known to be missing.
     """
 
     position: Position
@@ -39,7 +40,9 @@ class SnapshotMet:
     whole: bool = True
 
     def then(self, later: SnapshotMet) -> SnapshotMet:
-        """Return the result of two runs of records of one partition."""
+        """Return the result of two runs of records of one partition, of which the other came
+        later.
+        """
         if later.position != self.position:
             return max(self, later, key=lambda met: met.position)
         return SnapshotMet(
@@ -53,10 +56,9 @@ class SnapshotMet:
 def snapshot_met(
     file: Integers, offset: Integers, mark: Marks, before: PartitionState
 ) -> SnapshotMet | None:
-    """Return the newest snapshot among changes of one partition, if there are rows of any.
+    """Return the newest snapshot among changes of one partition, if there are rows of one.
 
-    `before` is the partition's state before them; whether it is lossy by then says whether the
-    snapshot is whole.
+    `before` is the partition's state before them; if it is lossy, the snapshot isn't whole.
     """
     rows = np.flatnonzero(mark != OF_NONE)
     if not len(rows):
@@ -74,9 +76,9 @@ def snapshot_met(
 
 
 def is_lossy(before: bool, lost: int, mark: Marks) -> bool:
-    """Return whether records are missing since the last change that is of no snapshot.
+    """Whether records are missing since the last change that isn't from a snapshot.
 
-    `lost` is how many became dead letters beside the changes that `mark` has.
+    `lost` is how many became dead letters, besides the changes that `mark` has.
     """
     return lost > 0 or (before and not (mark == OF_NONE).any())
 
@@ -88,11 +90,11 @@ def snapshot_after(
     *,
     open_dead_letters: bool = False,
 ) -> SourceState:
-    """Return the source with what is known of its newest snapshot, and the fence below one that is
-    read to its end.
+    """Return the source with its newest snapshot, and the fence below a snapshot that is read
+    completely.
 
-    `states` are the partitions' after a batch, all of them; `met` is what some of them met. While
-    dead letters are open nothing is deleted: any of them may be one of its rows.
+    `states` are those of all partitions after a batch; `met` are the snapshots that some of them
+    met. Nothing is deleted while dead letters are open: each of them may be one of its rows.
     """
     snapshot = _newest(source, met)
     if snapshot is None:

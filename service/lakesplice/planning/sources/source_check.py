@@ -1,4 +1,4 @@
-"""Whether a topic still is what a table's manifest continues."""
+"""Whether a topic is still the one that a table's manifest continues."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def check_source(
     earliest: Mapping[int, int],
     latest: Mapping[int, int],
 ) -> ParkReason | None:
-    """Return why the table can't continue with the topic as the broker has it, or None if it can.
+    """Return why the table can't continue with the topic as the broker has it; None if it can.
 
-    `earliest` and `latest` give, per partition, the first offset that is there and the next one to
-    come. Offsets that are gone were never applied: continuing without them would lose changes.
+    `earliest` and `latest` give, per partition, the first available offset and the next one to
+    come. Deleted offsets that were never applied would be lost changes.
     """
     if topic_name != source.topic:
         return ParkReason(

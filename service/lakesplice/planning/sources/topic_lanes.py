@@ -1,15 +1,15 @@
 """Lanes: which topics are so far behind that they would hold up the others.
 
-A query's limit per batch is shared in proportion to what each topic has waiting, so a topic with a
-long backlog would leave the others next to nothing. Such topics are read by a query of their own,
-with a limit of its own, until they have caught up.
+A query divides its limit per batch in proportion to what each topic has waiting, so a topic with a
+long backlog would leave little for the others. Such topics are read by a query of their own, with a
+limit of its own, until they have caught up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-# Far behind is several whole batches; caught up is less than one. Between the two a topic stays
+# Far behind means several whole batches, caught up less than one. Between the two a topic stays
 # where it is, so that it does not change lanes at every look.
 BATCHES_BEHIND = 5
 
@@ -19,8 +19,8 @@ def catching_up(
 ) -> frozenset[str]:
     """Return the topics for the catch-up lane; `present` are those that are in it now.
 
-    `lags` gives, per topic, how many offsets it is behind. Where all topics are far behind none
-    holds up another, and there is no catch-up lane.
+    `lags` is how many offsets each topic is behind. If all topics are far behind, none holds up
+    another, and there is no catch-up lane.
     """
     behind = frozenset(
         topic

@@ -1,13 +1,13 @@
-"""Compaction plans: which tables are due, whose turn it is, and when ingest has to wait for them.
+"""Compaction plans: which tables are due, which one is next, and when ingest has to wait for them.
 
-A table is due as soon as one reason alone is enough (`Pressure.score` of 1 or more):
+A table is due as soon as one reason is enough (`Pressure.score` of 1 or more):
 
     deltas   every reader opens each waiting delta
-    bytes    and decodes it
-    age      the read-optimised view must not stay behind for ever
-    ratio    waiting changes per row of the table: beyond some share a rewrite costs what it must
-    pages    changes per page that they are expected to touch: many on few pages make a cheap
-             splice, so a hot spot need not wait for the rest of the table
+    bytes    every reader decodes each waiting delta
+    age      the read-optimised view must not stay old for ever
+    ratio    waiting changes per row of the table: above some share a rewrite costs the same anyway
+    pages    changes per page that they are expected to change: many changes on few pages make a
+             cheap splice, so a hot spot need not wait for the rest of the table
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _NO_ROWS = 1
 
 @dataclass(frozen=True, slots=True)
 class CompactionPolicy:
-    """What makes a table due; each bound is the value at which that reason alone is enough.
+    """What makes a table due. Each bound is the value at which that reason alone is enough.
 
-    `age_seconds_max` and `bytes_max` count from the oldest and over all waiting deltas, `ratio_max`
-    is waiting changes per row of the table, `changes_per_page_min` waiting changes per touched
-    page.
+    `age_seconds_max` is counted from the oldest waiting delta, `bytes_max` over all of them.
+    `ratio_max` is the number of waiting changes per row of the table, `changes_per_page_min` that
+    per changed page.
     """
 
     deltas_max: int = 20
@@ -39,16 +39,17 @@ class CompactionPolicy:
     rows_per_page: int = 4096
 
     def due_by(self, deltas_max: int) -> CompactionPolicy:
-        """Return the policy with tables due at the latest when they have so many deltas.
+        """Return the policy under which a table is due with this many deltas at the latest.
 
-        Whose ingest waits for compaction must be due for it, or it waits until its changes are old.
+        A table whose ingest waits for compaction must be due, or it would wait until its changes
+        are old.
         """
         return replace(self, deltas_max=min(self.deltas_max, deltas_max))
 
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What waits in a table; `bytes` counts each delta's waiting share, `pages` is expected."""
+    """What waits in a table. `bytes` counts each delta's waiting share, `pages` is an estimate."""
 
     deltas: int = 0
     changes: int = 0
@@ -60,7 +61,7 @@ class Backlog:
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """How far each reason for a compaction is, 1 meaning that it is enough."""
+    """How close each reason for a compaction is; 1 means that it is enough."""
 
     deltas: float
     bytes: float
@@ -82,7 +83,7 @@ class Pressure:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRewrite:
-    """One file to rewrite and what that is expected to cost, in bytes read."""
+    """A file to rewrite, and the expected cost in bytes read."""
 
     path: str
     changes: int
@@ -109,7 +110,9 @@ def backlog(manifest: Manifest, rows_per_page: int) -> Backlog:
 
 
 def touched_pages(rows: int, changes: int, rows_per_page: int) -> float:
-    """Return how many pages of a segment are touched if changes fall on its rows uniformly."""
+    """Return how many pages of a segment are changed if changes are distributed uniformly over its
+    rows.
+    """
     pages = max(1, math.ceil(rows / rows_per_page))
     return pages * (1.0 - (1.0 - 1.0 / pages) ** changes)
 
@@ -131,10 +134,10 @@ def pressure(waiting: Backlog, policy: CompactionPolicy, now_ms: int) -> Pressur
 def next_tables(
     pressures: Mapping[str, Pressure], running: Collection[str], cap: int
 ) -> tuple[str, ...]:
-    """Choose the tables to compact next: the most overdue first, each at most once at a time.
+    """Choose the tables to compact next: the most overdue first, each in one compaction at a time.
 
-    `running` are those being compacted now, `cap` the most of all tables that may be at once. Ages
-    of waiting changes grow without bound, so no table is skipped for ever.
+    `running` are those being compacted now, `cap` is how many there may be at once. Ages of waiting
+    changes rise without bound, so no table is skipped for ever.
     """
     free = max(0, cap - len(running))
     due = [name for name, one in pressures.items() if one.score >= 1 and name not in running]
@@ -159,11 +162,12 @@ def work(manifest: Manifest) -> tuple[PlannedRewrite, ...]:
 def tasks(
     files: Sequence[PlannedRewrite], bytes_max: int, tasks_max: int
 ) -> tuple[tuple[str, ...], ...]:
-    """Share out files to at most `tasks_max` tasks, each of some `bytes_max` unless they are too
-    few.
+    """Distribute files to at most `tasks_max` tasks, of about `bytes_max` each unless the tasks are
+    too few.
 
-    Largest files first, always to the lightest task, so that tasks end at about the same time; and
-    as few tasks as the bytes need, since each task reads the deltas for itself.
+    The largest files come first, each to the task with the least work, so that tasks end at about
+    the same time. There are as few tasks as the bytes need, since each task reads the deltas
+    itself.
     """
     total = sum(one.bytes for one in files)
     count = min(max(1, math.ceil(total / bytes_max)), tasks_max, len(files))
@@ -177,8 +181,8 @@ def tasks(
 
 
 def ingest_must_wait(waiting: Backlog, deltas_max: int) -> bool:
-    """Whether a table's ingest pauses until compaction has caught up: it has too many waiting
-    deltas.
+    """Whether a table has so many waiting deltas that its ingest pauses until compaction has caught
+    up.
     """
     return waiting.deltas >= deltas_max
 

@@ -1,7 +1,7 @@
-"""Merging small base files: which ones.
+"""Merges of small base files: which files.
 
-A reader opens every file, so small ones cost more than their rows; a merge writes rows again, so
-small files are merged often and larger ones seldom, as with runs of the index.
+A reader opens every file, so a small file costs more than its rows. A merge writes rows again, so
+small files are merged often and larger ones seldom, as runs of the index are.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ if TYPE_CHECKING:  # settings need the numbers alone
 
 @dataclass(frozen=True, slots=True)
 class FileMergePolicy:
-    """Files below `small_bytes` are small; from `files_max` of them on some are merged, into a file
-    of about `target_bytes` at most.
+    """Files below `small_bytes` are small. From `files_max` small files on some are merged, into a
+    file of at most about `target_bytes`.
     """
 
     small_bytes: int = 32 * 2**20
@@ -31,12 +31,12 @@ FILE_MERGE_POLICY = FileMergePolicy()
 def plan_file_merge(
     files: Collection[BaseFile], policy: FileMergePolicy
 ) -> tuple[BaseFile, ...] | None:
-    """Return the files to merge next, the smallest first; None while there are too few small ones
-    in every partition. Files of several partitions stay apart.
+    """Return the files to merge next, the smallest first; None while every partition has too few
+    small ones. Files of different partitions are never merged.
 
-    It takes the smallest files and continues as long as the next one is smaller than twice all that
-    were taken before it. So a row is written again only together with about as many others: some
-    log2(`small_bytes` / a new file's bytes) times until its file is small no more.
+    It begins with the smallest file and continues as long as the next one is smaller than twice the
+    sum of those taken so far. So a row is rewritten only together with about as many others: about
+    log2(`small_bytes` / a new file's bytes) times until its file isn't small any more.
     """
     by_partition: dict[Partition, list[BaseFile]] = {}
     for file in files:

@@ -1,11 +1,11 @@
-"""Purging: which deleted rows may leave a table for good.
+"""Purging: which deleted rows may be removed from a table for good.
 
-A tombstone keeps changes that come late, or again, from bringing its row back. It may go once no
-change below it can come any more but as a repetition, and the table remembers up to where that is:
-at or below the purge floor a change for an unknown key does nothing. So the floor stays below the
-position that every partition has reached, and below what an open dead letter may still bring.
-A partition that never brought a change has reached nothing, and nothing is purged until it does.
-Of a table's several topics each has a floor of its own, for the rows of its shard.
+A tombstone prevents that late or repeated changes revive its row. It may be removed once every
+change below it that can still come is a repetition; the table then records up to which position
+that holds: at or below the purge floor a change of an unknown key has no effect. So the floor stays
+below the position that every partition has reached, and below what an open dead letter may contain.
+A partition that never had a change has reached no position, and nothing is purged until it has one.
+If a table has several topics, each has its own floor, for the rows of its shard.
 
 In a table fed by hand nothing comes late or again: its positions are its own versions.
 """
@@ -34,27 +34,27 @@ from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.planning.sources.shards import Shard, in_shard, shard_columns
 
 STATE = (IS_DELETED, POSITION_FILE, POSITION_OFFSET, SOURCE_TS)
-# The keys of rows that stay are held in memory, and their new places are written to one run.
+# The keys of rows that stay are in memory, and their new addresses are written to one run.
 ROWS_MAX = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """What rows of a topic have to be below to be purged."""
+    """The position that rows of a topic have to be below to be purged."""
 
     topic: str
     shard: Shard
     position: Position
 
     def holds(self, rows: pa.Table) -> Mask:
-        """Mark the rows of the topic that are below."""
+        """Mark the rows of the topic that are below it."""
         below = at_or_below(rows, Position(self.position.file, self.position.offset - 1))
         return below & in_shard(rows, self.shard) if self.shard else below
 
 
 def purge_bound(manifest: Manifest, topic: str | None = None) -> Position | None:
-    """Return the position that the purge floor of a topic, None standing for the only one, must
-    stay below; None where there is no such.
+    """Return the position that the purge floor of a topic, by default the only one, must stay
+    below; None if there is none.
     """
     if manifest.upserts is not None:
         return None
@@ -67,7 +67,7 @@ def purge_bound(manifest: Manifest, topic: str | None = None) -> Position | None
 
 
 def purge_bounds(manifest: Manifest) -> tuple[Bound, ...] | None:
-    """Return the bound of each topic; None where rows are below all that may come."""
+    """Return the bound of each topic; None if all rows are below everything that may come."""
     if manifest.upserts is not None:
         return None
     found = []
@@ -79,9 +79,9 @@ def purge_bounds(manifest: Manifest) -> tuple[Bound, ...] | None:
 
 
 def purgeable(rows: pa.Table, bounds: Sequence[Bound] | None, before_us: int) -> Mask:
-    """Mark rows, given by `state_of`, that are deleted, below the bound of their topic, and deleted
-    before `before_us`, in microseconds since the epoch by the source's clock. One without a time
-    stays, and one that isn't deleted but not yet known whole.
+    """Mark rows, with the columns of `state_of`, that are deleted, below the bound of their topic,
+    and deleted before `before_us`, in microseconds since 1970 by the source's clock. A row without
+    a time stays, and so does a row that isn't deleted but has unknown columns.
     """
     old = pc.less(rows[SOURCE_TS].cast(pa.int64()), before_us)
     gone = pc.fill_null(pc.and_(rows[IS_DELETED], old), False)
@@ -95,7 +95,7 @@ def purgeable(rows: pa.Table, bounds: Sequence[Bound] | None, before_us: int) ->
 
 
 def state_of(manifest: Manifest) -> tuple[str, ...]:
-    """Return the columns that say whether a row may go."""
+    """Return the columns that decide whether a row may be purged."""
     positions = manifest.schema.positions
     more = () if positions is None else (positions.name,)
     return (*STATE, *more, *shard_columns(manifest.sources.values()))
@@ -104,10 +104,11 @@ def state_of(manifest: Manifest) -> tuple[str, ...]:
 def plan_purge(
     manifest: Manifest, files: Collection[tuple[BaseFile, int]], ratio_min: float
 ) -> Sequence[BaseFile]:
-    """Return the files to rewrite, of those given with their numbers of rows that may go.
+    """Return the files to rewrite; `purgeable` says how many rows of each may be removed.
 
-    Files for which changes wait are left for later, and files in which less than `ratio_min` of the
-    rows may go; the ones in which most may go come first, as many as have `ROWS_MAX` rows.
+    Files for which changes wait are left for later, and so are files in which less than `ratio_min`
+    of the rows may be removed. The files with the most such rows come first, as many as have
+    `ROWS_MAX` rows.
     """
     due = [
         (count / file.rows, file)

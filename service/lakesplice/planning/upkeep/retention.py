@@ -1,4 +1,4 @@
-"""Which files a version names, and which of them nothing needs any more."""
+"""Which files a version names, and which files nothing needs any more."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ if TYPE_CHECKING:  # settings need the numbers alone
     from lakesplice.model.manifest import Manifest
 
 RETENTION_SECONDS = 7 * 86_400.0
-# A reader, a batch or a compaction that began on a version must end before its files may go.
+# A reader, a batch or a compaction that began on a version must end before its files are deleted.
 RETENTION_SECONDS_MIN = 3_600.0
-# Rows deleted so long ago leave base files for good; the clocks of source and driver may differ.
+# Rows deleted this long ago are purged; the clocks of the source and the driver may differ.
 PURGE_SECONDS = 7 * 86_400.0
 PURGE_SECONDS_MIN = 3_600.0
 # A file that no version names may be about to be committed.
@@ -19,15 +19,18 @@ ORPHAN_SECONDS_MIN = 86_400.0
 
 
 def temporaries_before_ms(now_ms: int) -> int:
-    """Return the moment before which a file that is still being written belongs to nobody alive."""
+    """Return the moment before which a file that is still being written belongs to no living
+    writer.
+    """
     return now_ms - int(ORPHAN_SECONDS_MIN * 1000)
 
 
 def files_by_path(manifest: Manifest) -> dict[str, int]:
-    """Return every file that a version is read from, but for its manifest, with its size in bytes.
+    """Return every file that a version is read from, except for its manifest, with its size in
+    bytes.
 
-    Dead letters count: they are there to be looked at. Of a pin the copy of its manifest counts;
-    what that names is the pinned version's.
+    Dead letters count, since people look at them. Of a pin only the copy of its manifest counts;
+    the files that it names belong to the pinned version.
     """
     refs = [delta.file for delta in manifest.deltas]
     refs += [run.file for run in manifest.runs]
@@ -38,11 +41,11 @@ def files_by_path(manifest: Manifest) -> dict[str, int]:
 
 
 def gone_files(expired: Iterable[Manifest], kept: Iterable[Manifest]) -> dict[str, int]:
-    """Return the files that expired versions name and no kept one does, in the order of names.
+    """Return the files that expired versions name and no kept version does, in order of name.
 
-    A file's name is never used again, and only a restore uses a file again. So of the retained
-    versions the oldest one, the restores and the older ones that are pinned are enough to keep:
-    what any other names is named by one of these, or was written later than the expired versions.
+    A file's name is never used again, and only a restore uses a file again. So it is enough to look
+    at the oldest retained version, the restores, and older pinned versions: a file that another
+    retained version names is named by one of these, or was written after the expired versions.
     """
     needed = {path for manifest in kept for path in files_by_path(manifest)}
     found: dict[str, int] = {}

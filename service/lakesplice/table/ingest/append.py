@@ -30,7 +30,7 @@ from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.intake.decision import DecisionRules, decide
 from lakesplice.planning.rows.index_merge import concatenated, sorted_entries
-from lakesplice.planning.rows.partial_fold import hidden_rows, partial_rows, raised
+from lakesplice.planning.rows.partial_fold import hidden_rows, partial_rows, without_values_below
 from lakesplice.planning.shape.partition_columns import partitions_of
 from lakesplice.table.files.base_files import create_base_of, put_file
 from lakesplice.table.files.index_runs import RunCache
@@ -134,7 +134,7 @@ def append(
             located, moved, left = split.staying, split.moved, split.left
         if located.num_rows:
             delta = write_delta(store, located, plan.schema, entropy)
-    inserts = raised(folded.filter(pa.array(new)), plan.schema, plan.floor)
+    inserts = without_values_below(folded.filter(pa.array(new)), plan.schema, plan.floor)
     files, run = _write_rows(store, _as_rows(inserts, plan.schema, moved), plan.schema, entropy)
     updated, inserted = int(known.sum()), int(new.sum())
     counts = {"folded": folded.num_rows, "updated": updated, "inserted": inserted}

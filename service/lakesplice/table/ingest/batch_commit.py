@@ -20,7 +20,7 @@ from lakesplice.planning.intake.dead_letter_limit import NO_LIMIT, DeadLetterLim
 from lakesplice.planning.intake.report import PartitionReport
 from lakesplice.planning.schema.evolution import Fits, plan_evolution
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
-from lakesplice.planning.schema.shard_columns import judged_alike, presences_after
+from lakesplice.planning.schema.shard_columns import judged_the_same, presences_after
 from lakesplice.planning.sources.epochs import open_epoch
 from lakesplice.planning.sources.shards import unplaced
 from lakesplice.table.files.dead_letters import dead_letters_of
@@ -77,9 +77,9 @@ def commit_contribution(
     The table may be parked afterwards: if `limit` is exceeded, it is parked at the offsets from
     before the batch. Blocks; errors as `DriverTable.commit`.
     """
-    sightings = [seen for report in contribution.reports for seen in report.sightings]
+    new_schemas = [seen for report in contribution.reports for seen in report.new_schemas]
     own = table.source.own_presences
-    schema, verdicts = plan_evolution(table.schema, sightings, policy, own)
+    schema, verdicts = plan_evolution(table.schema, new_schemas, policy, own)
     schema = unplaced(schema, table.schema, table.source.shard)
     if schema != table.schema:
         if table.snapshot is None:
@@ -210,9 +210,9 @@ def _presences_to_record_first(
     """Return what the partitions of a shard know together of its columns, if one of them would have
     decided otherwise with that knowledge; else nothing.
     """
-    sighted = [report.sighted for report in reports]
-    after = presences_after(source.presences, sighted)
-    return {} if judged_alike(after, sighted) else after
+    observed_columns = [report.observed_columns for report in reports]
+    after = presences_after(source.presences, observed_columns)
+    return {} if judged_the_same(after, observed_columns) else after
 
 
 def _mixed_kinds(reports: Sequence[PartitionReport]) -> ParkReason | None:

@@ -139,7 +139,7 @@ class OpenDeadLetters:
         )
         schema, _ = plan_evolution(
             self.snapshot.manifest.schema,
-            [seen for part in again for seen in part.replayed.sightings],
+            [seen for part in again for seen in part.replayed.new_schemas],
             reading.policy,
             self._source().own_presences,
         )

@@ -93,7 +93,7 @@ def _source_to(
         end = report.state.next_offset if report.stopped else ends[report.partition]
         states[report.partition] = replace(report.state, next_offset=end)
     fence = max([source.fence, *(report.fence for report in reports)])
-    presences = presences_after(source.presences, [report.sighted for report in reports])
+    presences = presences_after(source.presences, [report.observed_columns for report in reports])
     source = replace(
         source,
         partitions=states,

@@ -179,7 +179,9 @@ def _adopt(intent: Adopt, moment: CommitPoint) -> Transition:
         properties["delta.inCommitTimestampEnablementTimestamp"] = str(moment.timestamp_ms)
     metadata = _with_schema(replace(moment.metadata, properties=properties), intent.schema)
     gone = tuple(
-        Remove(add.path, add.bytes, moment.timestamp_ms, False, add.partition_values, add.spelt)
+        Remove(
+            add.path, add.bytes, moment.timestamp_ms, False, add.partition_values, add.log_spelling
+        )
         for add in intent.gone
     )
     adds = adds_of(intent.schema, intent.files, moment.timestamp_ms, data_change=not version)

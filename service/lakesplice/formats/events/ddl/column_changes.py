@@ -34,9 +34,9 @@ def altered(
         if isinstance(action, ColumnAdded):
             came.append((action.column, mark(), action.unless_there))
             continue
-        name = spelt(kept, action.name)
+        name = stored_spelling(kept, action.name)
         if name is None:
-            if spelt(columns, action.name) is not None or not action.if_there:
+            if stored_spelling(columns, action.name) is not None or not action.if_there:
                 raise KeyError(action.name)
             continue
         former = kept.pop(name)
@@ -46,14 +46,14 @@ def altered(
             came.append((replace(former, name=action.to), born[name], False))
     births = {name: born[name] for name in kept}
     for column, birth, unless_there in came:
-        if spelt(kept, column.name) is None:
+        if stored_spelling(kept, column.name) is None:
             kept[column.name], births[column.name] = column, birth
         elif not unless_there:
             raise KeyError(column.name)
     return kept, births
 
 
-def spelt(columns: Mapping[str, DefinedColumn], name: str | None) -> str | None:
+def stored_spelling(columns: Mapping[str, DefinedColumn], name: str | None) -> str | None:
     """Return a column's name as the table has it: capitals make no other name."""
     if name is None or name in columns:
         return name

@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from lakesplice.formats.events.ddl.column_changes import agreed, altered, spelt
+from lakesplice.formats.events.ddl.column_changes import agreed, altered, stored_spelling
 from lakesplice.formats.events.ddl.columns import (
     ForeignKeyCascades,
     RowsMoved,
@@ -194,7 +194,7 @@ class SchemaHistory:
             return
         columns, born = {}, {}
         for column in shown.columns:
-            name, own = column.name, spelt(known, column.name)
+            name, own = column.name, stored_spelling(known, column.name)
             columns[name] = column if own is None else agreed(known[own], column)
             born[name] = self._mark() if own is None else state.born[own]
         self._put(shown.table, replace(state, columns=columns, born=born))
@@ -252,7 +252,9 @@ class SchemaHistory:
         moved = set(origins.values())
         born = {}
         for name in columns:
-            origin = spelt(base.columns, origins.get(name, None if name in moved else name))
+            origin = stored_spelling(
+                base.columns, origins.get(name, None if name in moved else name)
+            )
             born[name] = self._mark() if origin is None else base.born[origin]
         after = TableState(columns, base.created, born)
         self._put(statement.table, after, former=statement.former)
