@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lakesplice.apps.cli import main
+from tests.support.privacy import SECRETS
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class CommandLine:
         with pytest.raises(SystemExit) as ended:
             main([str(argument) for argument in arguments])
         out, err = self._capsys.readouterr()
+        for secret in SECRETS:
+            assert secret not in out + err, "a command shows a secret"
         return Ended(int(ended.value.code or 0), out, err)
 
     def rows(self, *arguments: object) -> list[dict[str, Any]]:

@@ -24,6 +24,7 @@ from lakesplice.model.names import TableName
 from lakesplice.testing.compare import compare
 from lakesplice.testing.oracle import Record
 from tests.support import machine, short_jvms
+from tests.support.privacy import PLANTED, require_private
 
 RUN = [sys.executable, "-c", "from lakesplice.apps.cli import main; main()", "run", "--config"]
 ONCE_SECONDS_MAX = 240.0
@@ -61,6 +62,8 @@ class Lake:
             "kafka": {**kafka, **sections.get("kafka", {})},
             "spark": {**spark, **sections.get("spark", {})},
         }
+        for name, planted in PLANTED.items():
+            settings[name] = {**planted, **settings.get(name, {})}
         folder.mkdir(parents=True, exist_ok=True)
         self.config.write_text(yaml.safe_dump(settings))
 
@@ -114,6 +117,7 @@ class Lake:
             yield service
         finally:
             service.kill()
+        require_private(self.log, self.root)
 
     def examined(self, *arguments: str, password: str = "") -> tuple[int, list[dict[str, str]]]:
         """What `lakesplice doctor` finds: its exit code and findings."""

@@ -1,0 +1,51 @@
+"""What a service's output must not hold: secrets of its configuration, and values of its rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from lakesplice.model.names import SYSTEM_COLUMNS
+
+SECRET = "planted-3f9c1e-secret"
+"""Stands in the configuration of every service that a test starts."""
+SECRETS = (SECRET, "hunter2")
+"""What tests give as passwords, keys and tokens: no command and no service may write it."""
+PLANTED: dict[str, dict[str, Any]] = {
+    "kafka": {"options": {"ssl.key.password": SECRET}},
+    "spark": {"options": {"spark.hadoop.fs.s3a.secret.key": SECRET}},
+    "doctor": {"connect_user_info": f"somebody:{SECRET}"},
+}
+# Shorter ones may be words of a message.
+_CHARS_MIN = 10
+_FILES_MAX = 8
+_WORD = re.compile(rf"[\w@.+ -]{{{_CHARS_MIN},}}")
+
+
+def require_private(log: Path, lake: Path) -> None:
+    """Raise `AssertionError` if a service's output has a secret, or a text of its tables' rows.
+
+    Texts of ten characters and more count, of some base files of each table in a folder.
+    """
+    written = log.read_text(errors="replace")
+    assert not [one for one in SECRETS if one in written], "a secret of the settings is in the log"
+    told = sorted({text for text in _texts(lake) if text in written})
+    assert not told, f"values of rows are in the log: {told[:5]}"
+
+
+def _texts(lake: Path) -> Iterator[str]:
+    """Yield the texts of some base files of each table, as far as they are no names."""
+    names = {part for path in lake.glob("*/*") for part in path.parts}
+    for table in lake.glob("*/*"):
+        for file in sorted(table.rglob("*.parquet"))[:_FILES_MAX]:
+            if "_delta_log" in file.parts:
+                continue
+            rows = pl.read_parquet(file, hive_partitioning=False)
+            for name, kind in rows.schema.items():
+                if kind == pl.String and name not in SYSTEM_COLUMNS:
+                    texts = rows[name].drop_nulls().unique().to_list()
+                    yield from (one for one in texts if _WORD.search(one) and one not in names)
