@@ -33,8 +33,9 @@ from lakesplice.storage.local import LocalStore
 from lakesplice.storage.system import SystemClock, SystemEntropy
 from lakesplice.table.files.base_files import create_base
 from lakesplice.table.protocol.commit import Committed, commit, create
-from lakesplice.table.protocol.intents import Create, Ingest, NewFile
+from lakesplice.table.protocol.intents import Create, Ingest
 from lakesplice.table.protocol.layout import base_path, delta_path
+from lakesplice.table.protocol.new_files import NewFile
 from lakesplice.table.reading.table import Table
 
 SEED = 11

@@ -21,8 +21,9 @@ from lakesplice.storage.local import LocalStore
 from lakesplice.table.files.base_files import create_base
 from lakesplice.table.files.page_rewriter import best_rewriter
 from lakesplice.table.protocol.commit import Committed, commit, create
-from lakesplice.table.protocol.intents import Create, Evolve, Ingest, Intent, NewFile, Splice
+from lakesplice.table.protocol.intents import Create, Evolve, Ingest, Intent, Splice
 from lakesplice.table.protocol.layout import base_path, delta_path
+from lakesplice.table.protocol.new_files import NewFile
 from lakesplice.table.protocol.snapshot import Snapshot
 from lakesplice.table.upkeep.compact import Compacted, compact_files
 

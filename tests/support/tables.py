@@ -16,8 +16,9 @@ from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.protocol.commit import Committed, Conflict, commit, create
-from lakesplice.table.protocol.intents import Create, Ingest, Intent, NewFile, Splice
+from lakesplice.table.protocol.intents import Create, Ingest, Intent, Splice
 from lakesplice.table.protocol.layout import base_path, delta_path, run_path
+from lakesplice.table.protocol.new_files import NewFile
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.snapshot import Snapshot, open_snapshot
 from lakesplice.testing.doubles import FixedClock, SeededEntropy

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from lakesplice.errors import UsageError
 from lakesplice.model.address import BaseFile
+from lakesplice.model.backfill import BackfillState
 from lakesplice.model.choices import FormatName
 from lakesplice.model.column_presence import ColumnPresences
 from lakesplice.model.epochs import Epoch
@@ -261,7 +262,8 @@ class Manifest:
     A table has `sources`, by topic and in the order in which they came, or it is fed by hand and
     has `upserts`, never both. Of several sources each has a shard of the rows: the values of its
     `shard` differ from the others' and are in the key, so that a key's changes come from one of
-    them. Their positions say nothing about each other's. `parked` is the whole table.
+    them. Their positions say nothing about each other's. `parked` is the whole table. A shadow, and
+    no other table, has a `backfill`.
     """
 
     generation: int
@@ -274,6 +276,7 @@ class Manifest:
     parked: ParkReason | None = None
     upserts: UpsertState | None = None
     retention: Retention = Retention()
+    backfill: BackfillState | None = None
 
     @property
     def source(self) -> SourceState | None:

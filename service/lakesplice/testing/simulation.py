@@ -139,8 +139,9 @@ class SimulatedDriver:
     `ranges` is into how many key-hash ranges a batch's changes are cut, `read_tasks` on how many
     tasks its partitions are read, `not_inserts` the policy of an insert-only table, `history` the
     types that the source described, which may be replaced. `beside` drives the same table for
-    another topic; both have a `shape` that tells their rows apart. What the store raises in a task
-    is returned as a value, what it raises elsewhere is raised, both as in the service.
+    another topic; both have a `shape` that tells their rows apart. `held` is the table itself
+    where it is a shadow's. What the store raises in a task is returned as a value, what it raises
+    elsewhere is raised, both as in the service.
     """
 
     def __init__(
@@ -162,6 +163,7 @@ class SimulatedDriver:
         history: TypeHistory | None = None,
         beside: SimulatedDriver | None = None,
         limit: DeadLetterLimit = NO_LIMIT,
+        held: DriverTable | None = None,
     ) -> None:
         self._origin = TableName.from_topic(topic.name)
         self.name: TableName = self._origin if beside is None else beside.name
@@ -183,9 +185,9 @@ class SimulatedDriver:
         shard = shard_of(shape, Origin(topic.name, self._origin))
         source = SourceState(topic.name, topic.topic_id, partitions, shard=shard)
         store = lake.within(self.name.path)
-        held = None if beside is None else beside.table
-        self.table: DriverTable = DriverTable(
-            store, source, generation, clock, entropy, beside=held
+        other = None if beside is None else beside.table
+        self.table: DriverTable = held or DriverTable(
+            store, source, generation, clock, entropy, beside=other
         )
 
     def batch(

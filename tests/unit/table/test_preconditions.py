@@ -31,8 +31,16 @@ from lakesplice.table.protocol.intents import (
     Sweep,
     Upsert,
 )
+from lakesplice.table.protocol.shadow_intents import Backfill, Swap
 from tests.support.tables import TableUnderTest, local_table
-from tests.unit.table.preconditions import ingests, redirects, retention, rewrites, upserts
+from tests.unit.table.preconditions import (
+    ingests,
+    redirects,
+    retention,
+    rewrites,
+    shadows,
+    upserts,
+)
 from tests.unit.table.preconditions.cell import Cell
 
 CELLS = {
@@ -41,9 +49,10 @@ CELLS = {
     **rewrites.CELLS,
     **upserts.CELLS,
     **retention.CELLS,
+    **shadows.CELLS,
 }
 # Without these the transition of a late commit breaks off.
-BREAKING = {**ingests.BREAKING, **rewrites.BREAKING, **upserts.BREAKING}
+BREAKING = {**ingests.BREAKING, **rewrites.BREAKING, **upserts.BREAKING, **shadows.BREAKING}
 
 
 @pytest.fixture
@@ -54,7 +63,8 @@ def table(tmp_path: Path, request: pytest.FixtureRequest) -> TableUnderTest:
         rows = {"files": (table.file(1),), "runs": (table.run(),)}
         table.create(source=None, upserts=UpsertState(0), **rows)
         return table
-    table.create()
+    is_shadow = name is not None and str(name.params["name"]).startswith("backfill")
+    table.create(backfill=shadows.CHUNKS if is_shadow else None)
     table.committed(table.ingest(0, files=(table.file(1),), runs=(table.run(), table.run())))
     return table
 
@@ -113,6 +123,8 @@ def test_every_precondition_of_every_intent_has_its_cell(table: TableUnderTest) 
         "restore": Restore,
         "filemerge": FileMerge,
         "purge": Purge,
+        "backfill": Backfill,
+        "swap": Swap,
     }
     cells = CELLS | BREAKING
     tested = {(prefixes[name.partition(":")[0]], cell.precondition) for name, cell in cells.items()}

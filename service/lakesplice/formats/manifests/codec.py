@@ -14,7 +14,8 @@ several topics has format 6, since who does not know `sources` would take it for
 One in which a stored name went from one column to another has format 7, since who knows older
 deltas and files by names would read the one's values as the other's; so has one with columns that
 are copies of others, since who doesn't know these would let them fall behind. One with pins has
-format 8, since who doesn't know them would delete the files that they keep.
+format 8, since who doesn't know them would delete the files that they keep. A shadow has format 9,
+since who doesn't know shadows would take a part of a table for all of it.
 Source: docs/format.md, "Manifest".
 """
 
@@ -37,6 +38,7 @@ from lakesplice.formats.manifests.source import (
     source_out,
 )
 from lakesplice.model.address import group_name
+from lakesplice.model.backfill import BackfillState
 from lakesplice.model.manifest import (
     DeadLetterRef,
     DeltaRef,
@@ -57,6 +59,7 @@ FORMAT_PARTITIONED = 5
 FORMAT_MERGED = 6
 FORMAT_NAMES = 7
 FORMAT_PINS = 8
+FORMAT_SHADOW = 9
 # What indexing into JSON of another shape raises; a type beyond ours or a value out of its range
 # come as errors of our own, which are named already.
 MALFORMED = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
@@ -82,6 +85,8 @@ def encode_manifest(manifest: Manifest) -> bytes:
         value["upserts"] = _upserts_out(manifest.upserts)
     if manifest.retention != Retention():
         value["retention"] = retention_out(manifest.retention)
+    if manifest.backfill is not None:
+        value["backfill"] = _backfill_out(manifest.backfill)
     # NaN and infinities are no JSON: what has one fails here, before anything is written.
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
@@ -111,6 +116,8 @@ def _sources_in(value: Any) -> dict[str, SourceState]:
 
 
 def _format_of(manifest: Manifest) -> int:
+    if manifest.backfill is not None:
+        return FORMAT_SHADOW
     if manifest.retention.pins:
         return FORMAT_PINS
     if manifest.schema.has_handed_on or manifest.schema.copies:
@@ -157,7 +164,7 @@ def decode_manifest(data: bytes, path: str) -> Manifest:
 def require_known_format(value: Any, path: str) -> None:
     """Return if a manifest, or the pointer to one, is of a format that is known here."""
     written_by = int(value["format"])
-    if written_by > FORMAT_PINS:
+    if written_by > FORMAT_SHADOW:
         raise UnsupportedError(
             "a newer Lakesplice wrote the table's state; upgrade this one",
             path=path,
@@ -181,11 +188,30 @@ def _manifest_in(value: Any) -> Manifest:
         parked=None if value["parked"] is None else parked_in(value["parked"]),
         upserts=None if value.get("upserts") is None else _upserts_in(value["upserts"]),
         retention=retention_in(value["retention"]) if "retention" in value else Retention(),
+        backfill=_backfill_in(value["backfill"]) if "backfill" in value else None,
     )
 
 
 def _position_out(position: Position) -> list[int]:
     return [position.file, position.offset]
+
+
+def _backfill_out(backfill: BackfillState) -> dict[str, Any]:
+    return {
+        "chunks": backfill.chunks,
+        "done": [list(numbers) for numbers in backfill.done],
+        "highest": _position_out(backfill.highest),
+        "rows": backfill.rows,
+    }
+
+
+def _backfill_in(value: Any) -> BackfillState:
+    return BackfillState(
+        int(value["chunks"]),
+        tuple((int(start), int(end)) for start, end in value["done"]),
+        position_in(value["highest"]),
+        int(value["rows"]),
+    )
 
 
 def _dead_letters_out(letters: DeadLetterRef) -> dict[str, Any]:

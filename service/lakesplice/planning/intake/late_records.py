@@ -13,7 +13,7 @@ from lakesplice.model.manifest import PartitionState
 from lakesplice.model.position import Position
 from lakesplice.model.schema import SourceSchema, TableSchema
 from lakesplice.planning.intake.known_topic import KnownTopic
-from lakesplice.planning.intake.line import IntakeLine, RecordReading
+from lakesplice.planning.intake.line import IntakeLine, Origins, RecordReading
 from lakesplice.planning.intake.report import PartitionReport
 
 # After a record that stops a block, the rest of the block is decoded again.
@@ -61,7 +61,7 @@ def replay_records(
                 schema=schema,
                 state=PartitionState(0),
                 known=known,
-                late=True,
+                origins=Origins.LATE_RECORDS,
             )
             start += _take(replayed, line, records.slice(start, stop - start), schemas, start)
     return replayed

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
+import numpy as np
 import pyarrow as pa
 
 from lakesplice.formats.events import DecodeContext, SchemaText, decode, schema_ids
-from lakesplice.formats.events.values.blocks import ImageBlock
+from lakesplice.formats.events.values.blocks import Decoded, ImageBlock
 from lakesplice.formats.events.values.column_types import TypeHistory
 from lakesplice.formats.events.values.declared_types import DeclaredType
+from lakesplice.model.arrays import Integers
 from lakesplice.model.choices import FormatName, NotInserts, TypeMapping
 from lakesplice.model.manifest import PartitionState
 from lakesplice.model.names import TableName
@@ -77,11 +80,34 @@ class _LateRecordIntake(PartitionIntake):
         return EpochPath(epochs, len(positions), self._state)
 
 
+class _ReadRowIntake(PartitionIntake):
+    """Takes rows that were read from the source, all of which stand where the read did.
+
+    A source is read until another server takes over, so all belong to the first epoch.
+    """
+
+    def _follow(
+        self,
+        positions: ChangePositions,
+        blocks: Sequence[ImageBlock],  # noqa: ARG002  # the caller's
+    ) -> EpochPath:
+        return EpochPath(np.zeros(len(positions), np.int64), len(positions), self._state)
+
+
+class Origins(Enum):
+    """Where records come from: a topic; dead letters or other records behind which later ones were
+    applied, so that positions prove nothing; or the source's tables themselves.
+    """
+
+    TOPIC = PartitionIntake
+    LATE_RECORDS = _LateRecordIntake
+    SOURCE_ROWS = _ReadRowIntake
+
+
 class IntakeLine:
     """Takes the records of one partition in offset order; not thread-safe.
 
     `schema` is the table's, `state` the partition's, `known` what the table knows of the topic.
-    With `late` the order of positions isn't checked, since records after these have been applied.
     """
 
     def __init__(
@@ -93,15 +119,14 @@ class IntakeLine:
         schema: TableSchema,
         state: PartitionState,
         known: KnownTopic,
-        late: bool = False,
+        origins: Origins = Origins.TOPIC,
     ) -> None:
         self._reading = reading
         self._partition = partition
         self._schema = schema
         self._origin = Origin(topic, reading.table)
         self._format = reading.format or known.format
-        intake = _LateRecordIntake if late else PartitionIntake
-        self._intake = intake(
+        self._intake: PartitionIntake = origins.value(
             topic,
             partition,
             schema=schema,
@@ -152,7 +177,11 @@ class IntakeLine:
             schemas=schemas,
         )
         offsets = records.column("offset").to_numpy()
-        decoded = decode(records, context)
+        return self.take_decoded(offsets, decode(records, context))
+
+    def take_decoded(self, offsets: Integers, decoded: Decoded) -> IntakeResult:
+        """Take the next records, whose offsets are given, as they were decoded."""
+        reading = self._reading
         if reading.shape is not None:
             decoded = shaped(decoded, reading.shape, self._origin)
         decoded = with_kept_types(decoded, self.first_schema or self._schema, reading.policy)

@@ -12,7 +12,8 @@ from lakesplice.model.manifest import Manifest, RunRef
 from lakesplice.spark.session import COMPACTION_POOL
 from lakesplice.splicing.output.copying import OpenSink
 from lakesplice.table.files.index_runs import RunCache, write_merged
-from lakesplice.table.protocol.intents import NewFile, Purge
+from lakesplice.table.protocol.intents import Purge
+from lakesplice.table.protocol.new_files import NewFile
 from lakesplice.table.protocol.ports import Entropy, Rewriter, Store
 from lakesplice.table.upkeep.compact import Compacted, compact_files
 from lakesplice.table.upkeep.file_merge import merge_base_files

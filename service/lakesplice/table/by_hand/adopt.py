@@ -50,8 +50,9 @@ from lakesplice.table.files.base_files import create_base, create_base_of
 from lakesplice.table.files.index_runs import write_run
 from lakesplice.table.files.inner_tables import require_no_inner_tables
 from lakesplice.table.protocol.commit import Committed, adopt
-from lakesplice.table.protocol.intents import Adopt, NewFile
+from lakesplice.table.protocol.intents import Adopt
 from lakesplice.table.protocol.layout import base_path, commit_path, run_path
+from lakesplice.table.protocol.new_files import NewFile
 from lakesplice.table.protocol.ports import UNWATCHED, Clock, Entropy, Progress, Store
 from lakesplice.table.protocol.snapshot import Snapshot, read_log
 

@@ -19,7 +19,7 @@ from lakesplice.planning.rows.index_merge import concatenated, sorted_entries
 from lakesplice.planning.rows.keyhash import key_hash
 from lakesplice.table.files.base_files import create_base_of, put_file
 from lakesplice.table.protocol import layout
-from lakesplice.table.protocol.intents import NewFile
+from lakesplice.table.protocol.new_files import NewFile
 from lakesplice.table.protocol.ports import Entropy, Store
 
 # Files of so many rows: several cores can compact them, and an upsert of the newest rows meets one.

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lakesplice.model.manifest import PartitionState
 from lakesplice.planning.intake.known_topic import known_topic
-from lakesplice.planning.intake.line import IntakeLine
+from lakesplice.planning.intake.line import IntakeLine, Origins
 from lakesplice.planning.intake.record_order import RecordIndex
 from lakesplice.planning.intake.report import IntakeResult
 from lakesplice.table.explaining.asked_key import AskedKey
@@ -101,7 +101,7 @@ def _intake_line(record_range: RecordRange, partition: int, access: RecordAccess
         schema=manifest.schema,
         state=PartitionState(0) if record_range.precedes_history else state,
         known=known_topic(manifest, source, record_range.offsets, whole_snapshots=True),
-        late=record_range.precedes_history,
+        origins=Origins.LATE_RECORDS if record_range.precedes_history else Origins.TOPIC,
     )
 
 

@@ -24,6 +24,7 @@ from lakesplice.table.explaining.asked_key import Address, AskedKey
 from lakesplice.table.explaining.row_states import RowState, changes_at, row_at
 from lakesplice.table.files.index_runs import RunCache
 from lakesplice.table.protocol.ports import Store
+from lakesplice.table.protocol.shadow_transitions import SWAP
 from lakesplice.table.protocol.snapshot import Snapshot
 from lakesplice.table.protocol.transitions import ADOPT, PURGE, RESET, RESTORE
 from lakesplice.table.reading.changes import Version, read_version
@@ -146,7 +147,7 @@ class VersionWalk:
 
     def _between(self, before: Version, now: Version) -> Iterator[KeyChange]:
         old, new = self.address(before.manifest), self.address(now.manifest)
-        if now.operation in (RESTORE, RESET):
+        if now.operation in (RESTORE, RESET, SWAP):
             yield from self._jumped(before, now, Effect.RESTORED)
         elif now.operation == PURGE and old != new:
             effect = Effect.PURGED if new is None else Effect.READDRESSED

@@ -19,7 +19,7 @@ from lakesplice.model.address import BaseFile, Partition, Segment
 from lakesplice.model.arrays import Integers, RowAddresses
 from lakesplice.model.manifest import FileRef
 from lakesplice.model.schema import TableSchema
-from lakesplice.table.protocol.intents import NewFile
+from lakesplice.table.protocol.new_files import NewFile
 from lakesplice.table.protocol.ports import Store
 
 

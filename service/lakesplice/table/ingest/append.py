@@ -36,7 +36,7 @@ from lakesplice.table.files.base_files import create_base_of, put_file
 from lakesplice.table.files.index_runs import RunCache
 from lakesplice.table.ingest.moved_rows import split_moves
 from lakesplice.table.protocol import layout
-from lakesplice.table.protocol.intents import NewFile
+from lakesplice.table.protocol.new_files import NewFile
 from lakesplice.table.protocol.ports import Entropy, Store
 
 

@@ -36,7 +36,8 @@ from lakesplice.planning.sources.shards import in_shard, shard_columns
 from lakesplice.table.files.base_files import addresses, open_base
 from lakesplice.table.files.pending_changes import read_waiting
 from lakesplice.table.ingest.append import write_delta
-from lakesplice.table.protocol.intents import Ingest, NewFile
+from lakesplice.table.protocol.intents import Ingest
+from lakesplice.table.protocol.new_files import NewFile
 from lakesplice.table.protocol.ports import Entropy, Store
 
 ROWS_PER_DELTA = 1 << 20

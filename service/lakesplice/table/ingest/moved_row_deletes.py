@@ -16,7 +16,7 @@ from lakesplice.model.manifest import DeltaRef, Manifest
 from lakesplice.model.names import OP
 from lakesplice.table.files.page_rewriter import best_rewriter
 from lakesplice.table.files.pending_changes import read_waiting
-from lakesplice.table.protocol.intents import NewFile
+from lakesplice.table.protocol.new_files import NewFile
 from lakesplice.table.protocol.ports import Entropy, Store
 from lakesplice.table.upkeep.compact import rewrite_with
 

@@ -32,8 +32,8 @@ from lakesplice.splicing.splice import Spliced
 from lakesplice.splicing.structures.footer import MAGIC
 from lakesplice.table.files.base_files import create_base, open_base
 from lakesplice.table.files.plain_rewrite import PlainRewriter
-from lakesplice.table.protocol.intents import NewFile
 from lakesplice.table.protocol.layout import base_path, partition_folder
+from lakesplice.table.protocol.new_files import NewFile
 from lakesplice.table.protocol.ports import Entropy, Store
 
 

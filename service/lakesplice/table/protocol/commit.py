@@ -47,15 +47,26 @@ from lakesplice.table.protocol.offsets import next_offsets, view_floor
 from lakesplice.table.protocol.ports import Clock, Entropy, Store
 from lakesplice.table.protocol.preconditions import PRECONDITIONS, Conflict, ConflictCode
 from lakesplice.table.protocol.retries import Retries
+from lakesplice.table.protocol.shadow_intents import Swap
 from lakesplice.table.protocol.snapshot import (
     Snapshot,
     latest,
     open_snapshot,
     require_ours_to_write,
 )
-from lakesplice.table.protocol.transitions import CommitPoint, Transition, transition
+from lakesplice.table.protocol.transition_parts import CommitPoint, Transition
+from lakesplice.table.protocol.transitions import transition
 
-__all__ = ["PRECONDITIONS", "Committed", "Conflict", "ConflictCode", "adopt", "commit", "create"]
+__all__ = [
+    "PRECONDITIONS",
+    "Committed",
+    "Conflict",
+    "ConflictCode",
+    "adopt",
+    "commit",
+    "create",
+    "swap_in",
+]
 
 ENGINE = "lakesplice/0.1.0"
 ATTEMPTS_MAX = 50
@@ -130,6 +141,22 @@ def adopt(
     if committed is not None:
         return Committed(committed)
     return Conflict(ConflictCode.VERSION, "another writer committed to the table meanwhile")
+
+
+def swap_in(
+    store: Store,
+    intent: Swap,
+    *,
+    clock: Clock,
+    entropy: Entropy,
+    parameters: Mapping[str, str] = NO_PARAMETERS,
+) -> Committed | Conflict:
+    """Let a shadow be version 0 of the table; a `Conflict` (EXISTS) if there is one."""
+    if not _exists(store):
+        committed = _attempt(store, None, intent, clock, entropy, parameters)
+        if committed is not None:
+            return Committed(committed)
+    return Conflict(ConflictCode.EXISTS, "the folder already contains a table")
 
 
 def broken_precondition(snapshot: Snapshot, intent: Intent) -> Conflict | None:

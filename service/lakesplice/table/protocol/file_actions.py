@@ -8,7 +8,7 @@ from lakesplice.formats.log.actions import Add, Remove
 from lakesplice.model.address import BaseFile
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.schema import TableSchema
-from lakesplice.table.protocol.intents import NewFile
+from lakesplice.table.protocol.new_files import NewFile
 
 
 def adds_of(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lakesplice.formats.log.actions import Add
-from lakesplice.model.address import BaseFile
+from lakesplice.model.backfill import BackfillState
 from lakesplice.model.manifest import (
     DeadLetterRef,
     DeltaRef,
@@ -24,25 +24,18 @@ from lakesplice.model.manifest import (
 )
 from lakesplice.model.position import Position
 from lakesplice.model.schema import TableSchema
+from lakesplice.table.protocol.new_files import NewFile
+from lakesplice.table.protocol.shadow_intents import Backfill, Swap
 
 Counts = Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class NewFile:
-    """A base file that is written and durable, but not visible yet, with Delta statistics
-    (JSON).
-    """
-
-    base: BaseFile
-    stats: str
 
 
 @dataclass(frozen=True, slots=True)
 class Create:
     """Version 0 of a table, at the start of its source, or parked at once.
 
-    A table fed by hand has `upserts` instead of a `source`, and may have rows at once.
+    A table fed by hand has `upserts` instead of a `source`, and may have rows at once. A shadow
+    has a `backfill`.
     """
 
     generation: int
@@ -54,6 +47,7 @@ class Create:
     files: tuple[NewFile, ...] = ()
     runs: tuple[RunRef, ...] = ()
     counts: Counts = field(default_factory=dict)
+    backfill: BackfillState | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,4 +350,6 @@ Intent = (
     | ChangePins
     | Sweep
     | Restore
+    | Backfill
+    | Swap
 )

@@ -29,6 +29,7 @@ from lakesplice.table.protocol.intents import (
     Sweep,
     Upsert,
 )
+from lakesplice.table.protocol.shadow_intents import Backfill, Swap
 from lakesplice.table.protocol.snapshot import Snapshot
 
 
@@ -49,6 +50,8 @@ class ConflictCode(StrEnum):
     SWEPT = "swept"
     RETENTION = "retention"
     FLOOR = "floor"
+    CHUNKS = "chunks"
+    FENCE = "fence"
     CONTENTION = "contention"
 
 
@@ -72,9 +75,9 @@ def generation_is_current(now: Snapshot, intent: Intent) -> None:
         )
 
 
-def table_is_running(now: Snapshot, intent: Ingest | Upsert) -> Conflict | None:
+def table_is_running(now: Snapshot, intent: Ingest | Upsert | Backfill) -> Conflict | None:
     """Neither the table nor the topic was parked."""
-    topic = intent.source_to.topic if isinstance(intent, Ingest) else ""
+    topic = _topic_of(intent)
     parked = now.manifest.parked_for(topic)
     return (
         None if parked is None else Conflict(ConflictCode.PARKED, f"{parked.code}: {parked.detail}")
@@ -107,20 +110,20 @@ def offsets_continue(now: Snapshot, intent: Ingest) -> Conflict | None:
     return None
 
 
-def groups_are_live(now: Snapshot, intent: Ingest | Upsert) -> Conflict | None:
+def groups_are_live(now: Snapshot, intent: Ingest | Upsert | Backfill) -> Conflict | None:
     """Every file group that a delta addresses is live, or is added by the same commit."""
     own = {segment.group for new in intent.files for segment in new.base.segments}
     gone = intent.addressed_groups - now.manifest.groups - own
     return Conflict(ConflictCode.GROUPS, f"no longer live: {len(gone)} groups") if gone else None
 
 
-def index_has_no_newer_keys(now: Snapshot, intent: Ingest | Upsert) -> Conflict | None:
+def index_has_no_newer_keys(now: Snapshot, intent: Ingest | Upsert | Backfill) -> Conflict | None:
     """No keys were added to the index since the changes were located.
 
     If the table has several topics, each has keys of its own: those of its shard.
     """
-    if isinstance(intent, Ingest) and now.manifest.is_merged:
-        source = now.manifest.sources.get(intent.source_to.topic)
+    if not isinstance(intent, Upsert) and now.manifest.is_merged:
+        source = now.manifest.sources.get(_topic_of(intent))
         newest = 0 if source is None else source.keys_version
     else:
         newest = max((run.keys_version for run in now.manifest.runs), default=0)
@@ -131,7 +134,7 @@ def index_has_no_newer_keys(now: Snapshot, intent: Ingest | Upsert) -> Conflict 
     )
 
 
-def schema_is_as_written(now: Snapshot, intent: Ingest | Upsert) -> Conflict | None:
+def schema_is_as_written(now: Snapshot, intent: Ingest | Upsert | Backfill) -> Conflict | None:
     """The schema is the one that the changes were written in."""
     version = now.manifest.schema.version
     if version == intent.schema_version:
@@ -141,7 +144,7 @@ def schema_is_as_written(now: Snapshot, intent: Ingest | Upsert) -> Conflict | N
     )
 
 
-def moved_rows_are_as_read(now: Snapshot, intent: Ingest) -> Conflict | None:
+def moved_rows_are_as_read(now: Snapshot, intent: Ingest | Backfill) -> Conflict | None:
     """If rows moved between partitions, no delta was added besides those that their state was read
     from.
     """
@@ -166,7 +169,7 @@ def rows_are_as_read(now: Snapshot, intent: Upsert) -> Conflict | None:
 
 
 def sources_are_unchanged(
-    now: Snapshot, intent: Ingest | Upsert | Splice | FileMerge | Purge
+    now: Snapshot, intent: Ingest | Upsert | Backfill | Splice | FileMerge | Purge
 ) -> Conflict | None:
     """Each source file is live. Names are used only once, so a live file is an unchanged one."""
     gone = intent.sources - now.manifest.files.keys()
@@ -251,7 +254,26 @@ def schema_is_the_one_before(now: Snapshot, intent: Evolve) -> Conflict | None:
     return Conflict(ConflictCode.SCHEMA, f"version {schema.version} is another now")
 
 
-def nothing_was_committed(now: Snapshot, intent: Redirect | Replay | Restore) -> Conflict | None:
+def chunks_are_open(now: Snapshot, intent: Backfill) -> Conflict | None:
+    """The table is a shadow, which has none of these chunks."""
+    backfill = now.manifest.backfill
+    if backfill is None:
+        return Conflict(ConflictCode.CHUNKS, "the table isn't filled by chunks")
+    there = sorted(chunk for chunk in intent.chunks if backfill.has(chunk))
+    return Conflict(ConflictCode.CHUNKS, f"there already: {there[:5]}") if there else None
+
+
+def fence_is_as_read(now: Snapshot, intent: Backfill) -> Conflict | None:
+    """The fence is the one that the rows were judged by."""
+    source = now.manifest.sources.get(intent.topic)
+    if source is not None and source.fence == intent.fence:
+        return None
+    return Conflict(ConflictCode.FENCE, f"the fence is {source and source.fence} now")
+
+
+def nothing_was_committed(
+    now: Snapshot, intent: Redirect | Replay | Restore | Swap
+) -> Conflict | None:
     """The newest version is the one that the intent was planned on."""
     if now.version == intent.planned_on:
         return None
@@ -261,7 +283,8 @@ def nothing_was_committed(now: Snapshot, intent: Redirect | Replay | Restore) ->
 
 
 def writer_began_after_sweep(
-    now: Snapshot, intent: Ingest | Upsert | Splice | FileMerge | Purge | IndexMerge | Evolve
+    now: Snapshot,
+    intent: Ingest | Upsert | Backfill | Splice | FileMerge | Purge | IndexMerge | Evolve,
 ) -> Conflict | None:
     """No sweep can have taken the new files for orphans: their writer had seen the sweep before."""
     least = now.manifest.retention.writers_from
@@ -277,6 +300,12 @@ def retention_is_as_read(now: Snapshot, intent: Expire | ChangePins) -> Conflict
     if now.manifest.retention == intent.read:
         return None
     return Conflict(ConflictCode.RETENTION, "a vacuum, a restore or a pin was committed meanwhile")
+
+
+def _topic_of(intent: Ingest | Upsert | Backfill) -> str:
+    if isinstance(intent, Ingest):
+        return intent.source_to.topic
+    return intent.topic if isinstance(intent, Backfill) else ""
 
 
 Precondition = Callable[[Snapshot, Any], Conflict | None]
@@ -338,4 +367,17 @@ PRECONDITIONS: Mapping[type[Intent], tuple[Precondition, ...]] = {
     ChangePins: (generation_is_current, retention_is_as_read),
     Sweep: (generation_is_current,),
     Restore: (generation_is_current, nothing_was_committed),
+    Backfill: (
+        generation_is_current,
+        table_is_running,
+        chunks_are_open,
+        fence_is_as_read,
+        groups_are_live,
+        index_has_no_newer_keys,
+        schema_is_as_written,
+        moved_rows_are_as_read,
+        sources_are_unchanged,
+        writer_began_after_sweep,
+    ),
+    Swap: (generation_is_current, nothing_was_committed),
 }

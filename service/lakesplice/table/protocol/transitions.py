@@ -5,7 +5,7 @@ effects.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lakesplice.errors import UsageError
 from lakesplice.formats.log.actions import (
@@ -14,18 +14,12 @@ from lakesplice.formats.log.actions import (
     Add,
     ApplicationTransaction,
     Remove,
-    TableMetadata,
 )
-from lakesplice.formats.log.schema_json import encode_schema
-from lakesplice.formats.parquet import stats_columns
-from lakesplice.model.address import BaseFile
-from lakesplice.model.manifest import DeltaRef, Manifest, Retention, RunRef, UpsertState
-from lakesplice.model.schema import TableSchema
+from lakesplice.model.manifest import DeltaRef, Manifest, Retention, UpsertState
 from lakesplice.table.protocol.file_actions import adds_of, partition_values, removes_of
 from lakesplice.table.protocol.intents import (
     Adopt,
     ChangePins,
-    Counts,
     Create,
     Evolve,
     Expire,
@@ -33,7 +27,6 @@ from lakesplice.table.protocol.intents import (
     IndexMerge,
     Ingest,
     Intent,
-    NewFile,
     Purge,
     Redirect,
     Replay,
@@ -44,36 +37,23 @@ from lakesplice.table.protocol.intents import (
 )
 from lakesplice.table.protocol.offsets import offsets_from, reached
 from lakesplice.table.protocol.retention_states import after_expiry, after_sweep
+from lakesplice.table.protocol.shadow_intents import Backfill, Swap
+from lakesplice.table.protocol.shadow_transitions import backfilled, swapped
 from lakesplice.table.protocol.source_states import fed, purged, redirected, replayed, stamp
-
-STATS_COLUMNS = "delta.dataSkippingStatsColumns"
+from lakesplice.table.protocol.transition_parts import (
+    COMMIT_TIMES,
+    CommitPoint,
+    Transition,
+    stamped_runs,
+    table_properties,
+    with_replaced,
+    with_schema,
+)
 
 RESTORE = "RESTORE"
 RESET = "RESET"
 ADOPT = "ADOPT"
 PURGE = "PURGE"
-_COMMIT_TIMES = "delta.enableInCommitTimestamps"
-
-
-@dataclass(frozen=True, slots=True)
-class CommitPoint:
-    """The version and the time of a commit, and the table's metadata before it."""
-
-    version: int
-    timestamp_ms: int
-    metadata: TableMetadata
-
-
-@dataclass(frozen=True, slots=True)
-class Transition:
-    """The next manifest, the log actions besides commit info and pointer, and the commit's
-    metrics.
-    """
-
-    manifest: Manifest
-    operation: str
-    actions: tuple[Action, ...] = ()
-    counts: Counts | None = None
 
 
 def transition(before: Manifest, intent: Intent, moment: CommitPoint) -> Transition:
@@ -97,9 +77,9 @@ def transition(before: Manifest, intent: Intent, moment: CommitPoint) -> Transit
             return _index_merge(before, intent)
         case Evolve():
             return _evolve(before, intent, moment)
-        case Redirect() | Replay():
+        case Redirect() | Replay() | Backfill():
             return _of_source(before, intent, moment)
-        case Expire() | ChangePins() | Sweep() | Restore():
+        case Expire() | ChangePins() | Sweep() | Restore() | Swap():
             return _of_versions(before, intent, moment)
 
 
@@ -107,14 +87,18 @@ def _born(intent: Create | Adopt, moment: CommitPoint) -> Transition:
     return _create(intent, moment) if isinstance(intent, Create) else _adopt(intent, moment)
 
 
-def _of_source(before: Manifest, intent: Redirect | Replay, moment: CommitPoint) -> Transition:
+def _of_source(
+    before: Manifest, intent: Redirect | Replay | Backfill, moment: CommitPoint
+) -> Transition:
+    if isinstance(intent, Backfill):
+        return backfilled(before, intent, moment)
     if isinstance(intent, Redirect):
         return _redirect(before, intent, moment)
     return _replay(before, intent, moment)
 
 
 def _of_versions(
-    before: Manifest, intent: Expire | ChangePins | Sweep | Restore, moment: CommitPoint
+    before: Manifest, intent: Expire | ChangePins | Sweep | Restore | Swap, moment: CommitPoint
 ) -> Transition:
     match intent:
         case Expire():
@@ -130,6 +114,8 @@ def _of_versions(
             return Transition(replace(before, retention=kept), "SWEEP")
         case Restore():
             return _restore(before, intent, moment)
+        case Swap():
+            return swapped(before, intent, moment)
 
 
 def _create(intent: Create, moment: CommitPoint) -> Transition:
@@ -138,24 +124,15 @@ def _create(intent: Create, moment: CommitPoint) -> Transition:
         intent.schema,
         {} if intent.source is None else {intent.source.topic: intent.source},
         files={new.base.path: new.base for new in intent.files},
-        runs=_stamped(intent.runs, moment.version),
+        runs=stamped_runs(intent.runs, moment.version),
         parked=intent.parked,
         upserts=intent.upserts,
+        backfill=intent.backfill,
     )
-    properties = _properties(intent.log_retention_hours)
-    metadata = _with_schema(replace(moment.metadata, properties=properties), intent.schema)
+    properties = table_properties(intent.log_retention_hours)
+    metadata = with_schema(replace(moment.metadata, properties=properties), intent.schema)
     adds = adds_of(intent.schema, intent.files, moment.timestamp_ms)
     return Transition(manifest, "CREATE TABLE", (OUR_PROTOCOL, metadata, *adds), intent.counts)
-
-
-def _properties(log_retention_hours: int) -> dict[str, str]:
-    retention = f"interval {log_retention_hours} hours"
-    return {
-        _COMMIT_TIMES: "true",
-        "delta.logRetentionDuration": retention,
-        # Delta's own Spark connector opens no version older than this.
-        "delta.deletedFileRetentionDuration": retention,
-    }
 
 
 def _adopt(intent: Adopt, moment: CommitPoint) -> Transition:
@@ -169,15 +146,15 @@ def _adopt(intent: Adopt, moment: CommitPoint) -> Transition:
         intent.generation,
         intent.schema,
         files={new.base.path: new.base for new in intent.files},
-        runs=_stamped(intent.runs, version),
+        runs=stamped_runs(intent.runs, version),
         upserts=UpsertState(0, insert_only=intent.insert_only),
         retention=retention if version else Retention(),
     )
-    properties = {**intent.properties, **_properties(intent.log_retention_hours)}
-    if version and intent.properties.get(_COMMIT_TIMES) != "true":
+    properties = {**intent.properties, **table_properties(intent.log_retention_hours)}
+    if version and intent.properties.get(COMMIT_TIMES) != "true":
         properties["delta.inCommitTimestampEnablementVersion"] = str(version)
         properties["delta.inCommitTimestampEnablementTimestamp"] = str(moment.timestamp_ms)
-    metadata = _with_schema(replace(moment.metadata, properties=properties), intent.schema)
+    metadata = with_schema(replace(moment.metadata, properties=properties), intent.schema)
     gone = tuple(
         Remove(
             add.path, add.bytes, moment.timestamp_ms, False, add.partition_values, add.log_spelling
@@ -190,7 +167,7 @@ def _adopt(intent: Adopt, moment: CommitPoint) -> Transition:
 
 def _ingest(before: Manifest, intent: Ingest, moment: CommitPoint) -> Transition:
     _require_addressed(intent)
-    files, removes, adds = _replaced(before, intent.replaced, moment)
+    files, removes, adds = with_replaced(before, intent.replaced, moment)
     files |= {new.base.path: new.base for new in intent.files}
     known = before.sources.get(intent.source_to.topic)
     floor = offsets_from(known, intent.source_from)
@@ -201,7 +178,7 @@ def _ingest(before: Manifest, intent: Ingest, moment: CommitPoint) -> Transition
         files=files,
         deltas=before.deltas
         + tuple(replace(d, committed_ms=now_ms, floor=floor, topic=topic) for d in intent.deltas),
-        runs=before.runs + _stamped(intent.runs, moment.version),
+        runs=before.runs + stamped_runs(intent.runs, moment.version),
         dead_letters=before.dead_letters
         + tuple(
             replace(
@@ -219,7 +196,7 @@ def _ingest(before: Manifest, intent: Ingest, moment: CommitPoint) -> Transition
 
 def _upsert(before: Manifest, intent: Upsert, moment: CommitPoint) -> Transition:
     _require_addressed(intent)
-    files, removes, adds = _replaced(before, intent.replaced, moment)
+    files, removes, adds = with_replaced(before, intent.replaced, moment)
     left = (_without(delta, intent.consumed) for delta in before.deltas)
     manifest = replace(
         before,
@@ -227,7 +204,7 @@ def _upsert(before: Manifest, intent: Upsert, moment: CommitPoint) -> Transition
         files=files | {new.base.path: new.base for new in intent.files},
         deltas=tuple(delta for delta in left if delta.waiting)
         + tuple(replace(delta, committed_ms=moment.timestamp_ms) for delta in intent.deltas),
-        runs=before.runs + _stamped(intent.runs, moment.version),
+        runs=before.runs + stamped_runs(intent.runs, moment.version),
     )
     inserts = adds_of(before.schema, intent.files, moment.timestamp_ms)
     actions: tuple[Action, ...] = (*removes, *adds, *inserts)
@@ -239,24 +216,10 @@ def _upsert(before: Manifest, intent: Upsert, moment: CommitPoint) -> Transition
 
 
 def _splice(before: Manifest, intent: Splice, moment: CommitPoint) -> Transition:
-    files, removes, adds = _replaced(before, intent.replaced, moment)
+    files, removes, adds = with_replaced(before, intent.replaced, moment)
     deltas = (_without(delta, intent.consumed) for delta in before.deltas)
     manifest = replace(before, files=files, deltas=tuple(d for d in deltas if d.waiting))
     return Transition(manifest, "SPLICE", (*removes, *adds), intent.counts)
-
-
-def _replaced(
-    before: Manifest, replaced: Mapping[str, NewFile], moment: CommitPoint
-) -> tuple[dict[str, BaseFile], tuple[Remove, ...], tuple[Add, ...]]:
-    files = dict(before.files)
-    for path, new in replaced.items():
-        old = files.pop(path)
-        if (old.segments, old.partition) != (new.base.segments, new.base.partition):
-            raise UsageError("a splice changed a file's segments", path=path, new=new.base.path)
-        files[new.base.path] = new.base
-    removes = removes_of(before, replaced, moment.timestamp_ms)
-    adds = adds_of(before.schema, replaced.values(), moment.timestamp_ms)
-    return files, removes, adds
 
 
 def _file_merge(before: Manifest, intent: FileMerge, moment: CommitPoint) -> Transition:
@@ -278,7 +241,7 @@ def _purge(before: Manifest, intent: Purge, moment: CommitPoint) -> Transition:
     files = {path: file for path, file in before.files.items() if path not in intent.inputs}
     files |= {new.base.path: new.base for new in intent.outputs}
     runs = () if intent.run is None else (intent.run,)
-    kept = before.runs + _stamped(runs, moment.version)
+    kept = before.runs + stamped_runs(runs, moment.version)
     manifest = replace(purged(before, intent), files=files, runs=kept)
     removes = removes_of(before, intent.inputs, moment.timestamp_ms, data_change=False)
     adds = adds_of(before.schema, intent.outputs, moment.timestamp_ms, data_change=False)
@@ -296,26 +259,14 @@ def _index_merge(before: Manifest, intent: IndexMerge) -> Transition:
 
 
 def _evolve(before: Manifest, intent: Evolve, moment: CommitPoint) -> Transition:
-    metadata = _with_schema(moment.metadata, intent.schema)
-    files, removes, adds = _replaced(before, intent.replaced, moment)
+    metadata = with_schema(moment.metadata, intent.schema)
+    files, removes, adds = with_replaced(before, intent.replaced, moment)
     manifest = replace(before, schema=intent.schema, files=files)
     return Transition(manifest, "CHANGE SCHEMA", (metadata, *removes, *adds))
 
 
-def _with_schema(metadata: TableMetadata, schema: TableSchema) -> TableMetadata:
-    properties = dict(metadata.properties)
-    if columns := stats_columns(schema):
-        properties[STATS_COLUMNS] = ",".join(columns)
-    return replace(
-        metadata,
-        schema_json=encode_schema(schema),
-        properties=properties,
-        partition_columns=schema.partitioned_by,
-    )
-
-
 def _redirect(before: Manifest, intent: Redirect, moment: CommitPoint) -> Transition:
-    runs = before.runs if intent.runs is None else _stamped(intent.runs, moment.version)
+    runs = before.runs if intent.runs is None else stamped_runs(intent.runs, moment.version)
     return Transition(replace(redirected(before, intent, moment.version), runs=runs), "REDIRECT")
 
 
@@ -323,7 +274,7 @@ def _replay(before: Manifest, intent: Replay, moment: CommitPoint) -> Transition
     before, source = replayed(before, intent, moment.version)
     floor, now_ms = offsets_from(source, {}), moment.timestamp_ms
     topic = stamp(before, intent.topic)
-    files, removes, adds = _replaced(before, intent.replaced, moment)
+    files, removes, adds = with_replaced(before, intent.replaced, moment)
     stamped = tuple(replace(ref, committed_ms=now_ms, topic=topic) for ref in intent.kept)
     left = tuple(ref for ref in before.dead_letters if ref.file.path not in intent.removed)
     manifest = replace(
@@ -331,7 +282,7 @@ def _replay(before: Manifest, intent: Replay, moment: CommitPoint) -> Transition
         files=files | {new.base.path: new.base for new in intent.files},
         deltas=before.deltas
         + tuple(replace(d, committed_ms=now_ms, floor=floor, topic=topic) for d in intent.deltas),
-        runs=before.runs + _stamped(intent.runs, moment.version),
+        runs=before.runs + stamped_runs(intent.runs, moment.version),
         dead_letters=(*stamped, *left),
     )
     new = adds_of(before.schema, intent.files, moment.timestamp_ms)
@@ -354,7 +305,7 @@ def _restore(before: Manifest, intent: Restore, moment: CommitPoint) -> Transiti
     back = [file for path, file in manifest.files.items() if path not in before.files]
     schema: tuple[Action, ...] = ()
     if manifest.schema != before.schema:
-        schema = (_with_schema(moment.metadata, manifest.schema),)
+        schema = (with_schema(moment.metadata, manifest.schema),)
     removes = removes_of(before, gone, moment.timestamp_ms)
     adds = tuple(
         Add(
@@ -379,10 +330,6 @@ def _require_addressed(intent: Ingest | Upsert) -> None:
             raise UsageError(
                 "a delta holds groups that its commit does not name", path=delta.file.path
             )
-
-
-def _stamped(runs: tuple[RunRef, ...], version: int) -> tuple[RunRef, ...]:
-    return tuple(replace(run, keys_version=version) for run in runs)
 
 
 def _without(delta: DeltaRef, consumed: Mapping[str, frozenset[int]]) -> DeltaRef:

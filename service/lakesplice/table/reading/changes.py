@@ -39,6 +39,7 @@ from lakesplice.table.files.base_files import open_base
 from lakesplice.table.files.pending_changes import read_waiting
 from lakesplice.table.protocol.layout import commit_path
 from lakesplice.table.protocol.ports import Store
+from lakesplice.table.protocol.shadow_transitions import SWAP
 from lakesplice.table.protocol.snapshot import read_manifest
 from lakesplice.table.protocol.transitions import ADOPT, PURGE, RESTORE
 from lakesplice.table.reading.effective_changes import took_effect
@@ -125,10 +126,11 @@ def changes_of(
     is_first = number == 0 or version.operation == ADOPT
     before = Manifest(0) if is_first else read_version(store, number - 1).manifest
     now = version.manifest
-    if version.operation == RESTORE or before.groups - now.groups:
+    jumped = version.operation == RESTORE or (version.operation == SWAP and not is_first)
+    if jumped or before.groups - now.groups:
         raise UnsupportedError(
-            "a restore or an overwrite removed rows without single changes; read the table's"
-            " present rows, and changes from the next version on",
+            "a restore, a swap or an overwrite removed rows without single changes; read the"
+            " table's present rows, and changes from the next version on",
             version=number,
         )
     present = max(schema, now.schema, key=lambda one: one.version)

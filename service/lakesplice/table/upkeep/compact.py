@@ -31,8 +31,9 @@ from lakesplice.table.files.base_files import checked_base, create_base
 from lakesplice.table.files.page_rewriter import FALLBACK
 from lakesplice.table.files.pending_changes import read_waiting
 from lakesplice.table.files.plain_rewrite import PlainRewriter
-from lakesplice.table.protocol.intents import NewFile, Splice
+from lakesplice.table.protocol.intents import Splice
 from lakesplice.table.protocol.layout import base_path, partition_folder
+from lakesplice.table.protocol.new_files import NewFile
 from lakesplice.table.protocol.ports import (
     UNWATCHED,
     Entropy,

@@ -28,8 +28,9 @@ from lakesplice.splicing.operations import merge_files
 from lakesplice.splicing.output.copying import OpenSink, StreamSink
 from lakesplice.splicing.structures.footer import MAGIC
 from lakesplice.table.files.base_files import create_base, open_base
-from lakesplice.table.protocol.intents import FileMerge, NewFile
+from lakesplice.table.protocol.intents import FileMerge
 from lakesplice.table.protocol.layout import base_path, partition_folder
+from lakesplice.table.protocol.new_files import NewFile
 from lakesplice.table.protocol.ports import Entropy, Store
 
 # A row group of this size is read about as fast as one of full size.

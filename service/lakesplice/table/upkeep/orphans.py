@@ -21,8 +21,9 @@ from lakesplice.planning.upkeep.retention import files_by_path
 from lakesplice.table.files.inner_tables import inner_tables, is_within
 from lakesplice.table.protocol.commit import Conflict
 from lakesplice.table.protocol.intents import Sweep
-from lakesplice.table.protocol.layout import BASE, DEAD_LETTERS, DELTAS, INDEX, PINS
+from lakesplice.table.protocol.layout import BASE, DEAD_LETTERS, DELTAS, INDEX, PINS, SHADOWS
 from lakesplice.table.protocol.ports import Store
+from lakesplice.table.protocol.shadow_store import open_shadows
 from lakesplice.table.protocol.snapshot import Snapshot
 from lakesplice.table.upkeep.expiry import Commit, first_there, manifests, pinned
 
@@ -30,7 +31,8 @@ from lakesplice.table.upkeep.expiry import Commit, first_there, manifests, pinne
 _SKEW_MS = 3_600_000
 # What Delta writers leave: data files, change data, deletion vectors. Hidden folders aren't ours.
 _THEIRS = re.compile(r"(?:_change_data/)?(?:[^_./][^/]*/)*[^_./][^/]*\.(?:parquet|bin)")
-_OURS = tuple(f"{folder}/" for folder in (BASE, DELTAS, INDEX, DEAD_LETTERS, PINS))
+_CLOSED = f"{SHADOWS}/"
+_OURS = (*(f"{folder}/" for folder in (BASE, DELTAS, INDEX, DEAD_LETTERS, PINS)), _CLOSED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +46,17 @@ class Swept:
 def find_orphans(store: Store, snapshot: Snapshot, before_ms: int) -> dict[str, int]:
     """Return the files that were written before `before_ms`, by the store's clock, and that no
     version retained or pinned at `snapshot` names, with their sizes. Tables inside this one's
-    folder are left out. Blocks: lists the table and reads every such version.
+    folder are left out. Blocks: lists the table and reads every such version. There are none while
+    a shadow is open: only its own log says which files it needs.
     """
     named = files_by_path(snapshot.manifest)
     unnamed = {}
     paths = list(store.list(""))
     inner = inner_tables(paths)
+    if open_shadows(store):  # asked after the listing, which no later shadow's files are in
+        return {}
     for path in paths:
-        if is_within(path, inner):
+        if is_within(path, inner) and not path.startswith(_CLOSED):
             continue
         if path not in named and (path.startswith(_OURS) or _THEIRS.fullmatch(path)):
             modified_ms = store.modified_ms(path)

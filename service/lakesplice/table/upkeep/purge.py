@@ -28,8 +28,9 @@ from lakesplice.planning.sources.shards import in_shard
 from lakesplice.planning.upkeep.purging import Bound, plan_purge, purge_bounds, purgeable, state_of
 from lakesplice.table.files.base_files import addresses, create_base_of, open_base, put_file
 from lakesplice.table.files.index_runs import RunCache
-from lakesplice.table.protocol.intents import NewFile, Purge
+from lakesplice.table.protocol.intents import Purge
 from lakesplice.table.protocol.layout import base_path, partition_folder, run_path
+from lakesplice.table.protocol.new_files import NewFile
 from lakesplice.table.protocol.ports import UNWATCHED, Entropy, Progress, Store, watched
 
 

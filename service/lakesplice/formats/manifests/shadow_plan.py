@@ -1,0 +1,65 @@
+"""The plan of a shadow, as JSON. Source: docs/format.md, "Shadows"."""
+
+from __future__ import annotations
+
+import json
+
+from lakesplice.errors import CorruptFileError, UnsupportedError
+from lakesplice.formats.manifests.source import integers_out, position_in
+from lakesplice.model.shadow_plan import ShadowPlan
+
+FORMAT = 1
+
+
+def encode_shadow_plan(plan: ShadowPlan) -> bytes:
+    """Return a plan as one line of JSON."""
+    value = {
+        "format": FORMAT,
+        "shadow": plan.shadow,
+        "topic": plan.topic,
+        "topic_id": plan.topic_id,
+        "server": plan.server,
+        "database": plan.database,
+        "table": plan.table,
+        "start": [plan.start.file, plan.start.offset],
+        "created_ms": plan.created_ms,
+        "ends": integers_out(plan.ends),
+        "bounds": [list(bound) for bound in plan.bounds],
+        "rows": plan.rows,
+    }
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+
+
+def decode_shadow_plan(data: bytes, path: str) -> ShadowPlan:
+    """Read back `encode_shadow_plan`; `path` is for messages.
+
+    `CorruptFileError` if it is no plan, `UnsupportedError` if a newer version wrote it.
+    """
+    try:
+        value = json.loads(data)
+        written_by = int(value["format"])
+        if written_by > FORMAT:
+            raise UnsupportedError(
+                "a newer Lakesplice began to fill this table; upgrade this one",
+                path=path,
+                format=written_by,
+            )
+        return ShadowPlan(
+            shadow=str(value["shadow"]),
+            topic=str(value["topic"]),
+            topic_id=str(value["topic_id"]),
+            server=str(value["server"]),
+            database=str(value["database"]),
+            table=str(value["table"]),
+            start=position_in(value["start"]),
+            created_ms=int(value["created_ms"]),
+            ends={int(number): int(offset) for number, offset in value["ends"].items()},
+            bounds=tuple(tuple(str(text) for text in bound) for bound in value["bounds"]),
+            rows=int(value["rows"]),
+        )
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise CorruptFileError(
+            "a shadow's plan can't be read; give up the shadow and begin again",
+            path=path,
+            reason=repr(error)[:200],
+        ) from error

@@ -1,0 +1,47 @@
+"""What a shadow is to be filled with: its source, and the chunks that its rows are read in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lakesplice.model.position import Position
+
+# The value of each key column, as a text that the reader of the source understands.
+KeyBound = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ShadowPlan:
+    """A shadow's source and chunks; never changes.
+
+    `server` identifies the server of `database` and `table` that is read: positions are places in
+    its binlog. `start` is a position that it had reached before the first chunk was read. Before
+    that, `topic` had the offsets `ends`; what is above `start` came later. Chunk n has the rows
+    whose keys are above `bounds[n - 1]` and not above `bounds[n]`; the first and last are open, so
+    there is one chunk more than bounds. `rows` is about how many rows there are, -1 if that isn't
+    known.
+    """
+
+    shadow: str
+    topic: str
+    topic_id: str
+    server: str
+    database: str
+    table: str
+    start: Position
+    created_ms: int
+    ends: Mapping[int, int] = field(default_factory=dict)
+    bounds: tuple[KeyBound, ...] = ()
+    rows: int = -1
+
+    @property
+    def chunks(self) -> int:
+        """How many chunks there are."""
+        return len(self.bounds) + 1
+
+    def range_of(self, chunk: int) -> tuple[KeyBound | None, KeyBound | None]:
+        """Return the keys of a chunk: those above the first bound and not above the second."""
+        first = self.bounds[chunk - 1] if chunk else None
+        last = self.bounds[chunk] if chunk < len(self.bounds) else None
+        return first, last

@@ -1,0 +1,116 @@
+"""Rows that one snapshot of the source read, as the changes that they are to a table.
+
+All rows of a read stand at the position that the source had reached when its snapshot was taken. A
+change that the read saw is below it and does nothing to them; a change that it didn't see is above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from lakesplice.formats.events.values.blocks import Decoded, ImageBlock
+from lakesplice.formats.events.values.refusals import DeadLetters
+from lakesplice.model.arrays import Integers
+from lakesplice.model.change import Op
+from lakesplice.model.manifest import PartitionState
+from lakesplice.model.position import BEFORE_ALL, Ordering, Position
+from lakesplice.model.schema import SourceSchema, TableSchema
+from lakesplice.planning.intake.known_topic import KnownTopic
+from lakesplice.planning.intake.line import IntakeLine, Origins, RecordReading
+
+_NO_PARTITION = -1
+
+
+@dataclass(frozen=True)
+class ReadRows:
+    """Rows that one snapshot read: `images` has a column per field of `schema`, by source name.
+
+    `read_ms` is the source's time of the snapshot, in milliseconds.
+    """
+
+    schema: SourceSchema
+    images: pa.Table
+    position: Position
+    read_ms: int
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return int(self.images.num_rows)
+
+
+@dataclass
+class TakenRows:
+    """What rows became: changes in `changes_schema` of the table's schema.
+
+    `new_schemas` are schemas that the table lacks, as `PartitionReport` has them. `refused`
+    says why the table can't take the rows, "" if it can.
+    """
+
+    changes: list[pa.Table] = field(default_factory=list)
+    new_schemas: list[tuple[Position, SourceSchema]] = field(default_factory=list)
+    refused: str = ""
+
+
+def take_rows(
+    reads: Iterable[ReadRows],
+    reading: RecordReading,
+    topic: str,
+    *,
+    schema: TableSchema,
+    known: KnownTopic,
+) -> TakenRows:
+    """Take rows as the topic's records would be taken: shaped, typed and fitted to the schema."""
+    taken = TakenRows()
+    for read in (one for one in reads if one.count):
+        line = IntakeLine(
+            reading,
+            topic,
+            _NO_PARTITION,
+            schema=schema,
+            state=PartitionState(0),
+            known=known,
+            origins=Origins.SOURCE_ROWS,
+        )
+        result = line.take_decoded(np.arange(read.count, dtype=np.int64), _decoded(read, known))
+        report = line.report()
+        taken.changes += result.changes
+        taken.new_schemas += report.new_schemas
+        if report.parked is not None:
+            taken.refused = report.parked.detail
+        elif result.dead_letters:
+            letter = result.dead_letters[0]
+            taken.refused = f"{letter.reason}: {letter.detail}"
+    return taken
+
+
+def highest_of(reads: Sequence[ReadRows]) -> Position:
+    """Return the highest position of some reads."""
+    return max((read.position for read in reads), default=BEFORE_ALL)
+
+
+def _decoded(read: ReadRows, known: KnownTopic) -> Decoded:
+    count = read.count
+    rows: Integers = np.arange(count, dtype=np.int64)
+    here = np.full(count, True)
+    moment = pa.scalar(read.read_ms * 1000, pa.timestamp("us", "UTC"))
+    images = read.images.combine_chunks()
+    block = ImageBlock(
+        schema=read.schema,
+        rows=rows,
+        op=np.full(count, Op.READ, np.int8),
+        position_file=np.full(count, read.position.file, np.int64),
+        position_offset=np.full(count, read.position.offset, np.int64),
+        source_ts=pa.repeat(moment, count),
+        gtid=pa.nulls(count, pa.string()),
+        before=images,
+        before_present=~here,
+        after=images,
+        after_present=here,
+        ordering=Ordering.BINLOG,
+    )
+    return Decoded((block,), DeadLetters(), (), {}, format=known.format)

@@ -1,0 +1,88 @@
+"""What the transitions of `transitions.py` and `shadow_transitions.py` are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from lakesplice.errors import UsageError
+from lakesplice.formats.log.actions import Action, Add, Remove, TableMetadata
+from lakesplice.formats.log.schema_json import encode_schema
+from lakesplice.formats.parquet import stats_columns
+from lakesplice.model.address import BaseFile
+from lakesplice.model.manifest import Manifest, RunRef
+from lakesplice.model.schema import TableSchema
+from lakesplice.table.protocol.file_actions import adds_of, removes_of
+from lakesplice.table.protocol.intents import Counts
+from lakesplice.table.protocol.new_files import NewFile
+
+STATS_COLUMNS = "delta.dataSkippingStatsColumns"
+COMMIT_TIMES = "delta.enableInCommitTimestamps"
+
+
+@dataclass(frozen=True, slots=True)
+class CommitPoint:
+    """The version and the time of a commit, and the table's metadata before it."""
+
+    version: int
+    timestamp_ms: int
+    metadata: TableMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """The next manifest, the log actions besides commit info and pointer, and the commit's
+    metrics.
+    """
+
+    manifest: Manifest
+    operation: str
+    actions: tuple[Action, ...] = ()
+    counts: Counts | None = None
+
+
+def table_properties(log_retention_hours: int) -> dict[str, str]:
+    """Return the properties of a table of ours in the log."""
+    retention = f"interval {log_retention_hours} hours"
+    return {
+        COMMIT_TIMES: "true",
+        "delta.logRetentionDuration": retention,
+        # Delta's own Spark connector opens no version older than this.
+        "delta.deletedFileRetentionDuration": retention,
+    }
+
+
+def with_schema(metadata: TableMetadata, schema: TableSchema) -> TableMetadata:
+    """Return the metadata of a table that has another schema from now on."""
+    properties = dict(metadata.properties)
+    if columns := stats_columns(schema):
+        properties[STATS_COLUMNS] = ",".join(columns)
+    return replace(
+        metadata,
+        schema_json=encode_schema(schema),
+        properties=properties,
+        partition_columns=schema.partitioned_by,
+    )
+
+
+def stamped_runs(runs: tuple[RunRef, ...], version: int) -> tuple[RunRef, ...]:
+    """Return runs whose keys come with a version."""
+    return tuple(replace(run, keys_version=version) for run in runs)
+
+
+def with_replaced(
+    before: Manifest, replaced: Mapping[str, NewFile], moment: CommitPoint
+) -> tuple[dict[str, BaseFile], tuple[Remove, ...], tuple[Add, ...]]:
+    """Return the base files after some got their next versions, and the actions that say so.
+
+    `UsageError` if one has other segments than its source.
+    """
+    files = dict(before.files)
+    for path, new in replaced.items():
+        old = files.pop(path)
+        if (old.segments, old.partition) != (new.base.segments, new.base.partition):
+            raise UsageError("a splice changed a file's segments", path=path, new=new.base.path)
+        files[new.base.path] = new.base
+    removes = removes_of(before, replaced, moment.timestamp_ms)
+    adds = adds_of(before.schema, replaced.values(), moment.timestamp_ms)
+    return files, removes, adds

@@ -1,0 +1,271 @@
+"""Shadows: chunks of the source's rows enter them, and they become the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from lakesplice.errors import CorruptFileError, MissingFileError, UnsupportedError, UsageError
+from lakesplice.formats.manifests import decode_manifest, encode_manifest
+from lakesplice.formats.manifests.shadow_plan import decode_shadow_plan, encode_shadow_plan
+from lakesplice.model.backfill import BackfillState
+from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.storage.local import LocalStore
+from lakesplice.table.ingest.batch_commit import CommitOutcome
+from lakesplice.table.ingest.shadow import (
+    is_past_reads,
+    read_shadow_plan,
+    swap_intent,
+    swapped_version,
+    unready,
+)
+from lakesplice.table.protocol.commit import Conflict, ConflictCode
+from lakesplice.table.protocol.history import history
+from lakesplice.table.protocol.shadow_store import close_shadow, open_shadows
+from lakesplice.table.protocol.snapshot import open_snapshot
+from lakesplice.table.reading.changes import changes_of
+from lakesplice.table.reading.table import Table
+from lakesplice.table.upkeep.index_check import check
+from lakesplice.table.upkeep.orphans import find_orphans
+from lakesplice.table.upkeep.restore import restore
+from lakesplice.testing.doubles import FixedClock
+from lakesplice.testing.faulty_store import Call, FaultyStore
+from tests.support.shadows import SHADOW, Filling, ReadSource, filled
+from tests.support.simulated import SMALL, driver_of, folder, row, rows_of
+
+LATER_MS = 1 << 62
+
+
+@pytest.fixture
+def path() -> Iterator[Path]:
+    with folder() as made:
+        yield made
+
+
+@pytest.fixture
+def source() -> ReadSource:
+    """Rows 0 to 4, of which no event tells."""
+    source = ReadSource()
+    source.database.load(SMALL.name, [row(key, key) for key in range(5)])
+    return source
+
+
+def first_write(act: Callable[[], object]) -> Callable[[Call], None]:
+    """Act as somebody else does before the first file is written."""
+    left = [act]
+
+    def before(call: Call) -> None:
+        if call.method in ("writer", "put_new") and "shadows/" not in call.path and left:
+            left.pop()()
+
+    return before
+
+
+def filling_met_by(
+    source: ReadSource, path: Path, act: Callable[[Filling], object]
+) -> tuple[Filling, Filling]:
+    """One who fills the table, whose first write a rival comes before, and that rival."""
+    bare = LocalStore(path)
+    rival = Filling(source, bare, FixedClock(), 2)
+    met = FaultyStore(bare, before_call=first_write(lambda: act(rival)))
+    return Filling(source, met, FixedClock(), 1), rival
+
+
+def feed_all(filling: Filling) -> None:
+    """Feed a shadow, though somebody else may have let its schema grow meanwhile."""
+    assert CommitOutcome.DONE in (filling.driver.batch(), filling.driver.batch())
+
+
+def test_a_new_table_has_every_row_and_follows_the_stream(source: ReadSource, path: Path) -> None:
+    lake = LocalStore(path)
+    filling = filled(source, lake, FixedClock())
+    assert rows_of(filling.store) == source.present()
+    (entry,) = history(filling.store)
+    assert (entry.info.operation, entry.info.parameters["shadow"]) == ("SWAP", SHADOW)
+    source.topic.append(1, source.put(3))
+    successor = driver_of(source, lake, generation=2, seed=5)
+    assert successor.batch() is CommitOutcome.DONE
+    assert rows_of(filling.store) == source.present()
+
+
+def test_a_shadow_is_seen_by_nobody(source: ReadSource, path: Path) -> None:
+    lake = LocalStore(path)
+    live = driver_of(source, lake)
+    source.topic.append(0, source.put(9))
+    live.batch()
+    filling = Filling(source, lake, FixedClock(), 7)
+    filling.fill()
+    assert [found["id"] for found in rows_of(live.table.store)] == [9]
+    assert len(rows_of(filling.driver.table.store)) == 6
+    filling.swap()
+    assert rows_of(live.table.store) == source.present()
+    with pytest.raises(UnsupportedError, match="a restore, a swap"):
+        list(changes_of(live.table.store, 2, ["id"], live.table.manifest.schema))
+
+
+def test_a_chunk_is_judged_again_if_its_key_came_meanwhile(source: ReadSource, path: Path) -> None:
+    def feed(rival: Filling) -> None:
+        source.topic.append(0, source.put(0))
+        feed_all(rival)
+
+    filling, _ = filling_met_by(source, path, feed)
+    filling.commit(0, filling.read(0))
+    store = filling.driver.table.store
+    report = check(store, Table(store).snapshot)
+    assert report.sound
+    assert not report.duplicates
+    assert rows_of(store)[0] == source.present()[0]
+
+
+def test_a_chunk_is_judged_again_if_the_table_was_truncated_meanwhile(
+    source: ReadSource, path: Path
+) -> None:
+    source.topic.append(0, source.put(0))
+
+    def truncate(rival: Filling) -> None:
+        source.topic.append(0, source.truncate())
+        feed_all(rival)
+
+    filling, _ = filling_met_by(source, path, truncate)
+    filling.commit(0, filling.read(0))
+    assert rows_of(filling.driver.table.store) == []
+
+
+def test_a_chunk_that_somebody_else_added_is_not_added_twice(
+    source: ReadSource, path: Path
+) -> None:
+    filling, _ = filling_met_by(source, path, lambda rival: rival.commit(0, rival.read(0)))
+    filling.commit(0, filling.read(0))
+    backfill = filling.driver.table.manifest.backfill
+    assert backfill is not None
+    assert (backfill.done, backfill.rows) == (((0, 1),), 2)
+
+
+def test_only_a_filled_shadow_becomes_the_table(source: ReadSource, path: Path) -> None:
+    filling = Filling(source, LocalStore(path), FixedClock(), 7)
+    filling.commit(1, filling.read(1))
+    shadow = filling.driver.table.snapshot
+    assert shadow is not None
+    with pytest.raises(UsageError, match="1 of 3 chunks are read"):
+        swap_intent(filling.store, shadow, 1, None)
+
+
+def test_a_shadow_behind_the_table_does_not_take_its_place(source: ReadSource, path: Path) -> None:
+    lake = LocalStore(path)
+    live, filling = driver_of(source, lake), Filling(source, lake, FixedClock(), 7)
+    filling.fill()
+    source.topic.append(0, source.put(9))
+    live.batch()
+    assert "partition 0 is at 0, the table's at 1" in unready(
+        filling.driver.table.manifest, live.table.manifest
+    )
+    filling.driver.batch()
+    assert unready(filling.driver.table.manifest, live.table.manifest) == ""
+
+
+def test_a_shadow_that_lacks_a_file_does_not_become_the_table(
+    source: ReadSource, path: Path
+) -> None:
+    filling = Filling(source, LocalStore(path), FixedClock(), 7)
+    filling.fill()
+    shadow = filling.driver.table.snapshot
+    assert shadow is not None
+    filling.store.delete(next(iter(shadow.manifest.files)))
+    with pytest.raises(CorruptFileError, match="a file of the shadow is missing"):
+        swap_intent(filling.store, shadow, 1, None)
+
+
+def test_no_orphan_is_deleted_while_a_shadow_is_open(source: ReadSource, path: Path) -> None:
+    lake = LocalStore(path)
+    source.topic.append(0, source.put(9))
+    live, filling = driver_of(source, lake), Filling(source, lake, FixedClock(), 7)
+    live.batch()
+    filling.fill()
+    live.table.store.put_new("_lakesplice/index/0000000000000000.run", b"left by a crash")
+    snapshot = open_snapshot(live.table.store)
+    assert find_orphans(live.table.store, snapshot, LATER_MS) == {}
+    filling.store.delete(f"_lakesplice/shadows/{SHADOW}/plan.json")
+    orphans = find_orphans(live.table.store, snapshot, LATER_MS)
+    assert filling.driver.table.manifest.files.keys() < orphans.keys()
+    assert any(path.startswith("_lakesplice/shadows/1/_delta_log/") for path in orphans)
+
+
+def test_a_closed_shadow_leaves_nothing(source: ReadSource, path: Path) -> None:
+    filling = filled(source, LocalStore(path), FixedClock())
+    assert open_shadows(filling.store) == []
+    assert list(filling.store.list("_lakesplice/shadows/")) == []
+    close_shadow(filling.store, SHADOW)
+    with pytest.raises(MissingFileError):
+        read_shadow_plan(filling.store, SHADOW)
+    assert find_orphans(filling.store, open_snapshot(filling.store), LATER_MS) == {}
+
+
+def test_the_table_before_a_swap_can_be_restored(source: ReadSource, path: Path) -> None:
+    lake = LocalStore(path)
+    live = driver_of(source, lake)
+    source.topic.append(0, source.put(9))
+    live.batch()
+    filling = filled(source, lake, FixedClock())
+    assert swapped_version(filling.store, filling.plan) == 2
+    table = driver_of(source, lake, generation=2).table
+    assert table.snapshot is not None
+    restore(table.store, table.snapshot, 1, table.commit, 2, retries=table.retries())
+    assert [found["id"] for found in rows_of(table.store)] == [9]
+
+
+def test_who_wrote_before_a_swap_writes_again(source: ReadSource, path: Path) -> None:
+    lake = LocalStore(path)
+    live = driver_of(source, lake)
+    source.topic.append(0, source.put(9))
+    live.batch()
+    source.topic.append(0, source.put(9))
+    filling = Filling(source, lake, FixedClock(), 7)
+    settle = live.run_tasks(live.table.next_offsets((0, 1)), source.topic.ends)
+    filling.fill()
+    filling.swap()
+    outcome = settle()
+    assert isinstance(outcome, Conflict)
+    assert outcome.reason is ConflictCode.OFFSETS
+    assert live.batch() is CommitOutcome.DONE
+    assert rows_of(live.table.store) == source.present()
+
+
+def test_a_shadow_is_past_its_reads_once_every_partition_is(source: ReadSource, path: Path) -> None:
+    filling = Filling(source, LocalStore(path), FixedClock(), 7)
+    filling.fill()
+    manifest = filling.driver.table.manifest
+    assert not is_past_reads(manifest)
+    source.topic.append(0, source.put(0))
+    filling.driver.batch()
+    assert not is_past_reads(filling.driver.table.manifest)
+    source.topic.append(1, source.put(1))
+    filling.driver.batch()
+    assert is_past_reads(filling.driver.table.manifest)
+
+
+def test_chunks_are_joined_to_ranges() -> None:
+    state = BackfillState(5)
+    for chunk, highest in ((3, 7), (0, 9), (1, 8)):
+        state = state.with_chunks([chunk], Position(0, highest), 10)
+    assert state == BackfillState(5, ((0, 2), (3, 4)), Position(0, 9), 30)
+    assert state.open_chunks() == [2, 4]
+    whole = state.with_chunks([2, 4], BEFORE_ALL, 0)
+    assert whole.is_whole
+    assert whole.done == ((0, 5),)
+
+
+def test_a_shadows_state_and_plan_are_read_back(source: ReadSource, path: Path) -> None:
+    filling = Filling(source, LocalStore(path), FixedClock(), 7)
+    filling.commit(2, filling.read(2))
+    manifest = filling.driver.table.manifest
+    data = encode_manifest(manifest)
+    assert b'"format":9' in data
+    assert decode_manifest(data, "m") == manifest
+    plan = filling.plan
+    assert decode_shadow_plan(encode_shadow_plan(plan), "p") == plan
+    with pytest.raises(UnsupportedError):
+        decode_shadow_plan(encode_shadow_plan(plan).replace(b'"format":1', b'"format":2'), "p")
+    with pytest.raises(CorruptFileError):
+        decode_shadow_plan(b"{}", "p")
