@@ -1,6 +1,6 @@
-"""What a driver did last and does now, for people: batches, compactions, changes a second.
+"""What a driver did last and does now, for people: batches, compactions, changes per second.
 
-Kept in memory and gone with the driver: metrics are for what has to be known later.
+It is kept in memory and lost with the driver. Metrics are for what has to be known later.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _BURSTS_MAX = 1024
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch that ended. `result` is as the metric of batches has it; of one that failed as a
-    whole it is unknown how many records and tables it had.
+    """A batch that ended. `result` is as in the metric of batches. Of a batch that failed as a
+    whole, the numbers of records and tables are unknown.
     """
 
     began_ms: int
@@ -46,7 +46,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a table's last compaction failed, and when it is tried again."""
+    """Why a table's last compaction failed, and when it is retried."""
 
     reason: str
     retry_ms: int | None
@@ -63,13 +63,13 @@ class Activity:
         self._numbers = count()
 
     def add_batch(self, batch: Batch) -> None:
-        """Note that a batch ended; the last ones are kept."""
+        """Record that a batch ended; the last ones are kept."""
         with self._lock:
             self._batches.append(batch)
 
     @contextmanager
     def working(self, work: Work) -> Iterator[None]:
-        """Note what is done while the block runs."""
+        """Record what is done while the block runs."""
         with self._lock:
             number = next(self._numbers)
             self._work[number] = work
@@ -80,12 +80,12 @@ class Activity:
                 del self._work[number]
 
     def compaction_failed(self, table: str, failure: Failure) -> None:
-        """Note why a table isn't compacted, until it is."""
+        """Record why a table's compaction failed, until one succeeds."""
         with self._lock:
             self._failures[table] = failure
 
     def compaction_ended(self, table: str) -> None:
-        """Note that a table's compaction didn't fail."""
+        """Record that a table's compaction succeeded."""
         with self._lock:
             self._failures.pop(table, None)
 
@@ -97,22 +97,22 @@ class Activity:
 
     @property
     def work(self) -> tuple[Work, ...]:
-        """What the compactor's threads do at this moment, in the order in which they began."""
+        """What the compactor's threads do now, in the order in which they began."""
         with self._lock:
             return tuple(self._work.values())
 
     @property
     def failures(self) -> Mapping[str, Failure]:
-        """Of each table whose last compaction failed, why."""
+        """For each table whose last compaction failed, why."""
         with self._lock:
             return dict(self._failures)
 
 
 class ChangeRate:
-    """How many changes a second were committed during the last `window_seconds`. Safe from any
+    """How many changes per second were committed during the last `window_seconds`. Safe from any
     thread.
 
-    The window must be longer than the time from one batch to the next, or the rate jumps.
+    The window must be longer than the time between two batches, or the rate jumps.
     """
 
     def __init__(self, clock: Clock, window_seconds: float) -> None:
@@ -123,7 +123,7 @@ class ChangeRate:
         self._lock = threading.Lock()
 
     def add(self, changes: int) -> None:
-        """Count what was just committed."""
+        """Count changes that were just committed."""
         with self._lock:
             self._bursts.append((self._clock.monotonic(), changes))
 

@@ -1,4 +1,4 @@
-"""What every part of a running driver shares."""
+"""What all parts of a running driver share."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from lakesplice.telemetry.registry import Metrics
 
 @dataclass(frozen=True)
 class Driver:
-    """One driver of one lake. `log` is a structlog logger; `kill_point` is named before each step
-    whose crash the tests provoke and does nothing in production. `schema_topics` know types that
-    events don't say.
+    """One driver of one lake. `log` is a structlog logger. `kill_point` is called before each step
+    at which the tests provoke a crash, and does nothing in production. `schema_topics` know the
+    types that events don't have.
     """
 
     settings: Settings

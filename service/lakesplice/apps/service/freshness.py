@@ -1,9 +1,9 @@
-"""Up to which moment a table's views are sure to be complete.
+"""Up to which moment a table's views are known to be complete.
 
-Under steady load a topic is never caught up with: there is always a record more. So how far the
-topic reached is noted again and again, and a view is complete up to the latest such moment whose
-records it holds. A table that is behind when its driver begins holds none of them: what is known of
-it then comes from the driver before, or from the times of the records that it has not taken yet.
+Under steady load a topic always has one more record. So the topic's end is recorded again and
+again, and a view is complete up to the latest such moment whose records it all has. A table that is
+behind when its driver starts has none of them; then the moment comes from the driver before, or
+from the times of the records that the table hasn't read yet.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from lakesplice.table.protocol.offsets import view_floor
 _SIGHTINGS_MAX = 64
 
 EpochSeconds = NewType("EpochSeconds", float)
-"""A moment in seconds since 1970; clocks, manifests and the broker have milliseconds."""
+"""A moment in seconds since 1970; clocks, manifests and the broker use milliseconds."""
 
 
 def epoch_seconds(moment_ms: float) -> EpochSeconds:
-    """Return a moment in milliseconds since 1970 in seconds."""
+    """Convert a moment from milliseconds to seconds since 1970."""
     return EpochSeconds(moment_ms / 1000)
 
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """Per view the moment up to which each change is sure to be in it; None if that isn't known."""
+    """Per view the moment up to which it certainly has every change; None if that isn't known."""
 
     real_time: EpochSeconds | None
     read_optimised: EpochSeconds | None
 
 
 def least_fresh(topics: Sequence[Freshness]) -> Freshness:
-    """Return how fresh a table is of whose topics, one at least, this is known."""
+    """Return how fresh a table is, from the freshness of each of its topics (at least one)."""
     return Freshness(
         _least([fresh.real_time for fresh in topics]),
         _least([fresh.read_optimised for fresh in topics]),
@@ -57,10 +57,10 @@ class TopicProgress:
         self._lock = threading.Lock()
 
     def add(self, ends: Mapping[int, int], moment: EpochSeconds) -> None:
-        """At `moment` the topic's partitions ended at `ends`.
+        """Record that at `moment` the topic's partitions ended at `ends`.
 
-        Of many, every other one is forgotten: the table is then reported as less fresh than it is,
-        never as fresher.
+        If there are many, every other one is forgotten: the table is then reported as less fresh
+        than it is, never as fresher.
         """
         with self._lock:
             if self._seen and self._seen[-1][1] == ends:
@@ -70,14 +70,12 @@ class TopicProgress:
                 self._seen = [*self._seen[:-1:2], self._seen[-1]]
 
     def note_complete(self, moment: EpochSeconds, offsets: Mapping[int, int]) -> None:
-        """Take it from elsewhere that a view with these next offsets, or later ones, is complete up
-        to `moment`.
-        """
+        """Record that a view with these next offsets, or later ones, is complete up to `moment`."""
         with self._lock:
             self._known = moment, dict(offsets)
 
     def complete_up_to(self, offsets: Mapping[int, int]) -> EpochSeconds | None:
-        """Return the last moment at which no partition reached beyond its next offset."""
+        """Return the last recorded moment at which no partition ended beyond its next offset."""
         with self._lock:
             known = [] if self._known is None else [self._known]
             held = (moment for moment, ends in (*known, *self._seen) if _within(ends, offsets))
@@ -86,10 +84,11 @@ class TopicProgress:
     def freshness(
         self, manifest: Manifest, offsets: Mapping[int, int], topic: str | None = None
     ) -> Freshness:
-        """Judge a table that stands at `manifest`, with its next offset of each partition of the
-        topic; None stands for the only one.
+        """Return how fresh a table with this `manifest` is, given its next offsets in the topic; by
+        default its only topic.
 
-        Deltas from before the first sighting are judged by when they were committed.
+        Deltas from before the first record of the topic's end are judged by the time of their
+        commit.
         """
         real_time = self.complete_up_to(offsets)
         deltas = [delta for delta in manifest.deltas if delta.topic in ("", topic)]

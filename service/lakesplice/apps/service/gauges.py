@@ -49,7 +49,7 @@ CHANGE_OPS = ("create", "update", "delete", "read")
 
 
 def log_commit(log: Any, name: TableName, intent: Intent, outcome: Committed) -> None:
-    """Log a commit, by the operation and version under which the table's history has it."""
+    """Log a commit, with the operation and version that it has in the table's history."""
     log.info(
         "committed",
         table=str(name),
@@ -94,8 +94,8 @@ def show_snapshot(
     fresh: Freshness,
     goal: FreshnessGoal,
 ) -> None:
-    """Set the gauges that follow from a table's present version; of one that isn't made yet, only
-    how fresh it is and should be.
+    """Set the gauges that follow from a table's present version. If there is none yet, only how
+    fresh it is and should be.
     """
     table = str(name)
     metrics.since(metric.FRESHNESS, fresh.real_time, table=table, view=metric.REAL_TIME)
@@ -123,6 +123,6 @@ def show_snapshot(
 
 
 def show_memory(metrics: Metrics) -> None:
-    """Set how much memory this process and those it started hold."""
+    """Set how much memory this process and its child processes use."""
     for process, count in resident_bytes().items():
         metrics.set(metric.MEMORY, count, process=process)

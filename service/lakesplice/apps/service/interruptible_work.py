@@ -1,6 +1,4 @@
-"""Runs work that may take long in a thread, while the main loop continues to report that it is
-alive.
-"""
+"""Runs long work in a thread, while the main loop continues to report that it is alive."""
 
 from __future__ import annotations
 
@@ -17,10 +15,10 @@ Result = TypeVar("Result")
 def run_interruptibly(
     work: Callable[[], Result], name: str, tick: Callable[[], None], stopping: threading.Event
 ) -> Result | None:
-    """Run `work` in a thread of its own and call `tick` again and again meanwhile; return or raise
-    what it does. None if the service is to stop before its end.
+    """Run `work` in a thread of its own and call `tick` repeatedly meanwhile; return or raise what
+    it does. None if the service is to stop before its end.
 
-    Work that is abandoned is as if the driver had died: each of its commits is whole.
+    Abandoned work is as if the driver had died: each of its commits is whole.
     """
     outcome: Future[Result] = Future()
 

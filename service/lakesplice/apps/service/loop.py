@@ -31,7 +31,7 @@ _BACKOFF_SECONDS = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 
 
 class RunningQuery(Protocol):
-    """A query that gives its batches to a runner, one at a time, in a thread of its own."""
+    """A query that passes its batches to a runner, one at a time, in a thread of its own."""
 
     def wait(self, seconds: float) -> bool:
         """See `Query.wait`."""
@@ -45,7 +45,7 @@ OpenQuery = Callable[[SparkSession, QueryPlan, BatchRunner], RunningQuery]
 
 @dataclass
 class Lane:
-    """One query at a time over some of the topics, and who runs its batches."""
+    """One query at a time over some of the topics, and the runner of its batches."""
 
     name: str
     runner: BatchRunner
@@ -61,9 +61,9 @@ class Lane:
 class QueryLoop:
     """Keeps queries running until `stopping` is set; used by one thread.
 
-    There are two lanes: what is so far behind that it would hold up the other topics has a query of
-    its own until it has caught up. All restart together, so a topic is in one lane at a time.
-    `open_query` starts a query.
+    There are two lanes: topics that are so far behind that they would hold up the others have a
+    query of their own until they have caught up. Both queries restart together, so a topic is in
+    one lane at a time. `open_query` starts a query.
     """
 
     def __init__(
@@ -92,16 +92,15 @@ class QueryLoop:
         self._failures = 0
 
     def run(self, on_start: Callable[[], None], *, once: bool) -> None:
-        """Run queries until asked to stop; with `once` until they have read all records that there
-        were.
+        """Run queries until asked to stop; with `once` until they have read all present records.
 
-        `on_start` is called when the first query reads, or nothing is there to read. Raises
+        `on_start` is called when the first query reads, or when there is nothing to read. Raises
         `FencedError`; an error that may pass only delays the next queries.
         """
         while not self._stopping.is_set():
             self._tick()
             try:
-                # First: they are done also while the broker is away, and say where tables continue.
+                # First: they need no broker, and change where tables continue.
                 self._requests.execute()
                 readable = self._look()
                 behind = frozenset() if once else self._behind(readable, frozenset())
@@ -119,8 +118,8 @@ class QueryLoop:
                 self._stopping.wait(_TICK_SECONDS)
 
     def drain(self, seconds: float) -> None:
-        """Finish the running batches within `seconds`, or drop them whole; all queries are stopped,
-        also after one that doesn't stop, which is logged.
+        """Finish the running batches within `seconds`, or drop them whole. All queries are stopped,
+        even if one of them doesn't stop, which is logged.
         """
         until = self._driver.clock.monotonic() + seconds
         for lane in self._lanes:
@@ -131,8 +130,8 @@ class QueryLoop:
         self._end_queries()
 
     def _end_queries(self) -> None:
-        """Stop what runs; a query that doesn't stop keeps neither the other lane's nor an end of
-        the service from being dealt with.
+        """Stop the running queries. One that doesn't stop must not prevent that the other lane's
+        query, or the service, is ended.
         """
         for lane in self._lanes:
             try:
@@ -141,8 +140,8 @@ class QueryLoop:
                 self._driver.log.warning("query-not-stopped", lane=lane.name, error=str(unstopped))
 
     def _drained(self, lane: Lane, until: float) -> bool:
-        """Wait for a lane's batch up to a moment; meanwhile health checks see that the loop
-        lives.
+        """Wait for a lane's batch up to a moment; meanwhile health checks see that the loop is
+        alive.
         """
         while (left := until - self._driver.clock.monotonic()) > 0:
             self._health.tick()
@@ -155,11 +154,11 @@ class QueryLoop:
         return self._main, self._catch_up
 
     def _look(self) -> ReadableTopics:
-        """Return what can be read now, once what was dropped at the source is dealt with."""
+        """Return what can be read now, after dropped tables were handled."""
         readable = self._selection.look()
         self._drops.look()
         if self._drops.any_due():
-            # A query that failed may have left a batch behind it, which knows of no fence.
+            # A query that failed may have left a running batch, which doesn't know the fence.
             self._drain_all()
             if self._stopping.is_set():
                 return readable
@@ -197,7 +196,9 @@ class QueryLoop:
         )
 
     def _watch(self, starts: Offsets, behind: frozenset[str]) -> bool:
-        """Watch until the queries have to end; True if they ended by themselves, all well."""
+        """Watch until the queries have to end; True if they ended by themselves without an
+        error.
+        """
         poll_seconds = self._driver.settings.kafka.topic_poll_seconds
         polled = asked = self._driver.clock.monotonic()
         while not self._stopping.is_set():
@@ -227,7 +228,9 @@ class QueryLoop:
         return self._main.runner.restart or self._catch_up.runner.restart
 
     def _news(self, starts: Offsets, behind: frozenset[str]) -> RestartReason | None:
-        """Return why the queries should restart, by what the broker has now."""
+        """Return why the queries should restart, by what the broker has now; None if they
+        needn't.
+        """
         readable = self._selection.peek()
         self._drops.look()
         if self._drops.any_due():
@@ -238,7 +241,7 @@ class QueryLoop:
         return RestartReason.LANES if self._behind(readable, behind) != behind else None
 
     def _idle(self) -> bool:
-        """Nothing can be read: wait until that may have changed."""
+        """Wait, since nothing can be read, until that may have changed."""
         self._stopping.wait(min(self._driver.settings.kafka.topic_poll_seconds, 5.0))
         return True
 
@@ -249,7 +252,7 @@ class QueryLoop:
         self._drain_all()
 
     def _drain_all(self) -> None:
-        """Wait for the running batches, and end the queries; until asked to stop."""
+        """Wait for the running batches and end the queries, unless asked to stop meanwhile."""
         for lane in self._lanes:
             while not lane.runner.drain(_TICK_SECONDS):
                 self._tick()
@@ -258,7 +261,7 @@ class QueryLoop:
             lane.end_query()
 
     def _back_off(self, error: RetryableError, once: bool) -> None:
-        """After an error that may pass: raise what may not, wait a little, more each time."""
+        """After an error that may pass, wait a little, longer each time; raise other errors."""
         fatal = self._main.runner.fatal or self._catch_up.runner.fatal
         if fatal is not None:
             raise fatal

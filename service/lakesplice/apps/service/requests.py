@@ -1,4 +1,4 @@
-"""Requests of commands, executed by the running driver between its batches."""
+"""Requests of commands, which the running driver executes between its batches."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from lakesplice.table.driver.requests import Answer, Request, answer, forget_ans
 
 
 class Requests:
-    """The lake's requests; used by the main loop's thread, while no batch runs.
+    """The lake's requests; used by the main loop's thread while no batch runs.
 
-    `tick` is called again and again while one is executed: some take long.
+    `tick` is called repeatedly while a request is executed, since some take long.
     """
 
     def __init__(
@@ -39,13 +39,13 @@ class Requests:
         self._tick = tick
 
     def waiting(self) -> bool:
-        """Whether any request waits; costs one listing."""
+        """Whether a request waits; costs one listing."""
         return bool(pending(self._driver.lake))
 
     def execute(self) -> None:
-        """Execute and answer all that wait; one that expired is answered only.
+        """Execute and answer all that wait; a request that expired is only answered.
 
-        Once the service is to stop, what isn't done is left to the next driver.
+        Once the service is to stop, the next driver executes the rest.
         """
         for request in pending(self._driver.lake):
             reply = self._executed(request)
@@ -79,12 +79,14 @@ class Requests:
         except LakespliceError as error:
             return Answer(False, str(error))
         except Exception as error:
-            # A driver that dies of a request would find it again when it is back.
+            # If a request killed the driver, the next one would find it again.
             driver.log.exception("request-failed", id=request.id, command=request.command)
             return Answer(False, f"it failed, see the driver's log: {error!r}")
 
     def _command_table(self, request: Request) -> CommandTable:
-        """The request's table, through the driver's own if it holds it: its topic may be gone."""
+        """The table of the request, the driver's own if it has it: the table's topic may no longer
+        exist.
+        """
         driver = self._driver
         table = next((table for table in self._tables if table.name.path == request.table), None)
         if table is None or table.snapshot is None:

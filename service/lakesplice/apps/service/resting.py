@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from lakesplice.table.protocol.ports import Clock
 
 PAUSES_SECONDS = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
-# Some 20 seconds with the pauses above.
+# About 20 seconds with the pauses above.
 _GIVEN_UP_AFTER = 5
 
 
 class RetryPauses:
-    """The pauses of one thing that fails again and again, until `end` says that it went well.
+    """The pauses of one thing that fails repeatedly, until `end` reports a success.
 
-    Without them a query would be restarted without end, for all tables, and each attempt may leave
-    files that nothing names.
+    Without pauses a query would be restarted without end, for all tables, and each attempt may
+    leave files that no version names.
     """
 
     def __init__(self, clock: Clock, pauses_seconds: Sequence[float] = PAUSES_SECONDS) -> None:
@@ -32,7 +32,7 @@ class RetryPauses:
 
     @property
     def retry_ms(self) -> int | None:
-        """When the next attempt is made, in milliseconds since the epoch; None if none failed."""
+        """When the next attempt is made, in milliseconds since 1970; None after no failure."""
         if not self.failures:
             return None
         left = max(0.0, self._until - self._clock.monotonic())
@@ -40,11 +40,11 @@ class RetryPauses:
 
     @property
     def is_given_up(self) -> bool:
-        """Whether it failed so often that who waits for an end need not wait for it."""
+        """Whether it failed so often that `run --once` needn't wait for it."""
         return self.failures >= _GIVEN_UP_AFTER
 
     def begin(self, reason: str) -> float:
-        """Rest after a failure; return for how many seconds."""
+        """Begin a pause after a failure; return its length in seconds."""
         seconds = self._pauses_seconds[min(self.failures, len(self._pauses_seconds) - 1)]
         self.failures += 1
         self.reason = reason

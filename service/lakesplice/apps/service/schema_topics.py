@@ -1,10 +1,10 @@
-"""Reads what the source's connectors report of tables' types and DROPs; new records are read before
-each batch, and `planning/sources/schema_reports.py` judges them.
+"""Reads what the source's connectors report about types and DROPs of tables. New records are read
+before each batch; `planning/sources/schema_reports.py` judges them.
 
-The topics are read up to their ends after a batch's own ends are fixed, so a schema change that the
-connector reported before a change of the batch is usually known. Kafka promises no order across
-topics, though: one that becomes visible later is noticed at the next batch, and the tables that
-took changes behind it with other types are parked.
+The topics are read up to their ends after the ends of a batch are fixed, so a schema change that
+the connector reported before a change of the batch is usually known. But Kafka promises no order
+between topics: a schema change that becomes visible later is noticed in the next batch, and tables
+that applied later changes with other types are parked.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ Read = Callable[
 
 @dataclass(frozen=True)
 class _Form:
-    """How a topic reports: what types its tables' columns have by a history, whether all
-    partitions are used, and what its records have if others are in the topic.
+    """How a topic reports: how its history gives the types of columns, whether it uses all
+    partitions, and what its records contain if the topic has others, too.
     """
 
     types_of: TypesOf
@@ -52,7 +52,7 @@ class _Form:
 
 @dataclass
 class _Progress:
-    """What was read of a topic: the offsets to read on from, and what the records said."""
+    """What was read of a topic: the offsets to continue from, and what the records reported."""
 
     topic_id: str
     reports: SchemaReports
@@ -79,7 +79,7 @@ class SchemaTopics:
         self._busy = threading.Lock()
 
     def look(self, topics: Mapping[str, Topic]) -> None:
-        """Read on up to the ends of the topics, as the broker has them; blocks.
+        """Read up to the present ends of the topics; blocks.
 
         `SourceUnavailable` if one can't be read.
         """
@@ -92,15 +92,15 @@ class SchemaTopics:
                     self._look(topic)
 
     def types(self, source: SourceState, origin: TableName) -> TypeHistory | None:
-        """Return the types of the columns of a table, which its source calls `origin`; None if no
-        topic tells of it.
+        """Return the types of a table's columns, where `origin` is the source's name of the table;
+        None if no topic reports it.
         """
         with self._busy:
             reports = self._of(source)
             return None if reports is None else reports.types(source, origin)
 
     def drops(self, source: SourceState, origin: TableName) -> DropHistory:
-        """Return the reported drops of a table, which its source calls `origin`."""
+        """Return the reported drops of the table that the source calls `origin`."""
         with self._busy:
             reports = self._of(source)
             return DropHistory() if reports is None else reports.drops(origin)
@@ -108,8 +108,8 @@ class SchemaTopics:
     def note_handled_drops(
         self, source: SourceState, origin: TableName, before: int, *, parked: bool = False
     ) -> None:
-        """Take note that a table's drops with numbers below `before` were dealt with, maybe by
-        parking it.
+        """Record that a table's drops with numbers below `before` were handled, maybe by parking
+        it.
         """
         with self._busy:
             reports = self._of(source)
@@ -180,7 +180,7 @@ class SchemaTopics:
 
 
 def schema_topics_of(settings: Settings, session: SparkSession, log: Any) -> SchemaTopics | None:
-    """Return what reads the configured topics of schema changes; None if there are none."""
+    """Return the reader of the configured topics of schema changes; None if there are none."""
     kafka, topics = settings.kafka, settings.schema_change_topics
     if not topics.names and not topics.maxwell:
         return None

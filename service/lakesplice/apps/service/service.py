@@ -1,14 +1,14 @@
 """The service: one driver of one lake, from Kafka to tables, until it is asked to stop.
 
     start        take a generation, start Spark, open the topics' tables
-    main loop    a query over the topics that can be read, and one over those far behind; they are
-                 restarted, from where the manifests stand, when topics come, a table is parked
-                 or an ingest is refused
+    main loop    a query over the topics that can be read, and one over those far behind; they
+                 restart, from the offsets in the manifests, when topics are added, a table is
+                 parked or an ingest is refused
     beside it    compaction threads, the page, the generation's heartbeat
-    requests     what commands ask of a table is done between two batches, before queries restart
+    requests     commands are executed between two batches, before queries restart
     stop         running batches are finished if time allows, else dropped whole
 
-Whatever ends in the middle is safe: the manifests say where each table stands.
+A crash at any point is safe: the manifests have the offsets of each table.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ EXIT_NOT_ALL = 1
 
 
 class Service:
-    """One driver. `start` returns once it reads; `stop` once nothing of it runs any more.
+    """One driver. `start` returns once it reads, `stop` once all of it has ended.
 
     `start` and `stop` are called once each, from one thread; `status` may be called from any.
-    `exit_code` is what a process that did nothing else should end with.
+    `exit_code` is the exit code for a process that did nothing else.
     """
 
     def __init__(self, settings: Settings, *, once: bool = False) -> None:
@@ -97,7 +97,7 @@ class Service:
 
     @property
     def page_url(self) -> str:
-        """Where the page is; empty if there is none."""
+        """The address of the page; empty if there is none."""
         return f"{self._server.url}/" if self._server else ""
 
     def begin(self) -> None:
@@ -106,7 +106,7 @@ class Service:
         self._thread.start()
 
     def start(self) -> None:
-        """Start everything and return when the first query reads; raises what prevents it."""
+        """Start everything and return when the first query reads; raises what prevents that."""
         self.begin()
         while not self._started.wait(_TICK_SECONDS):
             if self._ended.is_set():
@@ -123,7 +123,7 @@ class Service:
         self._raise()
 
     def wait(self, seconds: float) -> bool:
-        """Wait at most so long for the service to end by itself; True if it has."""
+        """Wait at most so long for the service to end by itself; True if it has ended."""
         return self._ended.wait(seconds)
 
     def status(self) -> ServiceStatus:
@@ -163,7 +163,7 @@ class Service:
         generation = self._take_lake(lake)
         if generation is not None:
             stack.callback(generation.release)
-            # Not before: a standby needs the memory for nothing.
+            # Not earlier: a standby doesn't need the memory.
             self._drive(stack, self._session(stack), lake, generation)
 
     def _session(self, stack: ExitStack) -> SparkSession:
@@ -184,7 +184,7 @@ class Service:
     def _drive(
         self, stack: ExitStack, session: SparkSession, lake: Store, generation: Generation
     ) -> None:
-        """Drive the lake until asked to stop or, with `once`, done."""
+        """Be the lake's driver until asked to stop or, with `once`, until everything is read."""
         settings, clock, entropy = self._settings, SystemClock(), SystemEntropy()
         driver = Driver(
             settings=settings,
@@ -198,7 +198,7 @@ class Service:
             schema_topics=schema_topics_of(settings, session, self._log),
         )
         at_once = partial(cores, session)
-        # Beside the first look at topics and tables, which is not Spark's work.
+        # At the same time topics and tables are read for the first time, which needs no Spark.
         threading.Thread(
             target=self._start_workers, args=(session, at_once()), name="workers", daemon=True
         ).start()
@@ -241,12 +241,12 @@ class Service:
         self._tell_end(reporter.close(), tables)
 
     def _tell_end(self, status: DriverStatus, tables: ServiceTables) -> None:
-        """Say what was done, if it was to be done once and was done."""
+        """Log what was done, if everything was to be read once and was."""
         if self._once and not self._stopping.is_set():
             self.exit_code = 0 if log_once_summary(self._log, status, tables) else EXIT_NOT_ALL
 
     def _run_loop(self, loop: QueryLoop, compactor: Compactor) -> None:
-        """Run the queries, and finish what they and the compaction are at."""
+        """Run the queries, then finish the running batches and compactions."""
         loop.run(self._started.set, once=self._once)
         if self._stopping.is_set():
             loop.drain(self._stop_timeout)
@@ -257,12 +257,12 @@ class Service:
         try:
             start_workers(session, count)
         except Exception as error:
-            # The first batch starts them then, or the service has ended meanwhile.
+            # In this case the first batch starts them, or the service has ended meanwhile.
             self._log.debug("workers-not-started", error=str(error))
 
     def _take_lake(self, lake: Store) -> Generation | None:
-        """Become the lake's driver, as a standby for as long as another one lives; None if the
-        service is to stop meanwhile.
+        """Become the lake's driver; wait as a standby while another one lives. None if the service
+        is to stop meanwhile.
         """
         self._health.expect(
             "lake",
@@ -285,7 +285,7 @@ class Service:
         """Wait while another driver may be alive; False if the service is to stop meanwhile."""
         left = seconds
         while left > 0:
-            # A long lease has long waits: a health check would take the service for dead meanwhile.
+            # Long leases have long waits, in which a health check would take the service for dead.
             self._health.tick()
             if self._stopping.wait(min(left, _ALIVE_SECONDS / 4)):
                 return False
@@ -294,10 +294,11 @@ class Service:
 
 
 def run(settings: Settings, *, once: bool = False) -> int:
-    """Run the service until SIGTERM or SIGINT, or with `once` until all is taken in; the exit code.
+    """Run the service until SIGTERM or SIGINT, or with `once` until everything is read; return the
+    exit code.
 
-    0 after a clean end, also when a batch had to be dropped; 1 with `once` if no topic matches, or
-    the store or the registry failed for one to the end. Must be called in the main thread.
+    0 after a clean end, also if a batch had to be dropped. 1 with `once` if no topic matches, or
+    the store or the registry failed for a table to the end. Must be called in the main thread.
     """
     configure_logs(settings.logging.level, settings.logging.format)
     service = Service(settings, once=once)

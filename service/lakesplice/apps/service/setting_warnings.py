@@ -9,7 +9,7 @@ from lakesplice.model.driver_status import SuspectSetting
 from lakesplice.planning.intake.report import PartitionReport
 from lakesplice.table.protocol.ports import Clock
 
-# A setting is shown for so long after the last event that showed it, since whether it was corrected
+# A setting is reported for so long after the last event that showed it, since whether it was fixed
 # or the source is silent nothing tells.
 SHOWN_SECONDS = 86_400
 
@@ -25,7 +25,7 @@ class SettingWarnings:
         self._shown: dict[str, SuspectSetting] = {}
 
     def look_at(self, reports: Sequence[PartitionReport]) -> None:
-        """Take note of the settings that records showed, and log each the first time."""
+        """Record the settings that records showed, and log each the first time."""
         observed = set[str]().union(*(report.suspect_settings for report in reports))
         shown = dict(self._shown)
         for text in sorted(observed):
@@ -35,7 +35,7 @@ class SettingWarnings:
                     "connector-changes-values", topic=self._topic, setting=name, detail=detail
                 )
             shown[name] = SuspectSetting(name, detail, self._clock.now_ms())
-        # Replaced whole, since another thread reads it.
+        # Replaced as a whole, since another thread reads it.
         self._shown = shown
 
     def shown(self) -> tuple[SuspectSetting, ...]:
@@ -44,7 +44,7 @@ class SettingWarnings:
 
 
 def still_shown(settings: Iterable[SuspectSetting], now_ms: int) -> tuple[SuspectSetting, ...]:
-    """Return each setting as it was last seen, in order of name, if that isn't long ago."""
+    """Return each setting as it was last seen, in order of name, unless that is long ago."""
     newest = {one.name: one for one in sorted(settings, key=lambda one: one.seen_ms)}
     since_ms = now_ms - SHOWN_SECONDS * 1000
     return tuple(one for _, one in sorted(newest.items()) if one.seen_ms >= since_ms)

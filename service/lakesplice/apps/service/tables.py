@@ -1,4 +1,4 @@
-"""The tables of a running driver, and what metrics and logs say of them."""
+"""The tables of a running driver, and what metrics and logs report about them."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ _RATE_SECONDS_MIN = 60.0
 
 
 class ServiceTable(DriverTable):
-    """A table for one of its topics, which reports to metrics and logs what happens to it.
+    """A table, for one of its topics, that reports what happens to it in metrics and logs.
 
-    A `refused` one is skipped by the running query: it read on from elsewhere than the table
-    stands. One that `rests` is left out of the queries for a while. `origin` is the source's name
-    of it, by which the configuration knows it. `beside` holds the table for another topic.
+    A `refused` table is skipped by the running query, which reads from other offsets than the
+    table's. A table that `rests` is left out of the queries for a while. `origin` is its name at
+    the source, by which the configuration knows it. `beside` is the table's object for another
+    topic.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class ServiceTable(DriverTable):
     ) -> None:
         self.origin = origin or name
         self.topic = source.topic
-        # All that hold the table, this one included: what is shown of it is of all its topics.
+        # All objects of the table, including this one: metrics show the table with all its topics.
         self.holders: list[ServiceTable] = [] if beside is None else beside.holders
         super().__init__(
             driver.lake.within(name.path),
@@ -89,11 +90,12 @@ class ServiceTable(DriverTable):
 
     @property
     def is_left_out(self) -> bool:
-        """Whether the running query passes the table over until a pause is over."""
+        """Whether the running query skips the table until a pause is over."""
         return self.is_failing and self.refused
 
     def rest(self, reason: str, *, unwritable: bool = False) -> None:
-        """Rest after a failure that may pass, longer each time until `forget_failures` is called.
+        """Begin a pause after a failure that may pass, longer each time until `forget_failures` is
+        called.
 
         `unwritable`: the store failed, so it is tried before anything else is written.
         """
@@ -109,9 +111,9 @@ class ServiceTable(DriverTable):
         )
 
     def may_resume(self) -> bool:
-        """Return whether the table was left out and can be read again; blocks on the store.
+        """Whether the table was left out and can be read again; blocks on the store.
 
-        One that can't be written to still rests on.
+        A table that still can't be written begins another pause.
         """
         if self.rests or not self.is_left_out:
             return False
@@ -128,12 +130,12 @@ class ServiceTable(DriverTable):
 
     @property
     def is_unwritable(self) -> bool:
-        """Whether the store failed when the table was last written to, for any of its topics."""
+        """Whether the store failed when the table was last written, for any of its topics."""
         return any(one.is_failing and one._unwritable for one in self.holders)  # noqa: SLF001
 
     @property
     def is_given_up(self) -> bool:
-        """Whether the table failed so often that who waits for an end need not wait for it."""
+        """Whether the table failed so often that `run --once` needn't wait for it."""
         return self._rest.is_given_up
 
     def forget_failures(self) -> None:
@@ -143,7 +145,7 @@ class ServiceTable(DriverTable):
 
     @property
     def condition(self) -> TopicCondition:
-        """The topic's state and why."""
+        """The topic's state and the reason."""
         parked = self.parked
         if parked is not None:
             unsaid = f" ({self._rest.reason})" if self._to_park is not None else ""
@@ -176,14 +178,14 @@ class ServiceTable(DriverTable):
 
     @property
     def parked(self) -> ParkReason | None:
-        """See `DriverTable.parked`; also the reason to park that can't be written yet.
+        """See `DriverTable.parked`; also a reason to park that couldn't be written yet.
 
-        What was noticed once isn't noticed again, so nothing may be read on meanwhile.
+        It is found only once, so nothing may be read until it is written.
         """
         return self._to_park or super().parked
 
     def park(self, reason: ParkReason) -> None:
-        """See `DriverTable.park`; if that fails the table rests, and it is tried again."""
+        """See `DriverTable.park`; if that fails, the table rests and parking is retried."""
         self._driver.log.warning(
             "table-parked", table=str(self.name), code=reason.code.value, detail=reason.detail
         )
@@ -203,7 +205,7 @@ class ServiceTable(DriverTable):
             self.rest(detail, unwritable=isinstance(error, StorageError))
 
     def note_topic_ends(self, topic: Topic, moment: EpochSeconds) -> None:
-        """Note how far the topic reached at `moment`."""
+        """Record how far the topic reached at `moment`."""
         self._sightings.add(topic.latest, moment)
         self._lag = topic.behind(self.next_offsets(topic.earliest))
         offsets = sum(holder._lag or 0 for holder in self.holders)  # noqa: SLF001
@@ -212,21 +214,23 @@ class ServiceTable(DriverTable):
 
     @property
     def changes_per_second(self) -> float | None:
-        """How many changes a second were committed lately, over all topics; None if unknown."""
+        """How many changes per second were committed lately, over all topics; None if unknown."""
         return self.holders[0]._rate.per_second  # noqa: SLF001
 
     def has_committed(self, earliest: Mapping[int, int], ends: Mapping[int, int]) -> bool:
-        """Return whether all records before `ends` that the topic still has are committed."""
+        """Whether all records before `ends` that the topic still has are committed."""
         offsets = self.next_offsets(earliest)
         return all(max(offsets.get(at, 0), earliest.get(at, 0)) >= end for at, end in ends.items())
 
     def note_complete_up_to(self, moment: EpochSeconds) -> None:
-        """Take it from elsewhere that what is committed is complete up to `moment`."""
+        """Record that what is committed is complete up to `moment`."""
         self._sightings.note_complete(moment, self.next_offsets(self.source.partitions))
         self.show()
 
     def freshness(self) -> Freshness:
-        """Return up to when the table's views are sure to be complete, for all its topics."""
+        """Return up to which moment the table's views are certainly complete, for all its
+        topics.
+        """
         return least_fresh([holder._own_freshness() for holder in self.holders])  # noqa: SLF001
 
     def _own_freshness(self) -> Freshness:
@@ -236,11 +240,11 @@ class ServiceTable(DriverTable):
 
     @property
     def goal(self) -> FreshnessGoal:
-        """How old the table's views may become: the strictest goal of all its topics."""
+        """The table's freshness goal: the strictest of all its topics."""
         return strictest(holder._own_goal for holder in self.holders) or self._own_goal  # noqa: SLF001
 
     def show(self) -> None:
-        """Bring the table's metrics up to date."""
+        """Update the table's metrics."""
         show_snapshot(self._driver.metrics, self.name, self.snapshot, self.freshness(), self.goal)
 
     def _note(self, intent: Intent) -> None:
@@ -261,7 +265,7 @@ class ServiceTables:
     """All tables, each once, found by their topics. Reading is safe from any thread."""
 
     def __init__(self, driver: Driver, read: FirstRecords | None = None) -> None:
-        """`read` gives the records that say which table a topic is of; see `TopicNames`."""
+        """`read` returns the records that show which table a topic belongs to; see `TopicNames`."""
         self.names = TopicNames(driver, read)
         self._driver = driver
         self._tables: dict[str, ServiceTable] = {}
@@ -278,13 +282,13 @@ class ServiceTables:
         return iter(list(self._tables.values()))
 
     def get(self, topic: str) -> ServiceTable | None:
-        """Return the topic's table, if the driver holds it."""
+        """Return the topic's table, if the driver has it."""
         return self._tables.get(topic)
 
     def open_topic(self, topic: str, source: SourceState) -> ServiceTable:
-        """Return the topic's table, opened if it is new to the driver.
+        """Return the topic's table; open it if it is new to the driver.
 
-        `UsageError` if another topic is for the same table and their rows can't be distinguished.
+        `UsageError` if another topic feeds the same table and their rows can't be distinguished.
         """
         table = self._tables.get(topic)
         if table is not None:
@@ -303,8 +307,8 @@ class ServiceTables:
         return table
 
     def close_topic(self, topic: str) -> None:
-        """Hold a topic's table no more, and end its series with its last topic, if nothing of it
-        waits for compaction: then it must still be compacted.
+        """Stop holding a topic's table, and end its series with its last topic, unless changes wait
+        in it: then it must still be compacted.
         """
         table = self._tables.get(topic)
         if table is None or table.manifest.deltas:
@@ -318,7 +322,7 @@ class ServiceTables:
         self._driver.metrics.drop_table(str(table.name))
 
     def shard(self, topic: str) -> tuple[tuple[str, str], ...]:
-        """Return the shard that a topic is of its table, empty if all rows are its own."""
+        """Return the topic's shard of its table, empty if all rows belong to the topic."""
         origin = self.names.of(topic)
         return shard_of(self._driver.settings.shape(origin), Origin(topic, origin))
 

@@ -1,7 +1,7 @@
-"""Which table of the source a topic is of, where dots in its name leave that open.
+"""Which table of the source a topic belongs to, if dots in its name make that ambiguous.
 
-`prefix.database.table` is one table by its last two parts. Of `a.b.c.d` the prefix, the database or
-the table may have a dot in it; the lake says which if it has the topic's table, else the events do.
+`prefix.database.table` is one table by its last two parts. In `a.b.c.d` the prefix, the database or
+the table may contain a dot. If the lake has the topic's table, it decides, else the events do.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from lakesplice.model.names import TableName
 from lakesplice.spark.kafka.topics import Topic
 from lakesplice.table.protocol.snapshot import open_snapshot
 
-# Of a topic's records the first ones, of one partition: columns key, value and offset.
+# The first records of one partition of a topic: columns key, value and offset.
 FirstRecords = Callable[[Topic], pa.RecordBatch]
 _PARTS_CLEAR = 3
-# Each further part makes more ways to read a name, and each is tried.
+# With each further part there are more ways to read a name, and each is tried.
 _PARTS_MAX = 10
 
 
 class TopicNames:
-    """Knows topics' tables; without `read` each topic's last two parts are its table.
+    """Knows topics' tables; without `read` a topic's last two parts are its table.
 
-    `learn` is called by one thread and blocks on broker and store; the rest is safe from any.
+    `learn` is called by one thread and blocks on broker and store; the rest is safe from any
+    thread.
     """
 
     def __init__(self, driver: Driver, read: FirstRecords | None = None) -> None:
@@ -36,14 +37,15 @@ class TopicNames:
         self._known: dict[str, TableName] = {}
 
     def of(self, topic: str) -> TableName:
-        """Return the table that the topic is of; by its last two parts until `learn` knows better.
+        """Return the topic's table: by the last two parts of its name until `learn` has found out
+        more.
 
-        `UsageError` if the name has no two parts at its end.
+        `UsageError` if the name doesn't end in two parts.
         """
         return self._known.get(topic) or TableName.from_topic(topic)
 
     def is_unknown(self, topic: str) -> bool:
-        """Whether the topic may be of another table than its last two parts say."""
+        """Whether the topic may belong to another table than its last two parts say."""
         parts = topic.split(".")
         open_ = all(parts) and _PARTS_CLEAR < len(parts) <= _PARTS_MAX
         return self._read is not None and open_ and topic not in self._known
@@ -76,7 +78,7 @@ class TopicNames:
         records = self._read(topic)
         names = ways_to_read(topic.name)
         fitting = [name for name in names if self._fits(records, name)]
-        # Where events don't say their table, or are of several, the last two parts count.
+        # If events don't name their table, or name several, the last two parts count.
         return fitting[0] if len(fitting) == 1 else names[0]
 
     def _fits(self, records: pa.RecordBatch, name: TableName) -> bool:
@@ -88,7 +90,7 @@ class TopicNames:
 
 
 def ways_to_read(topic: str) -> Sequence[TableName]:
-    """Return the tables that a topic with a prefix may be of, first the one of its last two
+    """Return the tables that a topic with a prefix may belong to, first the one of its last two
     parts.
     """
     parts = topic.split(".")

@@ -1,8 +1,7 @@
-"""One batch: check the topics, run the job, commit each table it touched.
+"""One batch: check the topics, run the job, commit each table that has records in it.
 
-A table that cannot continue is parked or refused here and the others continue. Nothing here decides
-by time; whatever dies in the middle leaves the tables at offsets that the next start continues
-from.
+A table that can't continue is parked or refused here, and the others continue. Nothing is decided
+by time. A crash at any point leaves the tables at offsets from which the next start continues.
 """
 
 from __future__ import annotations
@@ -38,11 +37,12 @@ _COMMIT_THREADS = 8
 class BatchRunner:
     """Runs the batches of one lane's queries, one query after another.
 
-    `fatal` holds the error that must stop the service. `hold_back` is called with the tables of
-    each batch before its job, blocks while compaction has to catch up, and tells whether it had to.
-    A batch that began is finished when the query is to end: what another table's parking calls for
-    waits for it. `cores` tells how many tasks run at once: executors of a cluster come and go.
-    `drops` are dealt with between queries. `run_job` runs a batch's tasks; errors as `run_batch`.
+    `fatal` is the error that must stop the service. `hold_back` is called with the tables of each
+    batch before its job; it blocks while compaction has to catch up, and returns whether it had to.
+    A batch that began is finished even if the query is to end: what the parking of another table
+    requires waits for it. `cores` returns how many tasks run at once, since executors of a cluster
+    join and leave. `drops` are handled between queries. `run_job` runs a batch's tasks; errors as
+    in `run_batch`.
     """
 
     def __init__(
@@ -76,17 +76,17 @@ class BatchRunner:
         return self._restart.reason
 
     def begin(self, lane: str = "") -> None:
-        """A query of a lane starts from where the tables stand: run its batches.
+        """A query of a lane starts from the tables' offsets; its batches may run.
 
-        Called for each query, and not when the one before ended: one that failed to stop must not
-        leave its end behind, for then the next one would read on and do nothing.
+        Called when a query starts, not when the one before ends: if one failed to stop, its end
+        must not keep the next query from running batches.
         """
         self._lane = lane
         self._restart.clear()
         self._ending.clear()
 
     def __call__(self, frame: DataFrame, batch_id: int, starts: Offsets, ends: Offsets) -> None:
-        """Run one batch. Raises what must end the query; a table's own trouble does not."""
+        """Run one batch. Raises only what must end the query; the failure of one table doesn't."""
         with self._busy:
             if self._ending.is_set():
                 return
@@ -150,8 +150,8 @@ class BatchRunner:
         return () if schema_topics is None else schema_topics.names
 
     def _commit_all(self, frame: DataFrame, spans: Mapping[str, Span]) -> int:
-        """Run the job and commit each table, again for those whose schema grew; return how many
-        topics' parts were committed.
+        """Run the job and commit each table; repeat it for tables whose schema was extended. Return
+        how many topics' parts were committed.
         """
         driver, pending, committed = self._driver, dict(spans), 0
         while pending:

@@ -1,8 +1,8 @@
-"""What becomes of tables that were dropped at their source, between two queries.
+"""Handles tables that were dropped at their source, between two queries.
 
-A fence is a separate commit here, since no change may follow a DROP. No batch may be running
-meanwhile, so a runner that meets a table with a DROP to deal with leaves it out and restarts
-the queries.
+A fence is a commit of its own here, since the source table may never have another change. No batch
+may run meanwhile. So if a runner finds a table with a DROP to handle, it leaves the table out and
+restarts the queries.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ class TableDrops:
             topics.look(self._catalogue.describe(topics.names))
 
     def calls_for(self, table: ServiceTable) -> bool:
-        """Return whether a DROP must be handled before the table continues."""
+        """Whether a DROP must be handled before the table continues."""
         settings = self._driver.settings
         policy, never_changes = settings.policy(table.origin), settings.not_inserts(table.origin)
         history = self._drop_history(table)
         return calls_for(table, history, policy, insert_only=never_changes is not None) is not None
 
     def any_due(self) -> bool:
-        """Return whether that is so for any table."""
+        """Whether a DROP must be handled for any table."""
         tables = (table for table in self._tables.of_topics() if not table.rests)
         return any(self.calls_for(table) or self._begins_again(table) for table in tables)
 
     def handle_all(self) -> bool:
-        """Deal with all DROPs; return whether a table was parked, or rests. Blocks.
+        """Handle all DROPs; return whether a table was parked, or rests. Blocks.
 
         Called while no batch of any table runs. Raises `FencedError`.
         """
@@ -104,7 +104,7 @@ class TableDrops:
         return parked
 
     def _begins_again(self, table: ServiceTable) -> bool:
-        """Whether a table parked at another key and nothing of it lives; asked once per version,
+        """Whether a table was parked for a new key and has no rows left; checked once per version,
         since it reads the table.
         """
         parked = table.parked

@@ -1,4 +1,4 @@
-"""A batch's job: its plan, and how the table is found at which a job dies."""
+"""A batch's job: its plan, and the search for the table at which a job dies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lakesplice.table.ingest.append import AppendPlan
 from lakesplice.table.protocol.retries import Retries
 
 RunJob = Callable[[DataFrame, BatchPlan], dict[str, TopicResult]]
-# As the last line of a traceback names what was raised.
+# The last line of a traceback names the exception in this form.
 _RAISED = re.compile(r"(?:\w+\.)*\w+(?:Error|Exception): ")
 _READ_TASKS_PER_CORE = 1
 _ATTEMPTS_MAX = 2
@@ -32,8 +32,8 @@ _ATTEMPTS_MAX = 2
 
 @dataclass(frozen=True)
 class BatchJob:
-    """Runs the jobs of one lane. `cores` tells how many tasks run at once, `is_ending` whether the
-    query is to end: then a job that dies is the end's fault, and no table's.
+    """Runs the jobs of one lane. `cores` returns how many tasks run at once. `is_ending` returns
+    whether the query is to end: a job that dies then was stopped, and no table is at fault.
     """
 
     driver: Driver
@@ -44,8 +44,8 @@ class BatchJob:
     restart: Restart
 
     def results(self, frame: DataFrame, spans: Mapping[str, Span]) -> dict[str, TopicResult]:
-        """Run the job; one that dies twice is run by halves until the table at fault is parked,
-        which has no result.
+        """Run the job. A job that dies twice is run by halves until the table at fault is found;
+        that table is parked and has no result.
         """
         plan = self._plan(spans)
         retries = Retries(self.driver.clock, self.driver.entropy, _ATTEMPTS_MAX)
@@ -62,8 +62,8 @@ class BatchJob:
     def _by_halves(
         self, frame: DataFrame, spans: Mapping[str, Span], error: Exception
     ) -> dict[str, TopicResult]:
-        """Run each half of the tables apart; a table that is alone parks for the error."""
-        # Asked before any table is blamed: without its broker every job fails.
+        """Run each half of the tables on its own; a table that is alone is parked for the error."""
+        # Asked before a table is blamed: without the broker every job fails.
         topics = self.catalogue.describe(spans)
         if len(spans) > 1:
             names = sorted(spans)
@@ -118,8 +118,8 @@ class BatchJob:
 
 
 def error_line(error: BaseException | None) -> str:
-    """Return the line of an error that says what happened: of a worker's traceback its last, else
-    the first that isn't empty.
+    """Return the line of an error that says what happened: the last line of a worker's traceback,
+    else the first line that isn't empty.
     """
     lines = [line.strip() for line in str(error or "").splitlines() if line.strip()]
     raised = [line for line in lines if _RAISED.match(line)]

@@ -1,4 +1,4 @@
-"""The reasons for which queries are restarted, from the offsets in the manifests."""
+"""The reasons for which queries are restarted from the offsets in the manifests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class RestartReason(StrEnum):
-    """As metrics and logs call them."""
+    """The names of the reasons in metrics and logs."""
 
     NEW_TOPICS = "new-topics"
     LANES = "lanes"
@@ -18,18 +18,20 @@ class RestartReason(StrEnum):
 
 
 class Restart:
-    """Whether a lane's query has to end, and why. Safe from several threads; only who runs the
-    lane's batches may `clear` it.
+    """Whether a lane's query has to end, and why. Safe from several threads; only the thread that
+    runs the lane's batches may call `clear`.
     """
 
     def __init__(self) -> None:
         self.reason: RestartReason | None = None
 
     def ask(self, reason: RestartReason) -> None:
-        """Have the query end. A table that can't be read on outweighs what was asked for before."""
+        """Ask for the end of the query. That a table can't be read further replaces an earlier
+        reason.
+        """
         if self.reason is None or reason is RestartReason.REDIRECT:
             self.reason = reason
 
     def clear(self) -> None:
-        """A query starts: it reads every table from where that stands."""
+        """A query starts, which reads every table from its offsets."""
         self.reason = None

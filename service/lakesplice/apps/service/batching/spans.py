@@ -1,4 +1,4 @@
-"""Which tables a batch is for: those with records to read, whose offsets are where the batch
+"""Chooses the tables of a batch: those with records to read, whose offsets are where the batch
 starts.
 """
 
@@ -19,7 +19,7 @@ from lakesplice.spark.kafka.topics import Topic
 
 @dataclass(frozen=True)
 class Span:
-    """One topic's part of a batch: per partition its first offset and one after its last."""
+    """One topic's part of a batch: per partition its first offset and the offset after its last."""
 
     table: ServiceTable
     starts: Mapping[int, int]
@@ -27,13 +27,13 @@ class Span:
 
     @property
     def records(self) -> int:
-        """How many offsets the span covers."""
+        """The number of offsets."""
         return sum(self.ends.values()) - sum(self.starts.values())
 
 
 class BatchSpans:
-    """Chooses the tables of one lane's batches. What can't continue is parked or refused, and the
-    query asked to restart.
+    """Chooses the tables of one lane's batches. A table that can't continue is parked or refused,
+    and the query is asked to restart.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class BatchSpans:
     def choose(
         self, topics: Mapping[str, Topic], starts: Offsets, ends: Offsets
     ) -> dict[str, Span]:
-        """Return the spans of a batch by topic; blocks on the topics that tell of schemas."""
+        """Return the spans of a batch by topic; blocks on the topics of schema changes."""
         spans = {}
         for name, topic_ends in ends.items():
             table = self._tables.get(name)
@@ -62,7 +62,7 @@ class BatchSpans:
         return self._with_types(topics, spans)
 
     def _with_types(self, topics: Mapping[str, Topic], spans: dict[str, Span]) -> dict[str, Span]:
-        """Read the new schema changes; leave out tables that can't continue, which are parked."""
+        """Read the new schema changes, and leave out tables that are parked because of them."""
         schema_topics = self._driver.schema_topics
         if schema_topics is None or not spans:
             return spans
@@ -91,7 +91,7 @@ class BatchSpans:
 
 
 def continues(table: ServiceTable, topic: Topic | None, restart: Restart) -> bool:
-    """Return whether the topic is still what the table read; if not, the table is parked."""
+    """Whether the topic is still the one that the table read; if not, the table is parked."""
     if topic is None:
         return True  # deleted meanwhile: the query fails on it and is started without it
     reason = check_source(table.source, topic.name, topic.id, topic.earliest, topic.latest)
@@ -102,7 +102,7 @@ def continues(table: ServiceTable, topic: Topic | None, restart: Restart) -> boo
 
 
 def refuse(driver: Driver, table: ServiceTable, detail: str, restart: Restart) -> None:
-    """Pass the table over until the query restarts from where the table stands."""
+    """Skip the table until the query restarts from the table's offsets."""
     driver.log.info("table-refused", table=str(table.name), reason=detail)
     table.refused = True
     restart.ask(RestartReason.REFUSED_COMMIT)

@@ -1,4 +1,4 @@
-"""What happens with one table's part of a batch once its tasks have answered."""
+"""Commits one table's part of a batch once its tasks have finished."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class PartOutcome(Enum):
     """How a table's part of a batch ended."""
 
     COMMITTED = auto()
-    """Committed as far as its table could take it; a table that must not continue is parked."""
+    """Committed, up to where the table could continue; a table that must stop is parked."""
     RUN_AGAIN = auto()
-    """Its table's schema grew: its tasks run again with that."""
+    """The table's schema was extended: its tasks run again with the new one."""
     REFUSED = auto()
-    """Nothing was committed; the running query passes the table over."""
+    """Nothing was committed; the running query skips the table."""
 
 
 @dataclass(frozen=True)
 class TableCommits:
     """Commits the tables of one lane; safe from several threads, one per table.
 
-    Raises `FencedError` only: any other failure is its table's alone, and an outcome.
+    Raises only `FencedError`. Any other failure concerns one table alone, and is a result.
     """
 
     driver: Driver
@@ -54,8 +54,8 @@ class TableCommits:
         versions: Mapping[str, int],
         results: Mapping[str, TopicResult],
     ) -> dict[str, PartOutcome]:
-        """Commit the parts of a table's topics, one after the other; those without a result have
-        no outcome.
+        """Commit the parts of a table's topics, one after the other; those without a result have no
+        outcome.
         """
         return {
             name: self._commit(span, versions[name], results[name])
@@ -117,10 +117,11 @@ class TableCommits:
 def send_dead_letters(
     driver: Driver, table: ServiceTable, refs: Sequence[DeadLetterRef], topic: DeadLetterTopic
 ) -> None:
-    """Send the letters of some files; what the topic doesn't take is counted and logged.
+    """Send the dead letters of some files to the topic for them; what it doesn't accept is counted
+    and logged.
 
-    The batch continues without it, since the durable dead letter is the lake's. Blocks for at most
-    about the request timeout twice.
+    The batch continues without it, since the lake has the durable dead letter. Blocks for at most
+    about twice the request timeout.
     """
     dead_letters = dead_letters_of(table.store, refs)
     try:

@@ -1,4 +1,4 @@
-"""What happens with a table whose part of a batch failed: it is resting, or it is parked.
+"""Decides about a table whose part of a batch failed: it rests, or it is parked.
 
 Meanwhile the running query skips it and continues with the others.
 """
@@ -11,7 +11,7 @@ from lakesplice.errors import CorruptFileError, RetryableError, StorageError
 from lakesplice.model.manifest import ParkCode, ParkReason
 from lakesplice.spark.jobs.batch_plan import TaskError
 
-# A table whose part fails this often in a row, for a reason that doesn't pass, is parked with it.
+# A table whose part fails this often in a row, for a reason that doesn't pass, is parked.
 _FAILURES_MAX = 3
 
 
@@ -24,13 +24,13 @@ class TableFailures:
         self._conflicts: set[str] = set()
 
     def went_well(self, table: ServiceTable) -> None:
-        """The table's part was committed: what failed before is over."""
+        """The table's part was committed: earlier failures are forgotten."""
         self._failures.pop(table.topic, None)
         self._conflicts.discard(table.topic)
         table.forget_failures()
 
     def failed(self, table: ServiceTable, error: TaskError) -> bool:
-        """Have the table rest, or park it; return whether it was parked.
+        """Let the table rest, or park it; return whether it was parked.
 
         A full disk or an unreachable store is not the table's fault: the table continues once that
         is repaired, without `unpark`.
@@ -57,8 +57,8 @@ class TableFailures:
         return table.parked is not None
 
     def overtaken(self, table: ServiceTable, detail: str) -> bool:
-        """Another writer was faster. Return whether to read on at once from where the table stands
-        now; False if that happened before, with nothing committed since: then the table rests.
+        """Another writer committed first. Return whether to read on at once from the table's new
+        offsets. False if this happened before, with nothing committed since: then the table rests.
         """
         if table.topic not in self._conflicts:
             self._conflicts.add(table.topic)

@@ -1,7 +1,8 @@
-"""The page that the service serves to people, and the same as JSON to programs.
+"""The page that the service serves to people, and the same content as JSON for programs.
 
-Offers `Board`, what is shown of a running service, and `site`, all that is served about it. It only
-looks: nothing here changes a table, and what can't be read is an answer and not the service's end.
+Offers `Board`, what is shown of a running service, and `site`, everything that is served about it.
+It only reads: nothing here changes a table, and what can't be read gives an error page, not the end
+of the service.
 """
 
 from lakesplice.apps.service.page.board import Board

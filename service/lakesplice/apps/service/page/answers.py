@@ -1,6 +1,7 @@
 """What the service answers under /api/v1: the types, from which its OpenAPI document is made.
 
-Fields may be added; a change of what one means, or its end, makes another version of the paths.
+Fields may be added. If the meaning of a field changes, or a field is removed, the paths get a new
+version.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ Count = Annotated[int, Field(ge=0)]
 
 
 class Answer(BaseModel):
-    """Something that is answered."""
+    """The base of all answers."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -57,7 +58,7 @@ class TableAnswer(Answer):
 
     table: str | None = Field(description="`database.table`, by the source's names.")
     path: str | None = Field(description="Its folder in the lake, and its place below /tables.")
-    topic: str = Field(description="Of the table's topics the one in the worst state.")
+    topic: str = Field(description="The topic of the table that is in the worst state.")
     state: TopicState = Field(description="That topic's.")
     code: str
     reason: str
@@ -71,29 +72,33 @@ class TableAnswer(Answer):
         description="How old the base files alone may be; null until that is known."
     )
     real_time_goal_seconds: Seconds | None = Field(
-        description="How old the real-time view is to become at most; null for what has no table."
+        description="The freshness goal of the real-time view; null for a topic without a table."
     )
     read_optimised_goal_seconds: Seconds | None = Field(
-        description="How old the base files alone are to become at most."
+        description="The freshness goal of the base files alone."
     )
     lateness: Annotated[float, Field(ge=0)] | None = Field(
-        description="The larger quotient of a view's age and its goal; above 1 the table is late."
+        description="A view's age divided by its freshness goal, the larger one; late above 1."
     )
     lag_records: Count | None
     changes_per_second: Annotated[float, Field(ge=0)] | None = Field(
-        description="Committed lately: in a minute, or in two times the trigger if that is longer."
+        description="Committed within a minute, or within twice the trigger if that is longer."
     )
     rows: Count | None = Field(description="Rows in base files, deleted ones included.")
     base_files: Count | None
     version: Count | None = Field(description="Null until the table's first version.")
     committed: datetime | None = Field(description="When the version was committed.")
     waiting: Waiting | None
-    dead_letters: Count | None = Field(description="Neither replayed nor dropped.")
+    dead_letters: Count | None = Field(
+        description="Dead letters that were neither replayed nor dropped."
+    )
     compaction: Literal["", "compaction", "upkeep", "failing"] = Field(
-        description="What is done to it now, or that its last compaction failed."
+        description="What is being done to the table, or that its last compaction failed."
     )
     compaction_failure: str = Field(description="Why its last compaction failed; else empty.")
-    suspect_settings: Count = Field(description="How many settings change its values.")
+    suspect_settings: Count = Field(
+        description="How many settings of the connector change its values."
+    )
 
 
 class WorkAnswer(Answer):
@@ -107,7 +112,7 @@ class WorkAnswer(Answer):
 
 
 class BatchAnswer(Answer):
-    """A batch that ended; of a failed one it isn't known how much it had."""
+    """A batch that ended. The numbers of a failed batch are unknown."""
 
     began: datetime
     seconds: Seconds
@@ -120,11 +125,11 @@ class LakeAnswer(Answer):
     """The service and its lake as a whole."""
 
     version: str = Field(description="Of Lakesplice.")
-    moment: datetime = Field(description="When this was so.")
+    moment: datetime = Field(description="The moment of this answer.")
     lake: str = Field(description="Where the lake is.")
     drives: bool = Field(description="False while it starts, waits for another driver, or ends.")
-    waits_for: dict[str, str] = Field(description="What it is unready for, and why.")
-    generation: Count | None = Field(description="Of this driver in the lake.")
+    waits_for: dict[str, str] = Field(description="Why it is not ready.")
+    generation: Count | None = Field(description="The generation of this driver in the lake.")
     topic_pattern: str
     topics: dict[TopicState, Count] = Field(description="How many topics are in each state.")
     other_topics: list[str] = Field(description="If no topic matches: some that the broker has.")
@@ -175,29 +180,31 @@ class SpliceAnswer(Answer):
 
 
 class VersionAnswer(Answer):
-    """A version of a table, as its commit tells of it."""
+    """A version of a table, as its commit describes it."""
 
     version: Count
     time: datetime | None
     operation: str
-    by: str = Field(description="Who asked for it, if a person did.")
+    by: str = Field(description="Who asked for it, if a command did.")
     why: str
     sources: dict[str, dict[int, tuple[Count, Count]]] = Field(
         description="Per topic and partition: from which offset to which. An empty topic stands for"
         " the only one."
     )
-    splice: SpliceAnswer | None = Field(description="Null for what is no compaction.")
-    counts: dict[str, int] = Field(description="All that the commit counted.")
+    splice: SpliceAnswer | None = Field(description="Null unless the version is a compaction.")
+    counts: dict[str, int] = Field(description="All numbers of the commit.")
 
 
 class HistoryAnswer(Answer):
     """Versions of a table, the newest first."""
 
     versions: list[VersionAnswer]
-    before: Count | None = Field(description="Ask for those `before` this one next; null: no more.")
+    before: Count | None = Field(
+        description="For the next ones ask with `before` this version; null if there are no more."
+    )
 
 
 class ErrorAnswer(Answer):
-    """Why there is no other answer."""
+    """Why a request failed."""
 
     error: str

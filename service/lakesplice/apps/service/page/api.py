@@ -1,4 +1,4 @@
-"""The JSON under /api/v1, and the OpenAPI document that is made from the same list."""
+"""The JSON under /api/v1, and the OpenAPI document, which is made from the same list."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _history(board: Board, query: Query, table: str) -> Answer:
 
 
 def number(query: Query, name: str) -> int | None:
-    """Return a parameter, None if it isn't given; `UsageError` for what is no whole number."""
+    """Return a parameter, None if it isn't given; `UsageError` if it isn't a whole number."""
     text = query.get(name, "")
     if not text:
         return None
@@ -60,7 +60,10 @@ def number(query: Query, name: str) -> int | None:
 
 # As many as any version of a log has.
 _DIGITS_MAX = 19
-_SEARCH = {"type": "string", "description": "What the name, the topic or the reason contains."}
+_SEARCH = {
+    "type": "string",
+    "description": "A text that the name, the topic or the reason contains.",
+}
 _STATE = {"type": "string", "enum": [state.value for state in TopicState]}
 _SORT = {"type": "string", "enum": [*SORTS], "default": SORTS[0]}
 _ORDER = {"type": "string", "enum": [ASCENDING, DESCENDING]}
@@ -87,7 +90,7 @@ OPERATIONS = (
     ),
     Operation(
         f"{_OF_TABLE}/history",
-        "What a table went through",
+        "The history of a table",
         HistoryAnswer,
         _history,
         {"limit": _LIMIT, "before": _BEFORE},
@@ -97,7 +100,9 @@ OPERATIONS = (
 
 
 def api_routes(board: Board) -> list[Route]:
-    """Return the routes of the JSON; what blocks on the lake is done in a thread of few."""
+    """Return the routes of the JSON; calls that block on the lake run in a small pool of
+    threads.
+    """
     described = document(OPERATIONS)
 
     async def openapi(_request: Request) -> Response:
@@ -108,7 +113,7 @@ def api_routes(board: Board) -> list[Route]:
 
 
 def path_of(request: Request) -> str:
-    """Return the folder of the table that a request is about."""
+    """Return the folder of the table in a request."""
     return f"{request.path_params['database']}/{request.path_params['table']}"
 
 

@@ -1,7 +1,7 @@
-"""What is shown of a running service: its values as answers, nothing of it until a driver drives.
+"""What is shown of a running service, as answers; nothing until a driver runs.
 
-Everything is read from what the driver holds in memory, so an answer about all tables asks no
-store; only a table's history does, in `history.py`.
+Everything is read from what the driver has in memory, so an answer about all tables asks no store.
+Only a table's history does, in `history.py`.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from lakesplice.telemetry.health import Health
 
 @dataclass(frozen=True)
 class Driving:
-    """A driver that drives, and what tells of it."""
+    """A running driver, and what knows its state."""
 
     driver: Driver
     tables: ServiceTables
     reporter: StatusReporter
 
     def table(self, name: str) -> ServiceTable | None:
-        """Return a table that the driver holds."""
+        """Return a table of the driver."""
         return next((table for table in self.tables if str(table.name) == name), None)
 
 
@@ -58,7 +58,7 @@ class Overview:
 
 
 class Board:
-    """Shows one service; safe from any thread. `driving` is None until a driver drives."""
+    """Shows one service; safe from any thread. `driving` is None until a driver runs."""
 
     def __init__(self, settings: Settings, health: Health, clock: Clock) -> None:
         self._settings = settings
@@ -67,11 +67,11 @@ class Board:
         self.driving: Driving | None = None
 
     def show(self, driver: Driver, tables: ServiceTables, reporter: StatusReporter) -> None:
-        """Show what this driver does from now on."""
+        """Show this driver from now on."""
         self.driving = Driving(driver, tables, reporter)
 
     def overview(self) -> Overview:
-        """Return how the service and its tables are doing now."""
+        """Return the state of the service and its tables."""
         driving = self.driving
         if driving is None:
             return Overview(self._lake(None, (), Activity()), ())

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from lakesplice.apps.service.page.answers import BatchAnswer
 
 _BARS, _STEP, _GAP, _HEIGHT = 60, 10, 2, 60
-# A batch of no time is to be seen as well.
+# A batch that took no time must be visible, too.
 _HEIGHT_MIN = 2.0
 
 
 @dataclass(frozen=True)
 class Bar:
-    """A batch's place in the picture; the origin is the upper left corner."""
+    """The bar of a batch; the origin is the upper left corner."""
 
     x: int
     y: float
@@ -35,7 +35,7 @@ class Chart:
 
 
 def chart(batches: Sequence[BatchAnswer]) -> Chart:
-    """Draw the last batches; the longest one is as high as the picture."""
+    """Draw the last batches; the longest one has the height of the picture."""
     shown = batches[-_BARS:]
     longest = max((batch.seconds for batch in shown), default=0.0)
     first = _BARS - len(shown)

@@ -1,4 +1,4 @@
-"""Writes docs/openapi.json from what the API offers.
+"""Writes docs/openapi.json from the operations of the API.
 
 python -m lakesplice.apps.service.page.document > docs/openapi.json
 """

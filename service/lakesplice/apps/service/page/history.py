@@ -1,4 +1,4 @@
-"""What one table went through, and its columns; read from the lake, so each call blocks on it."""
+"""The history and the columns of one table; read from the lake, so each call blocks."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ VERSIONS_MAX = 200
 
 
 def versions(store: Store, limit: int, before: int | None) -> HistoryAnswer:
-    """Return the newest `limit` versions, of those before one if it is given; none of a table that
-    has no version yet. Errors as the store has them.
+    """Return the newest `limit` versions, or those before one if it is given; none for a table
+    without a version. Errors as the store has them.
     """
     found = [_version(entry) for entry in islice(history(store, before), limit)]
     more = len(found) == limit and found[-1].version > 0

@@ -1,4 +1,4 @@
-"""The pages for people: all tables, one table, and what became of an error."""
+"""The pages for people: all tables, one table, and errors."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _NO_COLUMN = (ATTENTION, "lateness")
 
 @dataclass(frozen=True)
 class Heading:
-    """A column's heading, which sorts by it: `query` asks for that."""
+    """The heading of a column, which is a link that sorts by it."""
 
     sort: str
     text: str
@@ -71,7 +71,7 @@ class Pages:
         )
         self._templates.filters.update(FILTERS)
         style, script = _own("style.css"), _own("live.js")
-        # Nothing but this style and this script: what a table is called can't become either.
+        # Only this style and this script may run, so the name of a table can't become a script.
         self._policy = (
             "default-src 'none'; connect-src 'self'; img-src data:; form-action 'self';"
             f" base-uri 'none'; frame-ancestors 'none'; style-src '{_hash(style)}';"
@@ -85,7 +85,7 @@ class Pages:
         }
 
     def routes(self) -> list[Route]:
-        """Return the pages' routes; those of many tables are sent compressed."""
+        """Return the pages' routes. Pages with many tables are sent compressed."""
         compressed = [Middleware(GZipMiddleware, minimum_size=2_000, compresslevel=3)]
         return [
             Route("/", self.overview, middleware=compressed),
@@ -114,7 +114,7 @@ class Pages:
         try:
             history = history_of(self._board, path, _VERSIONS_SHOWN, before)
         except LakespliceError as error:
-            # What is in memory can be shown all the same.
+            # What is in memory can still be shown.
             problem, history = masked_text(str(error)), HistoryAnswer(versions=[], before=None)
         return self._page(
             request,
@@ -129,7 +129,7 @@ class Pages:
         )
 
     def error(self, request: Request, error: str, status: HTTPStatus) -> Response:
-        """Show why there is no other page."""
+        """Show why a request failed."""
         lake = self._board.overview().lake
         return self._page(request, "error.html", lake, status, heading=status.phrase, error=error)
 

@@ -24,8 +24,8 @@ _ABOUT = (
 
 @dataclass(frozen=True)
 class Operation:
-    """Something that can be asked: `give` answers it, for a query and the folder of the table that
-    is in the path, if one is. `parameters` are those of the query, each with its schema.
+    """An operation of the API. `give` answers it, from a query and the table's folder if the path
+    has one. `parameters` are those of the query, each with its schema.
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""Everything that the page serves, and what becomes of errors."""
+"""Everything that the page serves, and how errors are shown."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ from lakesplice.secrets import masked_text
 
 @dataclass(frozen=True)
 class Site:
-    """The routes of the page and its JSON, and what answers errors of a lake, by their class."""
+    """The routes of the page and of its JSON, and the handlers of a lake's errors, by error
+    class.
+    """
 
     routes: list[Route]
     errors: Mapping[type[Exception], ExceptionHandler]
 
 
 def site(board: Board) -> Site:
-    """Return all that is served about what a board shows."""
+    """Return everything that is served about what a board shows."""
     pages = Pages(board)
 
     def failed(request: Request, error: Exception) -> Response:

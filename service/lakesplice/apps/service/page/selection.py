@@ -16,7 +16,9 @@ ASCENDING, DESCENDING = "asc", "desc"
 
 
 def _attention(row: TableAnswer) -> tuple[int, bool, float]:
-    """The least is what needs somebody the most: the worst state, then the oldest view."""
+    """A sort key: the row that needs attention most is the least. The worst state comes first, then
+    the oldest view.
+    """
     excluded = row.state is TopicState.EXCLUDED
     trouble = WORST_FIRST.index(row.state) if row.state in TROUBLES else len(TROUBLES) + excluded
     return trouble, row.compaction != "failing", -(row.real_time_seconds or 0.0)
@@ -36,13 +38,13 @@ _KEYS: Mapping[str, Callable[[TableAnswer], Any]] = {
     "rows": lambda row: row.rows,
 }
 SORTS = tuple(_KEYS)
-# By these the least comes first unless the query says otherwise, by others the most.
+# By these columns the smallest value comes first unless the query says otherwise.
 _LEAST_FIRST = (ATTENTION, "table", "state")
 
 
 @dataclass(frozen=True)
 class Selection:
-    """What is asked for: rows that contain `search` and are in `state`, sorted."""
+    """A request for rows that contain `search` and are in `state`, sorted."""
 
     search: str = ""
     state: str = ""
@@ -51,7 +53,7 @@ class Selection:
 
     @classmethod
     def from_query(cls, query: Mapping[str, str]) -> Selection:
-        """Read a query's parameters; `UsageError` for a value that there isn't."""
+        """Read a query's parameters; `UsageError` for a value that doesn't exist."""
         sort = query.get("sort") or ATTENTION
         order = query.get("order") or (ASCENDING if sort in _LEAST_FIRST else DESCENDING)
         state = query.get("state", "")
@@ -61,7 +63,7 @@ class Selection:
         return cls(query.get("search", "").strip(), state, sort, order)
 
     def of(self, rows: Iterable[TableAnswer]) -> list[TableAnswer]:
-        """Return the rows that are meant, in order; those without a value of it come last."""
+        """Return the selected rows in order; those without a value to sort by come last."""
         wanted = self.search.casefold()
         found = [
             row
@@ -75,7 +77,9 @@ class Selection:
         return known + unknown
 
     def sorted_by(self, sort: str) -> Selection:
-        """Return the same sorted otherwise; the other way round if it is sorted so already."""
+        """Return the selection sorted by another column, or in the reverse order if it is sorted by
+        this one.
+        """
         least_first = sort in _LEAST_FIRST
         if sort == self.sort:
             least_first = self.order == DESCENDING
@@ -83,7 +87,7 @@ class Selection:
 
     @property
     def query(self) -> str:
-        """The parameters that ask for it."""
+        """The query parameters of this selection."""
         given = {"search": self.search, "state": self.state}
         asked = {"sort": self.sort, "order": self.order}
         return urlencode({name: value for name, value in (given | asked).items() if value})

@@ -1,4 +1,4 @@
-"""How tables and topics are doing, as answers: from status values, snapshots and activity."""
+"""The state of tables and topics, as answers, from status values, snapshots and activity."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def table_answers(
     activity: Activity,
     now_ms: int,
 ) -> tuple[TableAnswer, ...]:
-    """Return a row for each table, in order of name, and one for each topic that has none; `held`
+    """Return a row for each table, in order of name, and one for each topic without a table; `held`
     are the driver's tables by name.
     """
     by_table: dict[str, list[TopicStatus]] = defaultdict(list)
@@ -107,7 +107,7 @@ def _waiting(manifest: Manifest, now_ms: int) -> Waiting:
 
 
 def sum_up(waiting: Iterable[Waiting]) -> Waiting:
-    """Return what waits in several tables together."""
+    """Return the sum of what waits in several tables."""
     found = list(waiting)
     ages = [one.oldest_seconds for one in found if one.oldest_seconds is not None]
     return Waiting(
@@ -138,7 +138,7 @@ def _standing(topic: TopicStatus) -> dict[str, Any]:
 
 
 def topic_answer(topic: TopicStatus) -> TopicAnswer:
-    """Return how a topic is doing."""
+    """Return the state of a topic."""
     settings = [
         SuspectSettingAnswer(name=one.name, detail=one.detail, seen=moment(one.seen_ms))
         for one in topic.suspect_settings
@@ -153,12 +153,12 @@ def topic_answer(topic: TopicStatus) -> TopicAnswer:
 
 
 def severity(topic: TopicStatus) -> tuple[int, str]:
-    """Return what topics are sorted by, the one in the worst state first."""
+    """Return a sort key by which the topic in the worst state comes first."""
     return WORST_FIRST.index(topic.standing.state), topic.topic
 
 
 def _oldest(moments: Sequence[int | None], now_ms: int) -> float | None:
-    """The age of the oldest; None if any is unknown."""
+    """The largest age; None if any is unknown."""
     known = [moment for moment in moments if moment is not None]
     return _age(min(known), now_ms) if known and len(known) == len(moments) else None
 
@@ -168,5 +168,5 @@ def _age(then_ms: int | None, now_ms: int) -> float | None:
 
 
 def moment(timestamp_ms: int) -> datetime:
-    """Return milliseconds since the epoch as a time."""
+    """Return a time from milliseconds since 1970."""
     return datetime.fromtimestamp(timestamp_ms / 1000, UTC)

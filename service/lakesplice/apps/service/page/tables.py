@@ -1,4 +1,4 @@
-"""One table as it is asked for: held by the driver, or only in its lake."""
+"""One table of the page or the API: in the driver's memory, or only in its lake."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lakesplice.model.names import TableName
 def table_detail(board: Board, path: str) -> TableDetailAnswer:
     """Return a table of the driver, by its folder in the lake.
 
-    `TableNotFoundError` if the driver has none there; `RetryableError` while no driver drives.
+    `TableNotFoundError` if the driver has none there; `RetryableError` while no driver runs.
     """
     driving, name = _driving(board), TableName.from_path(path)
     row = next((one for one in board.overview().tables if one.table == str(name)), None)
@@ -29,7 +29,9 @@ def table_detail(board: Board, path: str) -> TableDetailAnswer:
 
 
 def history_of(board: Board, path: str, limit: int, before: int | None) -> HistoryAnswer:
-    """Return versions of a table; blocks on the lake. Errors as `table_detail` and the store."""
+    """Return versions of a table; blocks on the lake. Errors as `table_detail`, and as the store
+    has them.
+    """
     if not 1 <= limit <= VERSIONS_MAX:
         raise UsageError(f"limit must be from 1 to {VERSIONS_MAX}", given=limit)
     driving, name = _driving(board), TableName.from_path(path)
@@ -40,5 +42,5 @@ def history_of(board: Board, path: str, limit: int, before: int | None) -> Histo
 
 def _driving(board: Board) -> Driving:
     if board.driving is None:
-        raise RetryableError("this service doesn't drive its lake now; ask again later")
+        raise RetryableError("this service isn't the lake's driver now; ask again later")
     return board.driving

@@ -14,19 +14,19 @@ _SIZES = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
 
 def number(value: int | None) -> str:
-    """Return a whole number with its thousands apart."""
+    """Return a whole number with separators between thousands."""
     return UNKNOWN if value is None else f"{value:,}"
 
 
 def rate(value: float | None) -> str:
-    """Return a rate with as many digits as mean something."""
+    """Return a rate, rounded to significant digits."""
     if value is None:
         return UNKNOWN
     return f"{value:,.0f}" if value >= 10 or value == 0 else f"{value:.2g}"
 
 
 def size(value: int | None) -> str:
-    """Return bytes in the unit in which they are from 1 to 1,023."""
+    """Return a number of bytes in the unit in which it is from 1 to 1,023."""
     if value is None:
         return UNKNOWN
     scaled, unit = float(value), 0
@@ -40,7 +40,7 @@ def size(value: int | None) -> str:
 
 
 def aged(value: float | None) -> str:
-    """Return an age."""
+    """Return an age as text."""
     return UNKNOWN if value is None else age(value)
 
 

@@ -1,8 +1,8 @@
 """How long ago each connector last wrote to Kafka.
 
-A connector that died leaves its tables as complete as they can be: every record is taken. Only the
-age of its newest record shows it, and only heartbeats tell it from a source in which nothing
-happens.
+If a connector died, its tables still look complete: every record in Kafka is applied. Only the age
+of its newest record shows the failure, and only heartbeats distinguish it from a source in which
+nothing happens.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class Connectors:
         self._unknown = False
 
     def look(self, topics: Mapping[str, Topic]) -> None:
-        """Bring the ages up to date; `topics` are those that are read. A broker that can't say it
-        (before 3.0) is asked once.
+        """Update the ages; `topics` are those that are read. A broker that can't give them (before
+        3.0) is asked once.
         """
         if self._unknown or not topics:
             return
@@ -63,7 +63,7 @@ class Connectors:
 
 
 def connector_of(topic: str) -> str:
-    """Return what the names of a connector's topics begin with, which is before database and
+    """Return the beginning of the names of a connector's topics, which is followed by database and
     table.
     """
     prefix, dots, _ = topic.rpartition(".")[0].rpartition(".")

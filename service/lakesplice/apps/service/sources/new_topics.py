@@ -1,4 +1,6 @@
-"""Topics that have no table yet, by `schema_changes.create_table`: made, left out, or parked."""
+"""Topics without a table, by `schema_changes.create_table`: the table is created, left out, or
+parked.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,10 @@ _DETAIL = (
 
 
 class NewTopics:
-    """Knows which topics are left out, and says so once for each; not thread-safe.
+    """Knows which topics are left out, and logs each once; not thread-safe.
 
-    What is left out is not read: its table begins with what the topic has when the configuration
-    wants it.
+    A topic that is left out isn't read. If the configuration later includes it, its table begins
+    with what the topic then has.
     """
 
     def __init__(self, driver: Driver, tables: ServiceTables) -> None:
@@ -29,7 +31,7 @@ class NewTopics:
         self._left_out: set[str] = set()
 
     def leaves_out(self, topic: str) -> bool:
-        """Whether the topic's table isn't there and isn't to be made; blocks on the store once."""
+        """Whether the topic has no table and must not get one; blocks on the store once."""
         if topic in self._left_out:
             return True
         if self._tables.get(topic) is not None or not self._is_unwanted(topic):
@@ -40,7 +42,7 @@ class NewTopics:
         return True
 
     def park_if_refused(self, table: ServiceTable) -> None:
-        """Park a table that is not there, if nothing is to be made without being asked."""
+        """Park a table that doesn't exist, if tables may only be created on request."""
         policy = self._driver.settings.policy(table.origin)
         if table.snapshot is None and policy.parks_new_tables:
             table.park(ParkReason(ParkCode.NEW_TABLE, _DETAIL, table.source.topic))

@@ -1,8 +1,8 @@
 """The freshness of a table that is behind when its driver starts.
 
-The previous driver has published it. Where none has, the broker tells: a table that has taken every
-record from before a moment is complete up to that moment. A few moments are tried, so a table may
-be reported as less fresh than it is, never as fresher.
+The previous driver published it. If there is none, the broker knows it: a table that has every
+record from before a moment is complete up to that moment. Only a few moments are tried, so a table
+may be reported as less fresh than it is, never as fresher.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from lakesplice.spark.kafka.topics import Topic, TopicCatalogue
 from lakesplice.table.driver.status import newest_status
 
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
-# Each is a question to the broker about all topics that nothing is known of yet.
+# Each is a question to the broker about all topics whose freshness is unknown.
 _AGES_SECONDS = (
     _MINUTE, 5 * _MINUTE, 15 * _MINUTE, _HOUR, 3 * _HOUR, 12 * _HOUR, 2 * _DAY, 7 * _DAY, 30 * _DAY,
 )  # fmt: skip
 
 
 class PastFreshness:
-    """Tells tables what is known of their freshness from before; blocks on the broker."""
+    """Gives tables their freshness from before the driver's start; blocks on the broker."""
 
     def __init__(self, driver: Driver, tables: ServiceTables, catalogue: TopicCatalogue) -> None:
         self._driver = driver
@@ -35,8 +35,8 @@ class PastFreshness:
         self._asked: set[str] = set()
 
     def tell(self, topics: Mapping[str, Topic]) -> None:
-        """Let every table of these topics know how fresh it is, as far as it doesn't; each topic is
-        asked about once.
+        """Set the freshness of every table of these topics that has none yet; each topic is asked
+        about once.
         """
         unknown = {}
         for name, topic in topics.items():
@@ -62,7 +62,7 @@ class PastFreshness:
                 if table is not None and table.has_committed(unknown[name].earliest, first):
                     table.note_complete_up_to(epoch_seconds(now_ms - age * 1000))
                     del unknown[name]
-        # Older than all that was asked: it is at least so old.
+        # Older than every moment that was tried: it is at least that old.
         for name in unknown:
             table = self._tables.get(name)
             if table is not None:

@@ -29,7 +29,9 @@ _UNNAMED = (
 
 @dataclass(frozen=True)
 class ReadableTopics:
-    """What can be read: each partition's first offset, and each topic's offsets to go."""
+    """What can be read: each partition's first offset, and the number of offsets to go in each
+    topic.
+    """
 
     starts: Offsets
     lags: Mapping[str, int]
@@ -37,7 +39,7 @@ class ReadableTopics:
 
 @dataclass
 class _Unopened:
-    """A topic whose table could not be opened; without `rest` only another configuration helps."""
+    """A topic whose table could not be opened. Without `rest`, only another configuration helps."""
 
     topic: Topic
     reason: str
@@ -55,9 +57,9 @@ class _Unopened:
 
 
 class TopicSelection:
-    """Looks at the broker's topics and takes up their tables; blocks on broker and store.
+    """Chooses among the broker's topics and opens their tables; blocks on broker and store.
 
-    Used by one thread, `starts` excepted.
+    Used by one thread, except for `starts`.
     """
 
     def __init__(self, driver: Driver, tables: ServiceTables, catalogue: TopicCatalogue) -> None:
@@ -74,15 +76,15 @@ class TopicSelection:
         self.other_topics: tuple[str, ...] = ()
 
     def look(self) -> ReadableTopics:
-        """Return what can be read now, with the tables that are new taken up.
+        """Return what can be read now; tables that are new are opened.
 
         Tables that can't continue are parked. No table is refused any more: what is read from here
-        on starts where the tables stand.
+        on begins at the tables' offsets.
         """
         starts: dict[str, dict[int, int]] = {}
         lags = {}
         moment, topics = epoch_seconds(self._driver.clock.now_ms()), self._topics()
-        # In order of name: of two topics for one new table it is the same one that gets it.
+        # In order of name, so that of two topics for one new table always the same one gets it.
         for name, topic in sorted(topics.items()):
             offsets = self._try_to_start(topic)
             if offsets:
@@ -96,7 +98,7 @@ class TopicSelection:
         return ReadableTopics(starts, lags)
 
     def conditions(self) -> dict[str, TopicCondition]:
-        """Return the state of each topic that matched when the broker was last asked; without any,
+        """Return the state of each topic that matched when the broker was last asked. If none did,
         `other_topics` are those that it has.
         """
         return {topic: self._standing(topic) for topic in self._matching}
@@ -112,9 +114,9 @@ class TopicSelection:
         return TopicCondition(TopicState.WAITING, "it is new") if table is None else table.condition
 
     def any_due(self) -> bool:
-        """Return whether something that rested, and is left out of the queries, can continue now.
+        """Whether a table that rested, and is left out of the queries, can continue now.
 
-        A table that can't be written to or opened yet keeps resting: no query is restarted for it.
+        A table that still can't be written or opened keeps resting: no query is restarted for it.
         """
         due = [table.may_resume() for table in self._tables.of_topics()]
         opened = [bool(self._try_to_start(one.topic)) for one in self._resting_unopened()]
@@ -124,9 +126,9 @@ class TopicSelection:
         return [one for one in self._unopened.values() if one.rest is not None]
 
     def starts(self, names: Sequence[str], since_ms: int | None) -> dict[str, TopicStart]:
-        """Return where topics begin, or where what was written at a moment or later does.
+        """Return the first offsets of topics, or those of records written at a moment or later.
 
-        `UsageError` if the broker hasn't got one; `SourceUnavailable` if it doesn't answer.
+        `UsageError` if the broker lacks one; `SourceUnavailable` if it doesn't answer.
         """
         found = self._catalogue.describe(names)
         if missing := [name for name in names if name not in found]:
@@ -139,10 +141,11 @@ class TopicSelection:
         return TopicStart(topic.id, offsets, self._tables.shard(topic.name))
 
     def peek(self) -> ReadableTopics:
-        """Return what could be read now; takes nothing up and parks nothing. What rested and is due
-        again is left to `any_due`.
+        """Return what could be read now, without opening or parking tables. Tables whose pause has
+        ended are left to `any_due`.
 
-        A silent source makes no batch: that its tables are fresh all the same is noted here.
+        A topic without new records makes no batch; that its tables are fresh all the same is
+        recorded here.
         """
         moment = epoch_seconds(self._driver.clock.now_ms())
         starts: dict[str, dict[int, int]] = {}
@@ -164,8 +167,8 @@ class TopicSelection:
         return ReadableTopics(starts, lags)
 
     def any_rests(self) -> bool:
-        """Whether some table rests: what it has to read is not among what could be read now. One
-        that failed too often counts no more.
+        """Whether a table rests, so that its records are not among what can be read. One that
+        failed too often doesn't count.
         """
         tables = any(t.is_left_out and not t.is_given_up for t in self._tables.of_topics())
         unopened = (one.rest for one in self._resting_unopened())
@@ -219,7 +222,9 @@ class TopicSelection:
         return topic not in self._excluded
 
     def _try_to_start(self, topic: Topic) -> dict[int, int]:
-        """Return where the topic is read from; nothing if its table can't continue now."""
+        """Return the offsets from which the topic is read; empty if its table can't continue
+        now.
+        """
         before = self._unopened.get(topic.name)
         if before is not None and before.rests:
             return {}
@@ -255,13 +260,15 @@ class TopicSelection:
         return offsets
 
     def _warn_of_late_start(self, topic: Topic) -> None:
-        """A topic that lost its beginning may still make a whole table, if it has a snapshot."""
+        """A topic that lost its first records can still give a whole table, if it has a
+        snapshot.
+        """
         dropped = {at: offset for at, offset in topic.earliest.items() if offset}
         if dropped:
             self._driver.log.warning("topic-begins-late", topic=topic.name, earliest=dropped)
 
     def _report(self, topic: Topic, error: Exception) -> None:
-        """Note why a topic's table isn't there; what can be repaired elsewhere is retried."""
+        """Record why a topic has no table; what can be repaired elsewhere is retried."""
         reason = str(error) or repr(error)
         known = self._unopened.get(topic.name)
         if known is None or known.reason != reason:

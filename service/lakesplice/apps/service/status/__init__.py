@@ -1,4 +1,4 @@
-"""Status: what a running service says of its topics and tables, to people and to other programs.
+"""Status: what a running service reports about its topics and tables, to people and to programs.
 
 Offers the status document, readiness, and the summary of `run --once`. It must not change a table.
 """

@@ -1,5 +1,5 @@
-"""What a service says of itself to the program around it: while it runs, and at the end of
-`run --once`.
+"""What a service reports to the program that embeds it: while it runs, and at the end of `run
+--once`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from lakesplice.model.driver_status import TROUBLES, DriverStatus, TopicState
 
 @dataclass(frozen=True, slots=True)
 class TableStatus:
-    """One table now. Freshness is in seconds and None until the table caught up once; `rows` are
-    those visible in base files and `deltas_waiting` the deltas not yet spliced in.
+    """One table now. Freshness is in seconds, and None until the table caught up once. `rows` are
+    the visible rows of base files, `deltas_waiting` the deltas that aren't compacted yet.
     """
 
     name: str
@@ -60,10 +60,10 @@ def table_status(table: ServiceTable, now: float) -> TableStatus:
 
 
 def log_once_summary(log: Any, status: DriverStatus, tables: Iterable[ServiceTable]) -> bool:
-    """Log what `run --once` did; return whether all went well that could.
+    """Log what `run --once` did; return whether it succeeded.
 
-    Topics that are parked or refused wait for a person as they did before. But where no topic
-    matches, or one was given up that may succeed later, the end must not look like success.
+    Topics that are parked or refused wait for a person, as before. But if no topic matches, or a
+    table was given up that may succeed later, the end must not look like a success.
     """
     states = Counter(topic.standing.state for topic in status.topics)
     for topic in status.topics:

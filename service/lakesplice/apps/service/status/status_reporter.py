@@ -21,16 +21,17 @@ from lakesplice.model.driver_status import (
 from lakesplice.table.driver.status import StatusPublisher, newest_status
 from lakesplice.telemetry.health import Health
 
-# A change of state is shown about this soon (looking takes some 50 ms with 400 topics); lag and
-# freshness are shown this often.
+# A change of state is shown within about this time (finding it takes some 50 ms with 400 topics);
+# lag and freshness are shown this often.
 _LOOK_SECONDS = 2.0
 _PUBLISH_SECONDS = 10.0
 
 
 class StatusReporter:
-    """Reports for one driver; used by the main loop's thread except for `status`. Blocks on stores.
+    """Reports for one driver; used by the main loop's thread, except for `status`. Blocks on
+    stores.
 
-    If the store fails, only this document is out of date: metrics and logs continue.
+    If the store fails, only this document becomes outdated: metrics and logs continue.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class StatusReporter:
         self._unsaid = True
 
     def tick(self) -> None:
-        """Report what is due; called again and again."""
+        """Report what is due; called repeatedly."""
         now = self._driver.clock.monotonic()
         if not self._selection.has_looked or now - self._looked < _LOOK_SECONDS:
             return
@@ -62,7 +63,7 @@ class StatusReporter:
             self._publish(running=True)
 
     def close(self) -> DriverStatus:
-        """Publish the last document, of a driver that ends in order, and return it."""
+        """Publish the last document of a driver that ends in order, and return it."""
         self._known = self._topics()
         if self._selection.has_looked:
             self._publish(running=False)
@@ -100,7 +101,7 @@ class StatusReporter:
         )
 
     def _table_of(self, topic: str, standing: TopicCondition) -> str:
-        """The table that the topic feeds, or would; one that is refused has none."""
+        """The table that the topic feeds, or would feed; a refused topic has none."""
         table = self._tables.get(topic)
         if table is not None:
             return str(table.name)
@@ -111,7 +112,7 @@ class StatusReporter:
         return ""
 
     def _measured(self, status: TopicStatus) -> TopicStatus:
-        """Add lag, freshness and its goal, which take longer to know than the state."""
+        """Add lag, freshness and its goal, which take longer to find out than the state."""
         table = self._tables.get(status.topic)
         if table is None:
             return status
@@ -125,7 +126,7 @@ class StatusReporter:
         )
 
     def _show(self) -> None:
-        """Bring metrics and /readyz up to date."""
+        """Update metrics and /readyz."""
         self._unsaid = False
         self._driver.metrics.show_topics(
             {
@@ -154,7 +155,7 @@ class StatusReporter:
 
 
 def _before(driver: Driver) -> dict[str, TopicStatus]:
-    """What the driver before said, so that states continue from when they began."""
+    """What the previous driver reported, so that states keep the moment when they began."""
     with suppress(LakespliceError):
         status = newest_status(driver.lake)
         if status is not None:
@@ -167,7 +168,7 @@ def _states(topics: Mapping[str, TopicStatus]) -> dict[str, tuple[str, ...]]:
 
 
 def _state(standing: TopicCondition) -> tuple[str, str]:
-    """What makes a state another one: its moment of retry and its words don't."""
+    """What makes a state a new one: not the moment of its retry, nor its words."""
     return standing.state.value, standing.code
 
 

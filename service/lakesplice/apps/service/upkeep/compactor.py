@@ -1,8 +1,8 @@
-"""The compactor: threads that watch all tables and splice waiting changes into base files.
+"""The compactor: threads that watch all tables and merge waiting changes into base files.
 
-Ingest continues meanwhile. A thread takes the most overdue table that no other one is at, has its
-files rewritten by Spark tasks, and commits; a conflict only means that the table is planned again.
-The same threads merge runs of the row index and keep the logs short.
+Ingest continues meanwhile. A thread chooses the most overdue table that no other thread works on,
+lets Spark tasks rewrite its files, and commits. If the commit loses its race, the next turn plans
+the table again (`_splice`). The same threads merge runs of the row index and keep the logs short.
 """
 
 from __future__ import annotations
@@ -47,14 +47,15 @@ _TASK_BYTES = 256 * 2**20
 _HOLD_SECONDS = 0.1
 _JOIN_SECONDS = 1.0
 _FINISH_SECONDS = 0.05
-# A table whose compaction failed is left alone, so that it cannot keep the others waiting; longer
-# each time, since each attempt leaves files that nothing names.
+# A table whose compaction failed is left out for a while, so that it can't keep the others waiting;
+# longer each time, since each attempt leaves files that no version names.
 _PAUSES_SECONDS = (30.0, 60.0, 120.0, 300.0)
 
 
 class Compactor:
-    """Compacts what is due. `start` once, `stop` once; the other methods may be called from any
-    thread. `rewrite` runs the rewrites of one table's files; errors as `rewrite_files`.
+    """Compacts what is due. `start` and `stop` are called once each; the other methods may be
+    called from any thread. `rewrite` runs the rewrites of one table's files; errors as in
+    `rewrite_files`.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class Compactor:
             self._threads.append(thread)
 
     def stop(self, meanwhile: Callable[[], None] = lambda: None) -> None:
-        """End the threads; a rewrite that runs is finished, its commit included.
+        """End the threads; a running rewrite is finished, including its commit.
 
         `meanwhile` is called every second until then.
         """
@@ -105,16 +106,16 @@ class Compactor:
                 thread.join(_JOIN_SECONDS)
 
     def finish(self) -> None:
-        """Compact until nothing is due any more, in the calling thread too.
+        """Compact until nothing is due any more, also in the calling thread.
 
-        A table that a thread is at may be due again when that ends.
+        A table that another thread works on may be due again when that ends.
         """
         while self._turn() or self._has_work():
             self._stopping.wait(_FINISH_SECONDS)
 
     def hold_back(self, tables: Sequence[ServiceTable]) -> bool:
         """Block while one of the tables has so many waiting deltas that its ingest must wait;
-        return whether one had.
+        return whether it had to block.
         """
         waited = False
         most = self._driver.settings.compaction.back_pressure_deltas
@@ -138,7 +139,7 @@ class Compactor:
                 self._stopping.wait(self._driver.settings.compaction.poll_seconds)
 
     def _turn(self) -> bool:
-        """Compact the table that is due the most, see to its upkeep; False if there was nothing."""
+        """Compact the table that is due the most and do its upkeep; False if nothing was due."""
         table = self._take()
         if table is None:
             return False
@@ -166,7 +167,7 @@ class Compactor:
             return bool(self._running) or self._next() is not None
 
     def _next(self) -> ServiceTable | None:
-        """Return the table to compact or clean next, if any; the caller holds the lock."""
+        """Return the table to compact or maintain next, if any; the caller holds the lock."""
         free = {
             str(table.name): table
             for table in self._tables
@@ -188,8 +189,8 @@ class Compactor:
         return found
 
     def _backlog(self, table: ServiceTable) -> Backlog:
-        """Return what waits in the table, summed up once for each of its manifests: every turn
-        looks at every table.
+        """Return what waits in the table. It is computed once per manifest, since every turn looks
+        at every table.
         """
         name, manifest = str(table.name), table.manifest
         known = self._backlogs.get(name)
@@ -223,13 +224,13 @@ class Compactor:
         driver.metrics.add(metric.COMPACTIONS, table=name, result=result)
 
     def _tasks(self) -> int:
-        """How many rewrites may run at once; one core stays with ingest where there are more."""
+        """How many rewrites may run at once; one core is left to ingest if there are several."""
         most = self._driver.settings.compaction.tasks_max
         return min(most, max(1, cores(self._session) - 1))
 
     def _splice(self, table: ServiceTable) -> bool:
-        """Compact a table once; False if another commit came first. The commit has read that one
-        by then, and the next turn plans the table again.
+        """Compact a table once; False if another commit won the race. By then the table's newest
+        version is read, and the next turn plans the table again.
         """
         planned_on, manifest = table.version, table.manifest
         files = work(manifest)

@@ -19,9 +19,9 @@ _FIRST = 1 / 24
 
 
 class Purges:
-    """Purges one table at a time; never called by two threads for one table.
+    """Purges one table at a time; two threads never call it for one table.
 
-    `run` does a task's work, in the service on an executor.
+    `run` does the work of a task; in the service it runs on an executor.
     """
 
     def __init__(self, driver: Driver, run: Callable[[PurgeTask], Purge | None]) -> None:
@@ -30,7 +30,7 @@ class Purges:
         self._next: dict[str, float] = {}
 
     def is_due(self, table: ServiceTable) -> bool:
-        """Whether it is time to look for rows that may go."""
+        """Whether it is time to look for rows that may be purged."""
         if self._after(table) is None or table.snapshot is None:
             return False
         name, now = str(table.name), self._driver.clock.monotonic()
@@ -38,7 +38,7 @@ class Purges:
         return now >= self._next.setdefault(name, first)
 
     def see_to(self, table: ServiceTable) -> None:
-        """Purge some files; errors are the caller's, and what failed is tried again in its turn."""
+        """Purge some files; the caller handles errors, and what failed is retried in its turn."""
         driver, after = self._driver, self._after(table)
         now = driver.clock.monotonic()
         self._next[str(table.name)] = now + driver.settings.purge.every

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class Slots:
-    """Slots shared by several threads; `most` tells how many there are at this moment."""
+    """Slots shared by several threads; `most` returns how many there are now."""
 
     def __init__(self, most: Callable[[], int]) -> None:
         self._most = most

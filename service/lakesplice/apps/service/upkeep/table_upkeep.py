@@ -1,4 +1,4 @@
-"""Upkeep of a table beside compaction: merging index runs and small base files, checkpoints and
+"""Upkeep of a table besides compaction: merges of index runs and small base files, checkpoints and
 clean-up of the log, vacuum, purge.
 """
 
@@ -33,14 +33,14 @@ from lakesplice.table.upkeep.file_merge import file_merge
 from lakesplice.table.upkeep.log_maintenance import Maintenance
 from lakesplice.telemetry import catalogue as metric
 
-# After a merge of files failed, until the next one is tried.
+# The pause after a failed merge of files.
 _PAUSE_SECONDS = 300.0
-# After any upkeep failed: what fails at once would be tried again at once, and leave files.
+# The pause after any failed upkeep: otherwise it would be retried at once, and leave files.
 _PAUSES_SECONDS = (5.0, 30.0, 60.0, 120.0, 300.0)
 
 
 class Upkeep:
-    """Sees to one table at a time; never called by two threads for one table."""
+    """Maintains one table at a time; two threads never call it for one table."""
 
     def __init__(self, driver: Driver, session: SparkSession) -> None:
         self._driver = driver
@@ -61,14 +61,14 @@ class Upkeep:
         if table.snapshot is None or (rest is not None and rest.is_on):
             return False
         every, version = self._driver.settings.log.checkpoint_every, table.snapshot.version
-        # After a start, from the last multiple on: else hundreds of tables are due at once.
+        # After a start, counted from the last multiple: else hundreds of tables are due at once.
         grown = version - self._seen.setdefault(str(table.name), version - version % every)
         merges = self._merge_plan(table) is not None or self._file_merge_plan(table) is not None
         timed = self._vacuums.is_due(table) or self._purges.is_due(table)
         return merges or grown >= every or timed
 
     def see_to(self, table: ServiceTable) -> None:
-        """Do what is due. Failures are logged, and the table's turn comes again after a pause."""
+        """Do what is due. Failures are logged, and the table has its next turn after a pause."""
         try:
             if self._merge_plan(table) is not None:
                 self._merge(table)
@@ -107,7 +107,7 @@ class Upkeep:
         name, manifest = str(table.name), table.manifest
         if now < self._no_file_merge_until.get(name, now):
             return None
-        # Planned once for each manifest: every turn of a compactor looks at every table.
+        # Planned once per manifest, since every turn of a compactor looks at every table.
         known = self._file_merges.get(name)
         if known is None or known[0] is not manifest:
             known = self._file_merges[name] = manifest, self._plan_file_merge(table)

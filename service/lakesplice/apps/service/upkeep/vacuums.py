@@ -15,13 +15,13 @@ from lakesplice.table.upkeep.orphans import Orphans
 from lakesplice.table.upkeep.vacuum import orphans_before_ms
 from lakesplice.telemetry import catalogue as metric
 
-# The first look at a table comes after this share of the time between two: looking at every table
+# A table is first looked at after this share of the usual interval: looking at every table at once
 # would delay the service's start.
 _FIRST = 1 / 24
 
 
 class Vacuums:
-    """Vacuums one table at a time; never called by two threads for one table."""
+    """Vacuums one table at a time; two threads never call it for one table."""
 
     def __init__(self, driver: Driver) -> None:
         self._driver = driver
@@ -37,7 +37,7 @@ class Vacuums:
         return now >= min(sweep, expiry)
 
     def see_to(self, table: ServiceTable, log: Maintenance) -> None:
-        """Do what is due; errors are the caller's, and what failed is tried again in its turn."""
+        """Do what is due; the caller handles errors, and what failed is retried in its turn."""
         name, now = str(table.name), self._driver.clock.monotonic()
         vacuum = self._driver.settings.vacuum
         if now >= self._next_expiry.get(name, now):
@@ -49,7 +49,7 @@ class Vacuums:
             self._sweep(table)
 
     def note(self, table: ServiceTable, expired: Expired | Conflict | None) -> None:
-        """Tell metrics and log what was deleted; what is left over is due at once."""
+        """Report in metrics and log what was deleted; if something is left, it is due at once."""
         if expired is None or isinstance(expired, Conflict):
             return
         self._count(table, "expired", expired.files)
