@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -101,8 +102,12 @@ def test_a_maxwell_that_is_set_for_a_table_reports_before_the_connector_of_its_p
     assert [reporting_topic(one, globs) for one in topics] == ["first", "second", "db"]
 
 
-def test_places_that_start_over_are_said_once() -> None:
-    reports = SchemaReports(types_of, whole=True, partitioned=False)
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_positions_that_start_over_are_said_once(partitioned: bool) -> None:
+    reports = SchemaReports(types_of, whole=True, partitioned=partitioned)
     changes = [change(number, "items") for number in (1, 3, 2)]
-    places = [reports.learn({0: [one]}) for one in [*changes, replace(changes[2], ddl="other")]]
-    assert places == [(), (), (changes[2].position,), ()]
+    again = replace(changes[2], ddl="other")
+    positions = [reports.learn({0: [one]}) for one in [*changes, again]]
+    assert positions == [(), (), (changes[2].position,), ()]
+    # At the highest position that was read, so nothing has to be put before it.
+    assert reports.learn({1: [replace(changes[1], ddl="other")]}) == ()

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakesplice.errors import CorruptFileError
 from lakesplice.splicing.pages.dictionaries import entries_at_first, extended, with_entries_at_first
+from lakesplice.splicing.pages.page_decoding import decode_dictionary
 from lakesplice.splicing.structures.source import SourceFile
-from tests.support.parquet_parts import opened, parquet, some_table
+from tests.support.parquet_parts import PLACE, opened, parquet, some_table
 
 CHUNK = SourceFile(opened(parquet(some_table(100), use_dictionary=True)), "a.parquet").chunk(0, 1)
 
@@ -66,6 +68,20 @@ def test_nothing_to_add_leaves_the_very_dictionary() -> None:
     assert extended(old, pa.array(["b", None])) is old
     assert extended(old, pa.array([], pa.string())) is old
     assert extended(old, pa.array([None], pa.string())) is old
+
+
+def test_a_dictionary_is_read_whole_or_said_to_be_cut_short() -> None:
+    source = SourceFile(opened(parquet(pa.table({"n": [5, 6, 5]}), use_dictionary=True)), "a")
+    leaf, chunk, page = source.leaf(0), source.chunk(0, 0), source.dictionary_page(0, 0)
+    assert page is not None
+
+    def entries(end: int) -> pa.Array:
+        return decode_dictionary(leaf, chunk, source.read(page.offset, end), None, PLACE)
+
+    whole = page.end - page.offset
+    assert entries(whole).to_pylist() == [5, 6]
+    with pytest.raises(CorruptFileError, match="cut short"):
+        entries(whole - 1)
 
 
 def test_an_empty_dictionary_can_be_extended() -> None:

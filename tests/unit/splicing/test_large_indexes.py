@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -20,24 +21,29 @@ from lakesplice.splicing.structures.chunks import ByteRange, Chunk
 from lakesplice.splicing.structures.source import SourceFile
 from tests.support.in_memory import NAME, edits_of, look, with_chunk
 
+LARGEST = 32 * 1024 * 1024
 LARGE = 33 * 1024 * 1024
 TABLE = pa.table({"a": [1, 2], "b": [3, 4]})
 
 
-@pytest.fixture(params=["offset_index", "column_index"])
-def file(request: pytest.FixtureRequest) -> pa.Buffer:
-    """Of its last column an index lies in a gap before the footer."""
+def file_with(index: str, size: int) -> pa.Buffer:
+    """Of its last column an index of so many bytes lies in a gap before the footer."""
     buffer = pa.BufferOutputStream()
     pq.write_table(TABLE, buffer, write_page_index=True)
     data = buffer.getvalue().to_pybytes()
     start = look(data).footer.start
-    data = data[:start] + bytes(LARGE) + data[start:]
+    data = data[:start] + bytes(size) + data[start:]
 
     def elsewhere(chunk: Chunk) -> Chunk:
-        changes: dict[str, Any] = {request.param: ByteRange(start, LARGE)}
+        changes: dict[str, Any] = {index: ByteRange(start, size)}
         return replace(chunk, **changes)
 
     return pa.py_buffer(with_chunk(data, 1, elsewhere))
+
+
+@pytest.fixture(params=["offset_index", "column_index"])
+def file(request: pytest.FixtureRequest) -> pa.Buffer:
+    return file_with(request.param, LARGE)
 
 
 OPERATIONS: dict[str, Callable[[Any, Any], object]] = {
@@ -48,6 +54,13 @@ OPERATIONS: dict[str, Callable[[Any, Any], object]] = {
     "drop": lambda source, sink: drop_column(source, NAME, "a", sink),
     "merge": lambda source, sink: merge_files([(source, NAME)], sink),
 }
+
+
+def test_an_index_of_exactly_the_largest_size_is_not_too_large() -> None:
+    for size, refused in ((LARGEST, False), (LARGEST + 1, True)):
+        source = SourceFile(pa.BufferReader(file_with("column_index", size)), NAME)
+        with pytest.raises(UnsupportedError) if refused else nullcontext():
+            source.refuse_large_indexes(0, 1)
 
 
 def test_a_column_of_which_an_index_is_too_large_is_left_for_the_splice_to_refuse(

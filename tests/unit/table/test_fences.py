@@ -19,6 +19,7 @@ from lakesplice.table.upkeep.index_check import check
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
+from tests.support.feeds import require_feed
 from tests.support.ledgers import Ledger
 
 
@@ -85,6 +86,16 @@ def test_a_truncate_empties_the_table_in_the_commit_that_passes_it(scene: Scene)
     scene.topic.append(0, scene.ledger.insert(6, 30) + scene.ledger.update([4], "after"))
     scene.driver.batch()
     scene.settle()
+
+
+def test_rows_that_a_version_adds_and_a_truncate_of_it_deletes_are_changes_once(
+    scene: Scene,
+) -> None:
+    scene.topic.append(1, scene.ledger.insert(0, 3))
+    scene.driver.batch()
+    scene.topic.append(0, [*scene.ledger.insert(3, 8), scene.truncated(range(8))])
+    scene.driver.batch()
+    require_feed(scene.store)
 
 
 def test_what_comes_late_stays_dead_and_what_is_ahead_lives(scene: Scene) -> None:

@@ -100,6 +100,14 @@ def test_young_files_are_left_alone_for_a_day_or_the_retention(
     assert not find_orphans(table.store, table.now(), before_ms(table, 7 * DAY))
 
 
+def test_a_file_of_the_very_moment_is_not_before_it(table: TableUnderTest, disk: Disk) -> None:
+    disk.put(ORPHANS[0])
+    written_ms = table.store.modified_ms(ORPHANS[0])
+    assert written_ms is not None
+    assert not find_orphans(table.store, table.now(), written_ms)
+    assert set(find_orphans(table.store, table.now(), written_ms + 1)) == {ORPHANS[0]}
+
+
 def test_files_that_only_an_older_retained_version_names_are_no_orphans(
     table: TableUnderTest, disk: Disk
 ) -> None:

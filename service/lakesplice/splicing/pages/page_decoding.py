@@ -82,8 +82,10 @@ def decode_dictionary(
     """Return the entries of a dictionary page in their order; raises `CorruptFileError`."""
     data = page.to_pybytes()
     header, start = PageHeader.decode(data, 0, file_part)
-    if header.kind is not PageKind.DICTIONARY or start + header.compressed_size > len(data):
+    if header.kind is not PageKind.DICTIONARY:
         raise file_part.corrupt("its first page isn't a dictionary")
+    if start + header.compressed_size > len(data):
+        raise file_part.corrupt("its dictionary is cut short")
     # A dictionary's bytes are those of a data page without nulls.
     as_data = PageHeader(
         kind=PageKind.DATA,

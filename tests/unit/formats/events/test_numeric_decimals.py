@@ -69,3 +69,10 @@ def test_what_is_no_such_decimal_is_a_dead_letter(price: Any) -> None:
     decoded = decode_all([insert(1, 2.5), insert(2, price), insert(3, 3.5)], DecodeContext(TABLE))
     assert list(dead(decoded)) == [1]
     assert decoded.stops == ()
+
+
+def test_an_event_without_a_schema_has_no_decimal_as_a_number() -> None:
+    bare = Flavour(schemas=False)
+    decoded = bare.decode([bare.created(1), bare.created(2, price=2.5)])
+    assert list(dead(decoded)) == [1]
+    assert decoded.stops == ()
