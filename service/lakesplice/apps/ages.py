@@ -1,4 +1,4 @@
-"""Ages as people read them."""
+"""Ages as people write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of Prometheus that fit a configuration."""
+"""The alert rules of Prometheus that fit a configuration."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from lakesplice.telemetry.alerts import AlertLimits, rule_groups, rules_text
 
 
 def alert_rules(settings: Settings | None) -> str:
-    """Return a rule file whose thresholds follow these settings, or the default ones for None."""
+    """Return a rule file whose thresholds follow these settings, or the defaults for None."""
     limits = limits_of(settings or _default_settings())
     return rules_text(rule_groups(limits), limits.runbooks)
 
@@ -29,6 +29,6 @@ def limits_of(settings: Settings) -> AlertLimits:
 
 
 def _default_settings() -> Settings:
-    # No alert asks where changes come from and where they go, which has no default.
+    # These settings have no default, and no alert depends on them.
     kafka = {"bootstrap_servers": "kafka:9092", "topic_pattern": ".*"}
     return Settings.model_validate({"kafka": kafka, "lake": {"root": "lake"}})

@@ -25,10 +25,10 @@ def asked_snapshot(
     pin: str | None = None,
     at_offsets: AtOffsets | None = None,
 ) -> Snapshot:
-    """Return the version that is asked for, the newest one if nothing is given.
+    """Return the requested version, the newest one if nothing is given.
 
-    Blocks. `UsageError` if several are given, and for a pin that isn't there or not complete;
-    `VersionNotFoundError`, and as `open_snapshot`.
+    Blocks. `UsageError` if several are given, and for a pin that doesn't exist or isn't complete;
+    `VersionNotFoundError`; otherwise as `open_snapshot`.
     """
     given = {"version": version, "as_of": as_of, "pin": pin, "at_offsets": at_offsets}
     meant = [name for name, value in given.items() if value is not None]

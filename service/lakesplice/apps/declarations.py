@@ -1,7 +1,7 @@
-"""Types of a source's columns as declarations of the configuration.
+"""Types of a source's columns as declarations for the configuration.
 
-They are the present ones. Who declares them says that they hold for all records that are still to
-be read: an ALTER in between is known only to the topic of schema changes.
+They are the present types. A declaration says that it holds for all records that are still to be
+read: only the topic of schema changes knows an ALTER in between.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _PATTERNS = re.compile(r"[*?\[]")
 
 @dataclass(frozen=True, slots=True)
 class Declarations:
-    """Entries of `tables`, in the order of the tables, and the columns that no type is exact for,
-    as `table.column: its type`.
+    """Entries of `tables`, in the order of the tables, and the columns without an exact type, as
+    `table.column: its type`.
     """
 
     entries: list[dict[str, Any]] = field(default_factory=list)
@@ -35,7 +35,9 @@ class Declarations:
 def declarations(
     database: str, columns: Iterable[SourceColumn], tables: Sequence[str], handling: Handling
 ) -> Declarations:
-    """Return what to declare of the tables whose names match one of the globs; all without any."""
+    """Return what to declare for the tables whose names match one of the globs; for all tables
+    without any.
+    """
     found = Declarations()
     for table, own in groupby(columns, attrgetter("table")):
         if tables and not any(fnmatchcase(table, pattern) for pattern in tables):

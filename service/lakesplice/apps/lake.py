@@ -1,4 +1,4 @@
-"""What is in a lake: its tables by name, found by their folders."""
+"""The tables in a lake by name, found by their folders."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def table_names(lake: AnyStore) -> list[TableName]:
 
 
 def require_lake(lake: AnyStore) -> None:
-    """Return if tables can be made in a lake; `UsageError` where it, a database's folder in it or
-    a folder above is a table itself. Blocks: lists the folders of the two levels.
+    """Check that tables can be made in a lake; `UsageError` if it, a database's folder in it or a
+    folder above is itself a table. Blocks: lists the folders of both levels.
     """
     require_usable_address(lake)
     require_no_outer_table(lake.folders(), repr(lake))
@@ -47,7 +47,7 @@ def table_store(address: str | Path, options: Mapping[str, str] | None = None) -
 
 
 def _meant(store: AnyStore) -> str:
-    """Return what to give instead: the table whose name comes near, if there is one."""
+    """Return what to give instead: the table with the most similar name, if there is one."""
     otherwise = "give the path <lake>/<database>/<table>"
     with suppress(LakespliceError, OSError):
         found = parent_store(store, LEVELS)
@@ -70,7 +70,7 @@ def lake_of(
     address: str | Path, options: Mapping[str, str] | None = None
 ) -> tuple[AnyStore, TableName]:
     """Return the lake that the table at an address belongs to, and the table's name in it;
-    `options` as `table_store`.
+    `options` as in `table_store`.
     """
     found = parent_store(table_store(address, options), LEVELS)
     if found is None:

@@ -1,4 +1,4 @@
-"""The tables of a lake and the state of each, from its manifest and from the driver's status."""
+"""The tables of a lake and the state of each, from its manifest and the driver's status."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ UNREADABLE = "unreadable"
 Row = dict[str, Any]
 Parkings = dict[str | None, ParkReason]
 RowCount = Callable[[Store, Snapshot], int | None]
-"""How many rows a reader of a version gets; None if they aren't counted."""
+"""The number of rows that a reader of a version gets; None if they aren't counted."""
 
 
 def listing(
@@ -40,9 +40,9 @@ def listing(
 ) -> list[Row]:
     """Return a row for each table of the lake, and for each topic that has none, in order of name.
 
-    `rows` are those that a reader of the real-time view gets, None where they are too many to be
-    counted, which `count` decides (`live_rows` without it); `physical_rows` those in base files,
-    deleted ones included. Blocks on the store.
+    `rows` are those that a reader of the real-time view gets; None if they are too many to be
+    counted, which `count` decides (by default `live_rows`). `physical_rows` are those in base
+    files, with deleted ones. Blocks on the store.
     """
     topics: dict[str, list[TopicStatus]] = defaultdict(list)
     for topic in () if status is None else status.topics:
@@ -60,7 +60,7 @@ def listing(
 
 
 def moment(timestamp_ms: int | None) -> str | None:
-    """Return a moment as text in ISO 8601; None where there is none."""
+    """Return a moment as text in ISO 8601; None if there is none."""
     if not timestamp_ms:
         return None
     return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")
@@ -97,7 +97,7 @@ def _row(table: str, details: Row, topics: Sequence[TopicStatus], now_ms: int) -
 
 
 def _of_topic(topic: TopicStatus, parked: Parkings, now_ms: int) -> Row:
-    """A topic as its driver saw it; but whether it is parked the manifest knows."""
+    """A topic as its driver reported it; but whether it is parked is taken from the manifest."""
     standing, why = topic.standing, parked.get(topic.topic, parked.get(None))
     row: Row = {"topic": topic.topic, "state": standing.state.value}
     if why is not None:
@@ -160,7 +160,7 @@ def _table_details(lake: AnyStore, name: TableName, count: RowCount) -> Row:
 
 
 def _parked(manifest: Manifest) -> Parkings:
-    """Why topics are parked, by topic; None stands for all of the table's."""
+    """Why topics are parked, by topic; None stands for all topics of the table."""
     if manifest.parked is not None:
         return {None: manifest.parked}
     return {parked.topic: parked for parked in manifest.parkings}
@@ -171,11 +171,11 @@ def _physical_rows(manifest: Manifest) -> int:
 
 
 def uncounted(_store: Store, _snapshot: Snapshot) -> None:
-    """Leave a table's rows uncounted, for a look that has to be quick."""
+    """Leave a table's rows uncounted, for a quick look."""
 
 
 def live_rows(store: Store, snapshot: Snapshot) -> int | None:
-    """Return how many rows a reader gets, None if there are too many to be counted."""
+    """Return how many rows a reader gets, None if they are too many to be counted."""
     manifest = snapshot.manifest
     if len(manifest.files) > _FILES_COUNTED_MAX or _physical_rows(manifest) > _ROWS_COUNTED_MAX:
         return None

@@ -1,4 +1,4 @@
-"""How `explain-key` reads a table's topics again: as the service's configuration says."""
+"""How `explain-key` reads a table's topics again, with the service's configuration."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from lakesplice.spark.kafka.topics import TopicCatalogue
 from lakesplice.spark.session import build_session
 from lakesplice.table.explaining.record_values import RecordAccess
 
-# Records are few, and the work is done here.
+# There are few records, and they are decoded in this process.
 _MASTER = "local[1]"
 
 
 @contextmanager
 def record_access(settings: Settings, table: TableName) -> Iterator[RecordAccess]:
-    """Start Spark and give access to the topics of a table, which the lake calls so.
+    """Start Spark and give access to the topics of a table with this name in the lake.
 
     Blocks for some seconds. `ConfigurationError`, `SourceUnavailable`.
     """
@@ -65,7 +65,9 @@ def _session(settings: Settings) -> SparkSession:
 def _schema_topics(
     settings: Settings, session: SparkSession, catalogue: TopicCatalogue
 ) -> SchemaTopics | None:
-    """Read what the source's connectors reported of types, if the configuration names topics."""
+    """Read what the source's connectors reported about types, if the configuration names such
+    topics.
+    """
     log = structlog.wrap_logger(structlog.PrintLogger(sys.stderr))
     found = schema_topics_of(settings, session, log)
     if found is not None:
@@ -74,7 +76,7 @@ def _schema_topics(
 
 
 def _origin(settings: Settings, topic: str, table: TableName) -> TableName:
-    """Return what the source calls the table that a topic of it is of."""
+    """Return the source's name of the table that a topic belongs to."""
     ways = [TableName.from_topic(topic), *ways_to_read(topic)]
     fitting = (name for name in ways if settings.target(name) == table)
     return next(fitting, ways[0])

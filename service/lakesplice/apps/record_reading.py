@@ -1,4 +1,4 @@
-"""How the configuration says that a topic's records are read."""
+"""How a topic's records are read, by the configuration."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from lakesplice.table.protocol.ports import SchemaSource
 def reading_of(
     settings: Settings, name: TableName, history: TypeHistory | None = None
 ) -> RecordReading:
-    """Return how the configuration says that the records of a table of the source are read;
-    `history` has the types that the source described elsewhere.
+    """Return how the records of a table of the source are read, by the configuration; `history` has
+    the types that the source described elsewhere.
     """
     entry = settings.table(name)
     return RecordReading(
@@ -33,7 +33,7 @@ def reading_of(
 
 
 def registry_of(settings: SchemaRegistrySettings) -> SchemaSource | None:
-    """Return the registry to ask for schemas, None if there is none; nothing is asked yet."""
+    """Return the schema registry, None if there is none; nothing is asked yet."""
     if settings.url is None:
         return None
     access = RegistryAccess(

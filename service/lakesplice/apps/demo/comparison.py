@@ -1,4 +1,4 @@
-"""The demo's last step: both views of every table, each compared with the shop's own rows."""
+"""The demo's last step: compares both views of every table with the shop's own rows."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Verdict:
 
 
 def stands_at(lake: Path, ends: Mapping[tuple[str, int], int]) -> bool:
-    """Whether the tables hold all before these ends, which are per topic and partition."""
+    """Whether the tables have everything before these ends, which are per topic and partition."""
     try:
         offsets = {
             topic: Table.open(lake / TableName.from_topic(topic).path).offsets for topic, _ in ends
@@ -56,20 +56,20 @@ def stands_at(lake: Path, ends: Mapping[tuple[str, int], int]) -> bool:
 
 
 def nothing_waits(lake: Path) -> bool:
-    """Whether every change is in the base files of its table, so that both views agree."""
+    """Whether every change is in the base files of its table, so that both views are equal."""
     tables = (Table.open(lake / name.path) for name in table_names(open_store(lake)))
     return not any(table.snapshot.manifest.deltas for table in tables)
 
 
 def real_time(path: Path) -> pa.Table:
-    """The real-time view of a table: our reader gives Arrow, DuckDB queries it."""
+    """The real-time view of a table: our reader returns Arrow, DuckDB queries it."""
     visible = Table.open(path).read()  # noqa: F841  DuckDB finds it by its name
     with duckdb.connect() as connection:
         return connection.execute("select * from visible").to_arrow_table()
 
 
 def read_optimised(path: Path) -> pa.Table:
-    """The read-optimised view: Polars reads the Delta table as any other, tombstones filtered."""
+    """The read-optimised view: Polars reads the Delta table like any other, without tombstones."""
     frame = pl.scan_delta(str(path)).filter(~pl.col(IS_DELETED)).drop(*SYSTEM_COLUMNS)
     return frame.collect().to_arrow()
 
@@ -91,7 +91,7 @@ def verdicts(shop: Shop, lake: Path) -> list[Verdict]:
 
 @dataclass(frozen=True)
 class Answer:
-    """What DuckDB said to one question."""
+    """DuckDB's answer to one question."""
 
     title: str
     columns: Sequence[str]
@@ -99,7 +99,7 @@ class Answer:
 
 
 def answers(lake: Path) -> list[Answer]:
-    """Ask DuckDB some questions of the real-time view."""
+    """Ask DuckDB some questions about the real-time view."""
     found = []
     with duckdb.connect() as connection:
         for title, (table, question) in _QUESTIONS.items():

@@ -40,7 +40,7 @@ logging:
 
 @dataclass(frozen=True)
 class DemoFolders:
-    """Where the demo keeps what."""
+    """The folders of the demo."""
 
     folder: Path
 
@@ -61,9 +61,9 @@ class DemoFolders:
 
 
 def prepare(places: DemoFolders) -> Settings:
-    """Make the folder, empty, and return the settings that the demo runs with.
+    """Create the folder, empty, and return the settings that the demo runs with.
 
-    An earlier demo in it is removed; `UsageError` if anything else is there.
+    An earlier demo in it is removed; `UsageError` if it contains anything else.
     """
     mark = places.folder / _MARK
     if mark.exists():

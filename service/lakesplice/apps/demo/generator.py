@@ -1,4 +1,4 @@
-"""The demo's source: a thread that lets the shop work steadily and produces what it does."""
+"""The demo's source: a thread that keeps the shop busy and produces its events."""
 
 from __future__ import annotations
 
@@ -13,22 +13,24 @@ from lakesplice.testing.shop import Event, Shop
 _TICK_SECONDS = 0.1
 _PARTITIONS = 3
 _STOP_SECONDS = 60.0
-# What one call hands to the producer, so that memory and the wait for acknowledgements stay small.
+# How many events one call gives to the producer: few, so that memory and waits stay small.
 _CHUNK_EVENTS = 2_000
 
 
 @dataclass(frozen=True)
 class Produced:
-    """What is in Kafka so far: events, and per topic and partition the next offset."""
+    """What is in Kafka so far: the number of events, and per topic and partition the next
+    offset.
+    """
 
     events: int
     ends: dict[tuple[str, int], int]
 
 
 class Generator:
-    """Produces the shop's snapshot, then some `rate` events a second until it is stopped.
+    """Produces the shop's snapshot, then about `rate` events per second until it is stopped.
 
-    `shop` may be looked at only before `start` and after `stop`.
+    `shop` may be read only before `start` and after `stop`.
     """
 
     def __init__(self, bootstrap_servers: str, shop: Shop, rate: int, clock: Clock) -> None:
@@ -45,19 +47,19 @@ class Generator:
 
     @property
     def produced(self) -> Produced:
-        """What has been acknowledged; raises what stopped the thread, if anything did."""
+        """What was acknowledged; raises the error that stopped the thread, if there was one."""
         with self._lock:
             if self._error is not None:
                 raise self._error
             return Produced(self._events, dict(self._ends))
 
     def start(self) -> None:
-        """Make the topics and begin."""
+        """Create the topics and begin."""
         create_topics(self._bootstrap_servers, self.shop.topics, partitions=_PARTITIONS)
         self._thread.start()
 
     def stop(self) -> None:
-        """End at the next whole transaction; does nothing if it never began. Blocks."""
+        """Stop after the next whole transaction; does nothing if it never began. Blocks."""
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(_STOP_SECONDS)

@@ -1,4 +1,6 @@
-"""What the demo shows while it runs: a live table on a terminal, a line now and then elsewhere."""
+"""What the demo shows while it runs: a live table on a terminal; elsewhere a line from time to
+time.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ _HEADINGS = (
 
 
 class Progress:
-    """Shows the service's state, as a context manager; call `show` as often as you like."""
+    """Shows the service's state, as a context manager; `show` may be called at any rate."""
 
     def __init__(self, console: Console, clock: Clock) -> None:
         self._console = console
@@ -45,7 +47,7 @@ class Progress:
             self._live.stop()
 
     def show(self, what: str, produced: int, status: ServiceStatus) -> None:
-        """Show what is going on: `produced` records are in Kafka by now."""
+        """Show the present state; `produced` records are in Kafka by now."""
         if self._console.is_terminal:
             self._live.update(_table(what, produced, status))
         elif self._clock.monotonic() >= self._line_due:

@@ -1,4 +1,4 @@
-"""The demo's steps, one after another, and the end of everything it started."""
+"""The demo's steps, one after another, and the end of everything that it started."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class _Demo:
         return 0 if equal else 1
 
     def _work(self, started: ExitStack) -> Shop:
-        """Run the pipeline until all that was produced is in both views, then stop it."""
+        """Run the pipeline until everything produced is in both views, then stop it."""
         self._next("starting a real Kafka broker on this machine")
         self._start_broker(started)
         seed = self._clock.now_ms() % 1_000_000
@@ -129,7 +129,7 @@ class _Demo:
             look("working")
         generator.stop()
         ends, lake = generator.produced.ends, self._places.lake
-        self._await(look, "taking in the rest", lambda: comparison.stands_at(lake, ends))
+        self._await(look, "reading the rest", lambda: comparison.stands_at(lake, ends))
         self._await(look, "compacting the rest", lambda: comparison.nothing_waits(lake))
 
     def _await(self, look: Callable[[str], None], what: str, done: Callable[[], bool]) -> None:
@@ -137,7 +137,7 @@ class _Demo:
         while not done():
             look(what)
             if self._clock.monotonic() > until:
-                # Not an error of its own: the comparison that follows says what is missing.
+                # Not an error in itself: the comparison that follows shows what is missing.
                 self._say(f"{what} took longer than {_CATCH_UP_SECONDS:.0f} s; continuing without")
                 return
 
@@ -185,7 +185,7 @@ class _Demo:
         self._console.print(f"   {what}", markup=False, soft_wrap=True)
 
     def _abandon(self) -> None:
-        """End at once, leaving no broker behind: the user didn't wait for a clean stop."""
+        """End at once without leaving a broker behind: the user didn't wait for a clean stop."""
         if self._broker is not None:
             self._broker.kill()
         os._exit(INTERRUPTED)
@@ -207,7 +207,7 @@ def _command(name: str) -> str:
     """How to call a program of this environment from here: by its name if the shell finds it."""
     own = Path(sys.executable).parent / name
     found = shutil.which(name)
-    # Not resolved: every environment's python is a link to one interpreter.
+    # Links aren't resolved: every environment's python is a link to one interpreter.
     if found is not None and Path(found).absolute() == own:
         return name
     return str(own.relative_to(Path.cwd()) if own.is_relative_to(Path.cwd()) else own)

@@ -1,5 +1,5 @@
-"""Ctrl-C and SIGTERM as a flag that the demo reads, not as an exception at any place in the
-code.
+"""Ctrl-C and SIGTERM set a flag that the demo reads, so that they don't interrupt the code
+anywhere.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class StopRequested(Exception):
 
 
 class Stopper:
-    """Records the request to stop; code that waits through this object learns of it at once."""
+    """Records the request to stop; code that waits through this object is woken at once."""
 
     def __init__(self, tell: Callable[[str], None], abandon: Callable[[], None]) -> None:
         self._tell = tell
@@ -43,7 +43,9 @@ class Stopper:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Take SIGINT and SIGTERM as the wish to stop while the block runs; main thread only."""
+        """Treat SIGINT and SIGTERM as the request to stop while the block runs; main thread
+        only.
+        """
         signals = (signal.SIGINT, signal.SIGTERM)
         before = [signal.signal(number, self._asked) for number in signals]
         try:

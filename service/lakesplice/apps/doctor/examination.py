@@ -1,4 +1,6 @@
-"""The whole examination: which steps there are, what needs what, and in which order it is shown."""
+"""The whole examination: the steps, what each of them needs, and the order in which they are
+shown.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ AREAS = (*("machine", "lake", "broker", "topics", "records", "registry", "connec
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How the database is reached, and how long all may take together, in seconds."""
+    """How the database is reached, and how long the whole examination may take, in seconds."""
 
     password: str = ""
     certificates: str | None = None
@@ -32,10 +34,10 @@ class Access:
 
 
 def examine(settings: Settings, access: Access) -> list[Finding]:
-    """Ask all that the configuration names, and return what was found, by area.
+    """Examine everything that the configuration names, and return the findings by area.
 
-    Blocks for `timeout_seconds` at most. Starts a JVM in this process; threads that still wait for
-    an answer then don't keep the process from ending. Raises nothing of what it meets.
+    Blocks for at most `timeout_seconds`. Starts a JVM in this process; threads that still wait for
+    an answer then don't keep the process from ending. Never raises what it finds.
     """
     tracks = _tracks(settings, access)
     found = [one for track in tracks for one in track.findings(access.timeout_seconds)]

@@ -1,6 +1,6 @@
-"""Facts of Kafka: whether it can be reached, what it has, and what its records show.
+"""Facts about Kafka: whether it can be reached, its topics, and what their records show.
 
-They are asked by the client that the service uses, in a JVM without a Spark session.
+The service's own client asks for them, in a JVM without a Spark session.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ _JVM_MEMORY = "512m"
 
 
 class KafkaExamination:
-    """Asks a broker, step by step; each one that fails raises. Steps are called in their order, by
-    one thread. `selected_topics` may be called from any.
+    """Asks a broker, step by step; a step that fails raises. One thread calls the steps in their
+    order. Any thread may call `selected_topics`.
     """
 
     def __init__(self, settings: Settings, timeout_seconds: float) -> None:
@@ -71,7 +71,7 @@ class KafkaExamination:
 
     @property
     def topic_names(self) -> list[str]:
-        """The topics that are read; none before `selection` found them."""
+        """The topics that are read; empty until `selection` found them."""
         return sorted(self._tables)
 
     def selected_topics(self, seconds: float) -> list[str] | None:
@@ -82,13 +82,13 @@ class KafkaExamination:
         return self.topic_names if self._is_selected else None
 
     def servers(self) -> Iterator[Finding]:
-        """Connect to each server's port, which needs no Java."""
+        """Connect to each server's port; this needs no Java."""
         servers = self._settings.kafka.bootstrap_servers.split(",")
         yield judge_servers([ServerFacts(one, self._refusal(one)) for one in servers])
 
     def client(self) -> Iterator[Finding]:
-        """Start a JVM with Kafka's client, and ask which cluster answers. Fetches the jars if they
-        aren't there.
+        """Start a JVM with Kafka's client and ask which cluster answers. Fetches the jars if they
+        are missing.
         """
         spark = self._settings.spark
         cache = None if spark.jars_dir is None else Path(spark.jars_dir)
@@ -147,7 +147,7 @@ class KafkaExamination:
         )
 
     def topics(self) -> Iterator[Finding]:
-        """Judge the settings of the topics, and what we may do with them."""
+        """Check the settings of the topics, and what we may do with them."""
         read = self.topic_names
         letters = self._settings.kafka.dead_letter_topic
         told = self._settings.schema_change_topics.names
@@ -169,7 +169,7 @@ class KafkaExamination:
             yield judge_letter_topic(letters, found.get(letters))
 
     def records(self) -> Iterator[Finding]:
-        """Decode some records of each topic, until the time for that is up."""
+        """Decode some records of each topic until the time for this is up."""
         facts: list[RecordFacts] = []
         failures: dict[str, Finding] = {}
         left = self.topic_names
@@ -198,7 +198,7 @@ class KafkaExamination:
         return RecordSampler(self._jvm, kafka.bootstrap_servers, kafka.options, self._timeout)
 
     def _refusal(self, server: str) -> str:
-        """Why no connection to a server can be made; empty if one can."""
+        """Why no connection to a server can be made; empty if it can."""
         host, _, port = server.rpartition(":")
         try:
             with socket.create_connection((host.strip("[]"), int(port)), self._timeout):
@@ -209,7 +209,7 @@ class KafkaExamination:
             return (error.strerror or str(error)).lower()
 
     def _apart(self, targets: Mapping[str, TableName]) -> frozenset[str]:
-        """The tables of which each topic is another shard."""
+        """The tables to which each topic contributes another shard."""
         shards: defaultdict[TableName, list[object]] = defaultdict(list)
         for topic, target in targets.items():
             origin = self._tables[topic]

@@ -1,4 +1,4 @@
-"""Facts of the lake's store, by a probe that leaves nothing behind."""
+"""Facts about the lake's store, by a probe that leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _BYTES = 4 << 20
 
 
 class LakeExamination:
-    """Looks at the lake of a configuration; no request to a bucket is repeated for longer than
+    """Examines the lake of a configuration. Requests to a bucket are retried for at most
     `timeout_seconds`.
     """
 
@@ -48,7 +48,7 @@ class LakeExamination:
         return store.root if isinstance(store, LocalStore) else None
 
     def place(self) -> Iterator[Finding]:
-        """See that tables can be made there; `UsageError` or `StorageError` if not."""
+        """Check that tables can be made there; `UsageError` or `StorageError` if not."""
         require_lake(self._store())
         return iter(())
 
@@ -63,11 +63,11 @@ class LakeExamination:
                 _remove_empty(made)
 
     def driver(self) -> Iterator[Finding]:
-        """Say whether a driver has the lake."""
+        """Report whether a driver has the lake."""
         yield judge_driver(self.driver_facts())
 
     def driver_facts(self) -> DriverFacts | None:
-        """Return what the newest driver says of itself; None if there never was one."""
+        """Return what the newest driver reports about itself; None if there never was one."""
         status = newest_status(self._store())
         if status is None:
             return None
@@ -108,7 +108,7 @@ class LakeExamination:
         )
 
     def _speed(self, store: Store, path: str) -> float:
-        # Of chance, so that nothing on the way makes it smaller.
+        # Random bytes, so that nothing on the way can compress them.
         data = self._entropy.bits(_BYTES * 8).to_bytes(_BYTES, "big")
         started = self._clock.monotonic()
         store.put_new(path, data)
@@ -117,7 +117,9 @@ class LakeExamination:
 
 
 def _winners(store: Store, path: str) -> int:
-    """Let writers take one name at once; return how many were told that it is theirs."""
+    """Let several writers create one name at once; return how many of them were told that they
+    created it.
+    """
     together = threading.Barrier(_WRITERS)
     won: list[bool] = []
 
@@ -135,12 +137,12 @@ def _winners(store: Store, path: str) -> int:
 
 
 def _outside(moment: int, start: int, end: int) -> int:
-    """How far a moment is outside an interval: above 0 behind its end, below 0 before its start."""
+    """How far a moment is outside an interval: above 0 after its end, below 0 before its start."""
     return max(0, moment - end) or min(0, moment - start)
 
 
 def _outermost_missing(store: AnyStore) -> Path | None:
-    """The outermost folder that a probe will make; None if there is none."""
+    """The outermost folder that a probe will create; None if there is none."""
     if not isinstance(store, LocalStore):
         return None
     innermost = store.root / examination_path(SystemEntropy())
@@ -149,7 +151,7 @@ def _outermost_missing(store: AnyStore) -> Path | None:
 
 
 def _remove_empty(folder: Path) -> None:
-    """Remove a folder and those in it, except where something else came into them meanwhile."""
+    """Remove a folder and its subfolders, unless something else was put into them meanwhile."""
     for path in (*sorted(folder.rglob("*"), reverse=True), folder):
         with suppress(OSError):
             path.rmdir()

@@ -1,4 +1,4 @@
-"""Facts of this machine: its Java, memory, disks and ports."""
+"""Facts about this machine: its Java, memory, disks and ports."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _UNITS = {"m": 20, "g": 30}
 
 
 def java() -> Iterator[Finding]:
-    """Look for the Java that Spark's launcher would take. Blocks for at most some seconds."""
+    """Look for the Java that Spark's launcher would start. Blocks for at most some seconds."""
     home = os.environ.get("JAVA_HOME")
     found = str(Path(home, "bin", "java")) if home else shutil.which("java") or ""
     where = f"JAVA_HOME={home}" if home else "from the PATH"
@@ -62,8 +62,8 @@ def _asked(program: str, where: str) -> JavaFacts:
 
 
 def memory(settings: Settings) -> Iterator[Finding]:
-    """Hold the memory that there is against what the settings ask for; nothing where the system
-    doesn't say how much there is.
+    """Compare the available memory with what the settings need; nothing if the system doesn't
+    report it.
     """
     limit = _memory_limit()
     if limit is not None:
@@ -83,7 +83,7 @@ def _memory_limit() -> int | None:
 
 
 def _tasks_here(master: str) -> int:
-    """How many tasks run at once on this machine; none where a cluster runs them."""
+    """How many tasks run at once on this machine; 0 if a cluster runs them."""
     if master == "local":
         return 1
     told = _LOCAL_TASKS.match(master)
@@ -93,7 +93,9 @@ def _tasks_here(master: str) -> int:
 
 
 def rooms(settings: Settings, lake: Path | None) -> Iterator[Finding]:
-    """Look at the room on the disks of the lake (None: it isn't on one) and of Spark's scratch."""
+    """Look at the free space on the disks of the lake (None: it isn't on a disk) and of Spark's
+    scratch folder.
+    """
     scratch = settings.spark.options.get("spark.local.dir") or tempfile.gettempdir()
     wanted = [*([("the lake", lake)] if lake else []), ("Spark's scratch", Path(scratch))]
     for use, folder in wanted:
@@ -114,8 +116,8 @@ def port_is_free(settings: Settings) -> bool:
 
 
 def executors(settings: Settings) -> Iterator[Finding]:
-    """Start a session on the cluster and run a small job on its executors. Blocks until it has some
-    and they answer.
+    """Start a session on the cluster and run a small job on its executors. Blocks until there are
+    some and they answer.
     """
     spark = settings.spark
     cache = None if spark.jars_dir is None else Path(spark.jars_dir)

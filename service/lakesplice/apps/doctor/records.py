@@ -1,4 +1,4 @@
-"""What some records of a topic are decoded to, with the configuration that the service has."""
+"""Decodes some records of a topic, with the service's configuration."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def record_facts(
     table: TableName,
     batches: Sequence[pa.RecordBatch],
 ) -> RecordFacts:
-    """Decode records of a topic, which is of a table of the source, and say what came of them.
+    """Decode records of a topic of the source's table, and return what was found.
 
     Blocks on the schema registry; `SourceUnavailable` if it doesn't answer.
     """
@@ -55,7 +55,7 @@ def record_facts(
         stops.extend((stop.code, stop.detail) for stop in decoded.stops)
         if any(not block.schema.key for block in decoded.blocks):
             stops.append((ParkCode.NO_KEY, _NO_KEY))
-    # The topic of schema changes, which isn't read here, has the types.
+    # The types are in the topic of schema changes, which isn't read here.
     held = [one for one in stops if not (told and one[0] == ParkCode.TYPES_UNDECLARED)]
     return RecordFacts(
         topic=topic,
@@ -71,8 +71,8 @@ def record_facts(
 def table_of(
     settings: Settings, topic: str, known: Topic | None, sampler: RecordSampler
 ) -> TableName:
-    """Return the table of the source that a topic is of; its first records say it where dots in its
-    name leave that open. `UsageError` if no table can be of that name. Blocks then.
+    """Return the source table that a topic belongs to; if dots in its name make that ambiguous, its
+    first records decide, and the call blocks. `UsageError` if no table can have that name.
     """
     plain = TableName.from_topic(topic)
     parts = topic.split(".")

@@ -1,4 +1,4 @@
-"""Facts of the source's side: its database, Kafka Connect and the schema registry."""
+"""Facts about the source's side: its database, Kafka Connect and the schema registry."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ def _facts(one: Connector, settings: Settings, topics: Sequence[str] | None) -> 
 
 
 def registry(settings: Settings, timeout_seconds: float) -> Iterator[Finding]:
-    """Ask the schema registry for a schema, in the way that the service does."""
+    """Ask the schema registry for a schema, in the way the service does."""
     hasty = {"timeout_seconds": min(settings.schema_registry.timeout_seconds, timeout_seconds)}
     found = registry_of(settings.schema_registry.model_copy(update={**hasty, "retries": 0}))
     if found is not None:
-        # Whether it has the number doesn't matter: only a registry says that it doesn't.
+        # It doesn't matter whether it has the number: only a registry answers that it doesn't.
         found.schemas([1])
         yield Area("registry").ok("schemas", f"{settings.schema_registry.url} answers")

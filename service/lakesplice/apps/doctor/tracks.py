@@ -1,7 +1,7 @@
-"""Steps of an examination: one after the other in a thread of their own, bounded in time.
+"""Steps of an examination, one after the other in a thread of their own, with a time limit.
 
-What earlier steps found stays if a later one fails or hangs. A step that needs one which failed is
-left out, and said to be.
+The findings of earlier steps stay if a later one fails or hangs. A step that needs a failed one is
+skipped, and a finding says so.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from lakesplice.errors import LakespliceError
 from lakesplice.planning.diagnosis.finding import Area, Finding, Verdict, span
 from lakesplice.secrets import masked_text
 
-# Facts of our errors that say what went wrong, and hold no value of a row.
-# As urllib3 nests them: `Max retries … (Caused by Kind("object: what went wrong"))`.
+# Attributes of our errors that say what went wrong and contain no value of a row.
+# urllib3 nests causes in this form: `Max retries … (Caused by Kind("object: what went wrong"))`.
 _INNERMOST = re.compile(r"\(Caused by [^(]+\(.*: ([^:]+?)['\"]?\)\)$")
 _CAUSES = ("cause", "reason", "error", "status", "path")
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A check, or some that belong together, by its area and name; `needs` are the names of steps
-    of the same track without which it makes no sense. `ended` is called when nothing more will come
-    of the step, also if it failed or was left out.
+    """A check, or several related ones, by area and name. `needs` are the names of steps of the
+    same track that must have succeeded. `ended` is called when the step will find nothing more,
+    also if it failed or was skipped.
     """
 
     area: str
@@ -49,7 +49,7 @@ class Track:
 
     def findings(self, seconds: float) -> list[Finding]:
         """Return what was found within so many seconds from the start; steps that aren't done by
-        then are among it as such. Blocks.
+        then are findings, too. Blocks.
         """
         self._thread.join(max(0.0, self._started + seconds - time.monotonic()))
         done = list(self._found)
@@ -90,7 +90,7 @@ class Track:
 
 
 def failure(area: str, check: str, error: Exception) -> Finding:
-    """Return the finding that an error is; a message that isn't ours may hold anything, and is left
+    """Return an error as a finding. A message that isn't ours may contain anything, so it is left
     out.
     """
     if not isinstance(error, LakespliceError):
@@ -105,7 +105,7 @@ def failure(area: str, check: str, error: Exception) -> Finding:
 
 
 def short_cause(cause: object) -> str:
-    """Return the innermost of what a library says of an error, without its objects."""
+    """Return the innermost cause from a library's error message, without its objects."""
     text = str(cause)
     inner = _INNERMOST.search(text)
     return inner[1] if inner else text

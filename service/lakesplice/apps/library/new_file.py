@@ -1,4 +1,4 @@
-"""A file on the local disk that gets its name when it is complete, on disk, and looked at."""
+"""A file on the local disk that gets its name when it is complete, on disk, and checked."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Check = Callable[[pa.NativeFile, str], None]
 
 
 def options_for(threads: int | None, *, verify: bool, erase: bool = False) -> Options:
-    """Return settings for a file on the local disk; without `threads` one a core, up to 8."""
+    """Return settings for a file on the local disk; by default one thread per core, up to 8."""
     return Options(
         threads=threads or min(os.cpu_count() or 1, _THREADS_MAX),
         erase=erase,
@@ -46,11 +46,12 @@ def refuse_existing(target: Path) -> None:
 
 @contextmanager
 def appearing(target: Path, check: Check | None = None) -> Iterator[pa.NativeFile]:
-    """Yield a sink for a Parquet file that is opened again from the disk before it gets its name.
+    """Yield a sink for a Parquet file. The finished file is read again from the disk before it gets
+    its name.
 
-    Its footer and all offset indexes are read then, and `check` is called with the file and its
-    name so far; what they raise is raised, and nothing is left. `UsageError` if meanwhile another
-    process else made a file of that name.
+    Its footer and all offset indexes are read, and `check` is called with the file and its
+    temporary name. If one of these raises, the error is raised and nothing is left. `UsageError` if
+    another process created a file of that name meanwhile.
     """
     store = LocalStore(target.parent)
     partial = target.with_name(f".{target.name}.{secrets.token_hex(8)}.partial")

@@ -32,10 +32,10 @@ class SpliceSummary:
     """What `splice_file` did.
 
     `rows_changed` of the file's `rows` got new values in `columns`; `unmatched` changes have a key
-    that no row has. Pages and bytes were copied as they were or re-encoded; `pages_equal` pages
-    were given only values that they had, so needn't be encoded. `encoded_whole` names
-    columns of which a part was re-encoded throughout, with the reason; `rewritten` is why the
-    whole file had to be, or None. Bytes are those of whole files.
+    that no row has. Pages and bytes were copied or encoded; `pages_equal` pages got only values
+    that they already had, so they were not encoded. `encoded_whole` names columns of which a whole
+    chunk was encoded, with the reason; `rewritten` is why the whole file had to be rewritten, or
+    None. Bytes are those of whole files.
     """
 
     rows: int
@@ -110,7 +110,7 @@ class _Outcome:
 
 
 class _WatchedSink(FileSink):
-    """A file whose bytes are counted as they come."""
+    """A file whose bytes are counted while they are written."""
 
     def __init__(self, stream: pa.NativeFile, progress: Progress) -> None:
         super().__init__(stream)

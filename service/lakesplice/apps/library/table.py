@@ -46,13 +46,14 @@ class Table(HandFedTable):
         """Open a table by its folder, `<lake>/<database>/<table>`: a path, or an address that
         starts with `file:`, `s3:`, `gs:` or `az:`.
 
-        The newest version is opened, or a given one, or the one that was the newest at a moment
-        (see `Table.scan`), or that of a pin (`lakesplice pin`), or the one that has exactly the
-        records before some offsets: per partition of its topic the next one, of several topics by
-        their names. `options` say how to reach an object store, as `aws_endpoint` does; what isn't
-        given comes from the environment. Blocks on reading the log and the manifest. Raises
-        `TableNotFoundError`, `VersionNotFoundError`, `StorageError`, and `UsageError` for another
-        address and for a pin that isn't there, or not complete.
+        By default the newest version is opened. Otherwise it is the one with this number, the one
+        that was the newest at a moment (see `Table.scan`), that of a pin (`lakesplice pin`), or the
+        one that has exactly the records before some offsets: for each partition of its topic the
+        next offset, or for several topics a mapping of their names to these. `options` say how to
+        reach an object store, such as `aws_endpoint`; other settings come from the environment.
+        Blocks: reads the log and the manifest. Raises `TableNotFoundError`, `VersionNotFoundError`,
+        `StorageError`, and `UsageError` for an invalid address and for a pin that doesn't exist or
+        isn't complete.
         """
         store = open_store(uri, options)
         snapshot = asked_snapshot(
@@ -70,13 +71,13 @@ class Table(HandFedTable):
         insert_only: bool = False,
         options: Mapping[str, str] | None = None,
     ) -> Self:
-        """Make a table that is fed by hand, with the rows of `data` or, given a schema, without.
+        """Make a table that is fed by hand, with the rows of `data` or, if it is a schema, without
+        rows.
 
-        `uri` and `options` are as for `open`; `key` names its key columns. Blocks; a stream is
-        written as it comes. With `insert_only` its rows never change, and are skipped when they
-        are given again. Either all of it is visible or nothing. `UsageError` if the folder
-        holds a table, for a column type without an exact counterpart, and if a key is null or
-        occurs twice.
+        `uri` and `options` are as in `open`; `key` names its key columns. Blocks; a stream is
+        written as it comes. With `insert_only` its rows never change; a row with a known key is
+        skipped. Either all rows are visible or none. `UsageError` if the folder has a table, for a
+        column type without an exact counterpart, and if a key is null or occurs twice.
         """
         store = open_store(uri, options)
         require_usable_address(store)
@@ -126,13 +127,13 @@ class Table(HandFedTable):
         return plan_adoption(store, key, progress=progress)
 
     def explain(self, key: KeyValues, *, values: bool = False) -> KeyStory:
-        """Return why the row of a key is as it is in the open version: where the index has it, what
-        its base file and the waiting changes say, which retained version changed it, and how.
+        """Return why the row of a key is as it is in the open version: its address in the index,
+        the base file and the waiting changes, and which retained version changed it, and how.
 
-        `key` is the key's value; of several columns a sequence in key order, or a mapping. The
-        row's values are told only with `values`. Blocks: reads the manifest of each retained
-        version, and what it has of the key. `UsageError` for what is no key of the table. What
-        became of each record of the topic only the command `lakesplice explain-key` tells.
+        `key` is the key's value; for several columns a sequence in key order, or a mapping. The
+        row's values are included only with `values`. Blocks: reads the manifest of each retained
+        version, and what it has of the key. `UsageError` if the value is no key of the table. What
+        became of each record of the topic is shown only by the command `lakesplice explain-key`.
         """
         return explain_key(self._store, self.snapshot, key, values=values)
 

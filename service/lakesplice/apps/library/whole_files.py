@@ -1,8 +1,8 @@
-"""Whole-file work on Parquet files that copies pages: rows appended, files merged, columns changed.
+"""Whole-file work on Parquet files that copies pages: append rows, merge files, change columns.
 
-Each writes a new file, which appears whole and checked or not at all. All block, and raise
-`UsageError` for what doesn't fit, `CorruptFileError` for a damaged source, `UnsupportedError` for
-one that can't be worked on page by page, and `StorageError`.
+Each function writes a new file, which appears whole and checked, or not at all. All block, and
+raise `UsageError` for arguments that don't fit, `CorruptFileError` for a damaged source,
+`UnsupportedError` for a file that can't be processed page by page, and `StorageError`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _Source = tuple[pa.NativeFile, str]
 
 @dataclass(frozen=True, slots=True)
 class FileSummary:
-    """What was written: `rows` in all; pages and bytes copied as they were or re-encoded."""
+    """What was written: `rows` in all; pages and bytes that were copied or encoded."""
 
     rows: int
     pages_copied: int
@@ -51,7 +51,7 @@ def merge_files(
     threads: int | None = None,
     verify: bool = True,
 ) -> FileSummary:
-    """Write the row groups of `sources`, files of one schema, one behind the other to `target`."""
+    """Write the row groups of `sources`, files of one schema, one after the other to `target`."""
     paths = [Path(source) for source in sources]
     return _made(paths, Path(target), operations.merge_files, threads, verify=verify)
 
@@ -64,7 +64,7 @@ def append_rows(
     threads: int | None = None,
     verify: bool = True,
 ) -> FileSummary:
-    """Write `source` with each table of `rows` as a row group behind its own to `target`.
+    """Write `source`, followed by each table of `rows` as a row group, to `target`.
 
     A table has the file's columns, in any order; values are cast to the file's types.
     """
@@ -88,7 +88,7 @@ def add_column(
 ) -> FileSummary:
     """Write `source` with one more column to `target`: `value` in all rows, else null.
 
-    It comes before the column `before`, else last.
+    The column comes before the column `before`, else last.
     """
     constant = value if value is None or isinstance(value, pa.Scalar) else pa.scalar(value)
     column = NewColumn(field, constant, before)
@@ -124,9 +124,9 @@ def replace_column(
     threads: int | None = None,
     verify: bool = True,
 ) -> FileSummary:
-    """Write `source` with the column of the field's name of its type to `target`.
+    """Write `source` to `target`, with the column of the field's name in the field's type.
 
-    `change` gives a row group's values from the old ones; they are cast to the type.
+    `change` returns a row group's values from the old ones; they are cast to the type.
     """
 
     def replace(file: _Source, sink: Sink, options: Options) -> Spliced:

@@ -1,12 +1,12 @@
-"""What each commit changed, in Spark: a stream of it, or the changes between two versions.
+"""What each commit changed, in Spark: a stream of changes, or the changes between two versions.
 
     stream    offsets are versions: the first that was not read yet. It begins with the table as it
-              is, its rows as inserts of the newest version, or with the changes of a given one
+              is, its rows as inserts of the newest version, or with the changes of a given version
     task      reads some versions by their commits, as `Table.changes` does, or some files of a
-              large one; of the table as it is, some base files
+              large one; for the table as it is, some base files
 
-Options beside those of reading: `changes` ("true"), `starting_version` (a version, or "latest":
-only what is committed from now on), and `ending_version` where it is no stream.
+Options in addition to those of reading: `changes` ("true"), `starting_version` (a version, or
+"latest": only later commits), and, unless it is a stream, `ending_version`.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _LATEST = "latest"
 _VERSION, _WHOLE = "version", "whole"
 # Spark turns one batch into rows while the next is decoded.
 _BATCH_ROWS = 1 << 14
-# A task costs Spark more than reading a small commit; more tasks than cores gain nothing. With many
-# commits there are tasks enough, and reading all their manifests to share them out isn't worth it.
+# A task costs Spark more than reading a small commit, and more tasks than cores gain nothing. Many
+# commits make enough tasks; it isn't worth reading all their manifests to distribute them better.
 _FILES_A_TASK = 4
 _COMMITS_A_TASK = 4
 _BYTES_A_TASK = 16 * 2**20
@@ -47,7 +47,7 @@ _WEIGHED_MAX = 64
 
 @dataclass(frozen=True)
 class Changes:
-    """Whose changes are asked for, and which of their columns."""
+    """The table whose changes are read, and the columns."""
 
     store: Store
     request: ReadRequest
@@ -68,7 +68,7 @@ class Changes:
 
 
 class _Commits(InputPartition):
-    """The changes of some versions, one after another, or a share of one version's."""
+    """The changes of some versions, one after another, or a part of one version's."""
 
     def __init__(self, versions: range, share: ChangesPart = WHOLE) -> None:
         super().__init__((versions, share))
@@ -101,7 +101,7 @@ class ChangesReader(DataSourceReader):
 
 
 class ChangesStream(DataSourceStreamReader):
-    """The changes of each commit, as it comes."""
+    """The changes of each commit, as it is made."""
 
     def __init__(self, changes: Changes, starting: str | None) -> None:
         self._changes, self._starting = changes, starting
@@ -109,7 +109,7 @@ class ChangesStream(DataSourceStreamReader):
         self._known = self._snapshot, self._snapshot
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name
-        """Return where a stream begins that has no checkpoint yet."""
+        """Return where a stream without a checkpoint begins."""
         newest = self._snapshot.version
         if self._starting is None:
             return {_VERSION: newest, _WHOLE: True}

@@ -1,6 +1,6 @@
-"""`spark.read.format("lakesplice")`: a table's rows in Spark, waiting changes laid over them.
+"""`spark.read.format("lakesplice")`: a table's rows in Spark, with their waiting changes applied.
 
-    the driver    opens one version, cuts its base files into partitions
+    the driver    opens one version, divides its base files into partitions
     a task        reads the manifest of that version, its files and the deltas that wait for them
 
 Options: `path` (what `load` is given), `view` ("real_time" or "read_optimised"), `columns` (names
@@ -58,7 +58,7 @@ _YES, _NO = frozenset(("true", "yes", "1")), frozenset(("false", "no", "0"))
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What the options say, but for the table and its version."""
+    """The request in the options, except for the table and its version."""
 
     view: str
     columns: tuple[str, ...] | None
@@ -67,7 +67,7 @@ class _Wanted:
     filter: str | None = None
 
     def request(self, schema: TableSchema) -> ReadRequest:
-        """What that is of a table with such a schema; `UsageError` where it doesn't fit."""
+        """Return the request for a table with this schema; `UsageError` if it doesn't fit."""
         return ask(
             schema,
             self.names(schema),
@@ -86,7 +86,7 @@ class _Wanted:
         return parsed_condition(self.filter, _named(schema))
 
     def names(self, schema: TableSchema) -> tuple[str, ...]:
-        """The columns to return, by the names they were asked for."""
+        """The columns to return, by the names that were asked for."""
         system = [field.name for field in SYSTEM_FIELDS] if self.include_system else []
         return (*(schema.shown if self.columns is None else self.columns), *system)
 
@@ -107,7 +107,7 @@ class LakespliceSource(DataSource):
         return from_arrow_schema(wanted.request(snapshot.manifest.schema).layout)
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002  Spark gives it
-        """Return the reader of one version, the newest now unless the options name one."""
+        """Return the reader of one version, by default the present newest one."""
         if self._are_changes:
             return self._reader_of_changes()
         snapshot = self._opened()
@@ -172,7 +172,7 @@ class LakespliceSource(DataSource):
 
 
 class _Part(InputPartition):
-    """Base files, by path, that one task reads; without any it gives no rows."""
+    """Base files, by path, that one task reads; without any it returns no rows."""
 
     def __init__(self, paths: tuple[str, ...]) -> None:
         super().__init__(paths)
@@ -201,13 +201,13 @@ class _Reader(DataSourceReader):
 
 
 def _named(schema: TableSchema) -> pa.Schema:
-    """The types of the columns by every name that they may be asked for by."""
+    """The types of the columns, by every name that a reader may use."""
     types = schema.arrow
     return pa.schema([types.field(s).with_name(n) for n, s in stored_names(schema).items()])
 
 
 def _parts(manifest: Manifest, left: Collection[str]) -> tuple[tuple[str, ...], ...]:
-    """The base files that are left, in the order of their names, small ones together."""
+    """The base files that remain, in the order of their names, with small ones grouped."""
     parts, held, size = [], list[str](), 0
     for path in sorted(left):
         held.append(path)

@@ -1,5 +1,5 @@
-"""Commands that change a table, whoever gives them: the command line or another program.
+"""Commands that change a table, given by the command line or by another program.
 
-Offers how a command is asked of the running driver or done without one, and what each does. It
-must not know the service, which executes them too.
+Offers how a command is sent to the running driver, or executed here if no driver runs, and what
+each command does. It must not know the service, which executes them, too.
 """

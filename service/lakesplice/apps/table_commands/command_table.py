@@ -1,4 +1,4 @@
-"""Where commands work: a table, and the right to commit to it."""
+"""What a command works on: a table, and the right to commit to it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _Planned = TypeVar("_Planned", bound=Intent)
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """The result of a command: in words, and as values of JSON for those that show more."""
+    """The result of a command in words, and as values of JSON."""
 
     text: str
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -32,10 +32,10 @@ class CommandResult:
 class CommandTable:
     """A table, and the right to commit to it: `commit_as` makes an intent its next version.
 
-    `history_parameters` is written into the history with every commit. `history` gives the types
-    that a source described, `starts` where topics begin, or what was written at a moment
-    (milliseconds) or later; both only where a driver works. `origin` tells which table of the
-    source a topic is of, and `progress` is who watches. Not thread-safe.
+    `history_parameters` are written into the history with every commit. `history` returns the types
+    that a source described; `starts` returns the first offsets of topics, or of the records written
+    at a moment (in milliseconds) or later; both exist only in a driver. `origin` returns the source
+    table of a topic, and `progress` is told how far the work is. Not thread-safe.
     """
 
     store: Store
@@ -60,9 +60,9 @@ class CommandTable:
         return outcome
 
     def commit_with_retries(self, plan: Callable[[], _Planned | None]) -> _Planned | None:
-        """Plan and commit until no other commit came first, and return what was committed.
+        """Plan and commit until no other commit comes first, and return what was committed.
 
-        None if there was nothing to do. `RetryableError` if others are always faster.
+        None if there was nothing to do. `RetryableError` if others always committed first.
         """
         retries = self.retries()
         while True:
@@ -72,7 +72,9 @@ class CommandTable:
             retries.require_another("other writers committed first every time; try again later")
 
     def retries(self) -> Retries:
-        """Return the attempts at something that another writer of the table may prevent."""
+        """Return a counter of attempts for something that other writers of the table may
+        prevent.
+        """
         return Retries(self.clock, self.entropy, _ATTEMPTS_MAX)
 
     def redirected(
@@ -82,5 +84,7 @@ class CommandTable:
         parked: ParkReason | None = None,
         runs: tuple[RunRef, ...] | None = None,
     ) -> Redirect:
-        """Return a new direction of the table; `source` and `runs` stay if None."""
+        """Return a new direction of the table; `source` and `runs` stay unchanged if they are
+        None.
+        """
         return Redirect(self.generation, self.snapshot.version, source, parked, runs)

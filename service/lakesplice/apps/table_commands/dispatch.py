@@ -1,7 +1,7 @@
-"""Commands that change a table: asked of the running driver, or done here if none runs.
+"""Commands that change a table: sent to the running driver, or executed here if no driver runs.
 
-Commands don't commit beside a living driver: only the driver commits to tables that a source feeds.
-Where there is none, the command takes the next generation for as long as it works.
+A command doesn't commit beside a living driver: only the driver commits to tables that a source
+feeds. If no driver runs, the command takes the next generation for as long as it works.
 """
 
 from __future__ import annotations
@@ -38,18 +38,18 @@ from lakesplice.table.protocol.ports import UNWATCHED, Clock, Entropy, Progress,
 from lakesplice.table.protocol.snapshot import open_snapshot
 
 WAIT_SECONDS = 600.0
-# After one lease a driver that has died is known to be dead.
+# A driver that wasn't heard for a lease is known to be dead.
 _WAITS_MAX = BEATS_PER_LEASE + 2
 _ID_BITS = 64
-# Each only waits, and looks for its answer twice a second.
+# Each thread only waits, and looks for its answer twice a second.
 _REQUESTS_AT_ONCE = 64
-# A request is looked for in the history from this long before it expired.
+# A request is searched in the history from this long before it expired.
 _EXECUTED_WITHIN_MS = 2 * 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
 class RequestWait:
-    """How long a command waits for the driver, and how: tests wait otherwise."""
+    """How long a command waits for the driver, and how; tests wait differently."""
 
     seconds_max: float = WAIT_SECONDS
     clock: Clock = field(default_factory=SystemClock)
@@ -93,10 +93,10 @@ def give_to_each(
     arguments: Mapping[str, Any],
     patience: RequestWait,
 ) -> dict[TableName, CommandResult]:
-    """Give a command about each of some tables of a lake; return the results.
+    """Give a command for each of some tables of a lake; return the results.
 
-    The running driver gets all requests at once, so that it stops its queries once. Otherwise as
-    `give`; after an error some tables may have done it.
+    The running driver gets all requests at once, so that it stops its queries only once. Otherwise
+    as `give_command`; after an error some tables may have executed it.
     """
     requests = {name: _request(name, command, arguments, patience) for name in names}
 
@@ -158,7 +158,7 @@ def execute_here(
     entropy: Entropy,
     settings: Settings | None,
 ) -> CommandResult:
-    """Execute a request under a generation of one's own; errors as `execute`."""
+    """Execute a request under a generation of its own; errors as in `execute`."""
     table = command_table(lake, request, generation, clock, entropy)
     return execute(request.command, table, request.arguments, settings)
 
@@ -172,7 +172,7 @@ def command_table(
     *,
     progress: Progress = UNWATCHED,
 ) -> CommandTable:
-    """Return a request's table, opened for it; `TableNotFoundError` if there is none."""
+    """Return a request's table, opened for it; `TableNotFoundError` if it doesn't exist."""
     store = lake.within(request.table)
     known = open_snapshot(store)
 
@@ -193,7 +193,7 @@ def command_table(
 
 
 def history_parameters(request: Request) -> dict[str, str]:
-    """Return what the commits of a request say of it."""
+    """Return what the commits of a request write about it into the history."""
     return {REQUEST_PARAMETER: request.id, "by": request.asked_by}
 
 

@@ -1,4 +1,4 @@
-"""The tables of an address, as views of another engine."""
+"""The tables at an address, as views for another engine."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def engine_views(
 ) -> list[EngineView]:
     """Return the view of the table at an address, or of each table of the lake there, by name.
 
-    `location` is the lake's address as the engine knows it; without it that of the store.
-    A lake's tables without a first version are left out. `TableNotFoundError` if nothing is there,
-    `UsageError` where the engine can't read. Blocks on the store.
+    `location` is the lake's address for the engine, by default that of the store. A lake's tables
+    without a version are left out. `TableNotFoundError` if there is nothing, `UsageError` if the
+    engine can't read there. Blocks on the store.
     """
     store = open_store(address, options)
     lake, paths = _tables(store, address)
     require_distinct_names(map(TableName.from_path, paths))
     above = _address(lake) if location is None else location.rstrip("/")
     views = []
-    # Of a table that was named, it is an error that it has no version.
+    # If the table was named, it is an error that it has no version.
     for path in paths:
         with suppress(TableNotFoundError) if lake is store else nullcontext():
             views.append(engine_view(engine, _shown(lake, path, f"{above}/{path}")))
@@ -48,7 +48,7 @@ def engine_views(
 
 
 def _tables(store: AnyStore, address: str) -> tuple[AnyStore, list[str]]:
-    """Return a lake, and the folders of the tables in it that are meant."""
+    """Return a lake, and the folders of those of its tables that the address means."""
     if not is_there(store):
         raise TableNotFoundError("there is no lake or table here; give its folder", path=address)
     if LOG not in store.folders():

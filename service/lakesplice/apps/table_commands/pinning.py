@@ -1,9 +1,10 @@
-"""Pins of a lake: its tables' versions are kept under a name, each by a commit of its table.
+"""Pins of a lake: versions of its tables are kept under one name, each by a commit of its table.
 
     pin      each table, then the lake's file: readers find the pin only once it is complete
     unpin    the lake's file, then each table
 
-What breaks off leaves tables with a pin of no lake's; either command given again goes on.
+If either is interrupted, some tables have a pin that belongs to no lake's pin; giving either
+command again continues.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ _ATTEMPTS_MAX = 20
 
 @dataclass(frozen=True, slots=True)
 class ListedPin:
-    """A pin of a lake: `missing` are tables that lack it, or have another version under its name.
+    """A pin of a lake. `missing` are tables that lack it, or have another version under its name.
 
-    Without `whole` it was never complete, or is being removed: `missing` is empty then.
+    Without `whole` it was never complete, or is being removed; then `missing` is empty.
     """
 
     name: str
@@ -54,10 +55,11 @@ class ListedPin:
 def pin_lake(
     lake: AnyStore, name: str, patterns: Sequence[str], ends_ms: int, patience: RequestWait
 ) -> LakePin:
-    """Keep the newest version of each table that a pattern matches, all without one.
+    """Keep the newest version of each table that a pattern matches, or of all tables without
+    patterns.
 
-    Patterns are of `database.table`. Blocks; the running driver commits to the tables that topics
-    feed. `UsageError` if there is such a pin, or no table; otherwise as `give_to_each`.
+    Patterns are for `database.table`. Blocks; the running driver commits to tables that topics
+    feed. `UsageError` if the pin exists, or there is no table; otherwise as `give_to_each`.
     """
     require_pin_name(name)
     now_ms = patience.clock.now_ms()
@@ -67,7 +69,7 @@ def pin_lake(
     names = [n for n in table_names(lake) if not patterns or _matches(n, patterns)]
     if not names:
         raise UsageError("the lake has no such table", patterns=list(patterns))
-    # Before the versions: they have at least what the views had then.
+    # Read before the versions: they have at least what the views had then.
     status = newest_status(lake)
     until = None if status is None else status.complete_until({str(one) for one in names})
     delete_lake_pin(lake, name)
@@ -84,9 +86,9 @@ def pin_lake(
 
 
 def unpin_lake(lake: AnyStore, name: str, patience: RequestWait) -> int:
-    """Let a pin end in all tables that have it; return how many these were. Else as `pin_lake`.
+    """Remove a pin from all tables that have it; return their number. Otherwise as `pin_lake`.
 
-    The files that only it kept are deleted by the service's vacuum, or by `lakesplice vacuum`.
+    Files that only the pin kept are deleted by the service's vacuum, or by `lakesplice vacuum`.
     """
     require_pin_name(name)
     known = lake_pin(lake, name)
@@ -116,7 +118,7 @@ def listed_pins(lake: AnyStore) -> list[ListedPin]:
 
 @dataclass(frozen=True)
 class _Tables:
-    """Some tables of a lake, as they are."""
+    """Some tables of a lake, with their present versions."""
 
     lake: AnyStore
     snapshots: Mapping[TableName, Snapshot]
@@ -134,12 +136,12 @@ class _Tables:
 
     @property
     def by_hand(self) -> Mapping[TableName, Snapshot]:
-        """Those fed by hand, to which anybody may commit."""
+        """Those fed by hand, to which any process may commit."""
         snapshots = self.snapshots.items()
         return {one: found for one, found in snapshots if found.manifest.upserts is not None}
 
     def having(self, name: str) -> list[TableName]:
-        """Those with a pin of a name."""
+        """Those with a pin of this name."""
         snapshots = self.snapshots.items()
         return [one for one, found in snapshots if found.manifest.retention.pin(name) is not None]
 
