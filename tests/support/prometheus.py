@@ -107,6 +107,13 @@ class Prometheus(LocalServer):
         found: list[dict[str, Any]] = self._get("query", query=text)["result"]
         return found
 
+    def over_time(self, text: str, seconds: float, step: float) -> list[dict[str, Any]]:
+        """What a query gives over the last seconds, a value every `step`."""
+        now = time.time()
+        times = {"start": f"{now - seconds}", "end": f"{now}", "step": f"{step}"}
+        found: list[dict[str, Any]] = self._get("query_range", query=text, **times)["result"]
+        return found
+
     def rules(self) -> list[dict[str, Any]]:
         """The rules as Prometheus has them, each with its health."""
         groups = self._get("rules")["groups"]
@@ -130,10 +137,11 @@ class Prometheus(LocalServer):
         ours = yaml.safe_load((ROOT / "deploy" / "prometheus" / "prometheus.yaml").read_text())
         often = {"scrape_interval": f"{_SCRAPE_SECONDS}s", "evaluation_interval": "1s"}
         (job,) = ours["scrape_configs"]
+        (target,) = job["static_configs"]
         return {
             "global": {**ours["global"], **often},
             "rule_files": [str(self._folder / ALERTS.name)],
-            "scrape_configs": [{**job, "static_configs": [{"targets": self._targets}]}],
+            "scrape_configs": [{**job, "static_configs": [{**target, "targets": self._targets}]}],
         }
 
     def _is_ready(self) -> bool:
