@@ -7,6 +7,7 @@
     +-- FencedError               stop: another driver owns the lake
     +-- CorruptFileError          restore or rebuild the named file; it is never read on
     |   +-- MissingFileError      a file that a retained version names does not exist
+    +-- MissingOffsetsError       the broker lost records; reload the table, or change the setting
     +-- UnsupportedError          this version cannot do it; the message names a workaround
     +-- TableError                about one table; the others continue
     |   +-- TableNotFoundError
@@ -78,6 +79,10 @@ class CorruptFileError(LakespliceError):
 
 class MissingFileError(CorruptFileError):
     """A file that a retained version names does not exist."""
+
+
+class MissingOffsetsError(LakespliceError):
+    """The broker lost records that a table hasn't read, and the settings say to stop for that."""
 
 
 class UnsupportedError(LakespliceError):

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from kafka import TopicPartition
@@ -33,21 +33,28 @@ class Tables:
     truncated: Ledger
     anew: Ledger
     fallen: Ledger
+    truncated_on: Ledger
+    anew_on: Ledger
 
     @property
     def all(self) -> tuple[Ledger, ...]:
-        return (self.steady, self.truncated, self.anew, self.fallen)
+        kept = (self.steady, self.truncated, self.anew, self.fallen)
+        return (*kept, *self.going_on)
+
+    @property
+    def going_on(self) -> tuple[Ledger, ...]:
+        """Those that continue without what the broker lost."""
+        return (self.truncated_on, self.anew_on)
 
 
 def test_a_service_goes_on_from_its_tables_whatever_else_is_lost(
     own_broker: LocalBroker, tmp_path: Path
 ) -> None:
     servers = own_broker.bootstrap_servers
-    tables = Tables(
-        *(Ledger("sources", name) for name in ("steady", "truncated", "anew", "fallen"))
-    )
+    tables = Tables(**{field.name: Ledger("sources", field.name) for field in fields(Tables)})
     make_topics(servers, {table.topic: PARTITIONS for table in tables.all})
-    lake = Lake(tmp_path / "one", servers, r"sources\..*")
+    going_on = {"match": "*_on.ledger", "missing_offsets": "continue"}
+    lake = Lake(tmp_path / "one", servers, r"sources\..*", tables=[going_on])
     with lake.running() as service:
         outlives_its_broker(service, lake, own_broker, tables)
         needs_no_checkpoint(service, lake, servers, tables.steady)
@@ -111,20 +118,25 @@ def falls_back(service: RunningService, lake: Lake, servers: str, table: Ledger)
 
 
 def change_topics(servers: str, tables: Tables) -> None:
-    """Drop records that were never applied from one topic and make another one anew."""
-    records = send(Sender(servers), tables.truncated.update(range(20), "never applied"))
+    """Drop records that were never applied from topics, and make others anew."""
+    truncated, anew = (tables.truncated, tables.truncated_on), (tables.anew, tables.anew_on)
+    records = send(
+        Sender(servers), [e for one in truncated for e in one.update(range(20), "never applied")]
+    )
     admin = KafkaAdminClient(bootstrap_servers=servers)
     admin.delete_records(
         {TopicPartition(topic, at): end for (topic, at), end in ends_of(records).items()}
     )
-    admin.delete_topics([tables.anew.topic], timeout_ms=30_000)
+    topics = {one.topic for one in anew}
+    admin.delete_topics([*topics], timeout_ms=30_000)
     pause, deadline = threading.Event(), time.monotonic() + SECONDS_MAX
-    while tables.anew.topic in admin.list_topics():
-        assert time.monotonic() < deadline, f"the broker keeps {tables.anew.topic}"
+    while topics & set(admin.list_topics()):
+        assert time.monotonic() < deadline, f"the broker keeps {topics}"
         pause.wait(0.1)
     admin.close()
-    make_topics(servers, {tables.anew.topic: PARTITIONS})
-    send(Sender(servers), tables.anew.update(range(20), "in another topic") * 5)
+    make_topics(servers, dict.fromkeys(topics, PARTITIONS))
+    for one in anew:
+        send(Sender(servers), one.update(range(20), "in another topic") * 5)
 
 
 def unpark(lake: Lake, table: Ledger, skipped: Record) -> None:
@@ -138,13 +150,15 @@ def unpark(lake: Lake, table: Ledger, skipped: Record) -> None:
 
 def goes_on(service: RunningService, lake: Lake, servers: str, tables: Tables) -> None:
     parked = {tables.truncated: ParkCode.OFFSETS_GONE, tables.anew: ParkCode.TOPIC_RECREATED}
-    records = send(
-        Sender(servers),
-        [e for t in (tables.steady, tables.fallen) for e in t.update(range(20), "onward")],
-    )
+    onward = (tables.steady, tables.fallen, *tables.going_on)
+    records = send(Sender(servers), [e for t in onward for e in t.update(range(20), "onward")])
     take_in(service, lake, ends_of(records))
-    for table in (tables.steady, tables.fallen):
+    for table in onward:
         require_table(lake, table.topic, table.truth)
+    gaps = {t.topic: lake.table(t.topic).snapshot.manifest.sources[t.topic].gaps for t in onward}
+    assert {gap.end is None for gap in gaps[tables.truncated_on.topic]} == {False}
+    assert {gap.end is None for gap in gaps[tables.anew_on.topic]} == {True}
+    assert sum(gap.offsets for gap in gaps[tables.truncated_on.topic]) == 20
     for table, code in parked.items():
         reason = lake.parked(table.topic)
         assert reason is not None

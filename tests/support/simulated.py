@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+from lakesplice.model.gaps import Gap
 from lakesplice.model.position import Position
+from lakesplice.planning.sources.gaps import read_until
 from lakesplice.planning.upkeep.retention import files_by_path
 from lakesplice.table.protocol.layout import BASE, DEAD_LETTERS, DELTAS, INDEX, PINS
 from lakesplice.table.protocol.offsets import view_floor
@@ -21,7 +23,7 @@ from lakesplice.table.reading.scan import View
 from lakesplice.table.reading.table import Table
 from lakesplice.table.upkeep.index_check import check
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
-from lakesplice.testing.oracle import position, replay
+from lakesplice.testing.oracle import Record, position, replay
 from lakesplice.testing.shop import Database, Event, TableSpec
 from lakesplice.testing.shop.columns import bigint, integer, varchar
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
@@ -88,14 +90,25 @@ class Source:
     def add_column(self, name: str, default: int | None) -> None:
         self.database.add_column(SMALL.name, integer(name, default=default))
 
-    def truth(self, offsets: Mapping[int, int]) -> Rows:
-        """What the table must hold once the topic is applied up to `offsets`, by key."""
+    def truth(self, offsets: Mapping[int, int], gaps: Sequence[Gap] = ()) -> Rows:
+        """What the table must hold once the topic is applied up to `offsets`, by key, but for what
+        was passed over.
+        """
         until = {(self.topic.name, partition): offset for partition, offset in offsets.items()}
-        state = replay(self.topic.records(), until=until).get(self.topic.name)
+        records = [record for record in self.topic.records() if not is_in(gaps, record)]
+        state = replay(records, until=until).get(self.topic.name)
         if state is None:
             return []
         rows = state.table().to_pylist()
         return sorted(rows, key=lambda found: found["id"])
+
+
+def is_in(gaps: Sequence[Gap], record: Record) -> bool:
+    """Whether a record was passed over."""
+    return any(
+        gap.partition == record.partition and gap.end and gap.start <= record.offset < gap.end
+        for gap in gaps
+    )
 
 
 class Fed(Protocol):
@@ -165,7 +178,9 @@ def require_true(source: Source, store: Store) -> None:
 
 def truth_for(source: Source, table: Table) -> Rows:
     """The truth at the table's offsets; its schema may have grown before its offsets moved."""
-    rows = source.truth(table.offsets)
+    (stands,) = table.snapshot.manifest.sources.values()
+    offsets = {at: read_until(state) for at, state in stands.partitions.items()}
+    rows = source.truth(offsets, stands.gaps)
     assert all(set(row) <= set(table.schema.names) for row in rows)
     defaults = {column.name: column.default for column in source.database.tables[0].columns}
     return [
@@ -183,9 +198,11 @@ def require_floor(source: Source, store: Store) -> None:
     purge_floor = table.snapshot.manifest.purge_floor
     purged = purge_floor.file, purge_floor.offset
     found = table.read(View.READ_OPTIMISED, include_deleted=True, include_system=True).to_pylist()
+    (state,) = table.snapshot.manifest.sources.values()
     here = {row["id"]: (row["_position_file"], row["_position_offset"]) for row in found}
     for record in source.topic.records():
-        if record.value is not None and record.offset < floor.get(record.partition, 0):
+        applied = record.offset < floor.get(record.partition, 0) and not is_in(state.gaps, record)
+        if record.value is not None and applied:
             value, key = json.loads(record.value)["payload"], json.loads(record.key or b"")
             file, offset, row, rank = position(value["source"], value["op"])
             change = Position.of(0, file, offset, row, rank)

@@ -39,7 +39,7 @@ class Broker:
 
     def describe(self, names: Iterable[str]) -> dict[str, Topic]:
         found = [self.topics[name] for name in names if name in self.topics]
-        return {t.name: Topic(t.name, t.topic_id, dict.fromkeys(t.ends, 0), t.ends) for t in found}
+        return {t.name: Topic(t.name, t.topic_id, t.starts, t.ends) for t in found}
 
 
 @dataclass

@@ -110,10 +110,11 @@ def _changes() -> tuple[Panel, ...]:
         ),
         graph(
             "Missing before them",
-            "Changes before which one is missing, and rows of which only partial images were read."
-            " Since the start.",
+            "Changes before which one is missing, and rows of which only partial images were read:"
+            " since the start. Records that were passed over and not read since.",
             Ask(total("", of(metric.UNLINKED_CHANGES)), "unlinked"),
             Ask(total("", of(metric.INCOMPLETE_ROWS)), "incomplete rows"),
+            Ask(total("", of(metric.GAP_RECORDS)), "passed over"),
             width=8,
         ),
         graph(

@@ -15,6 +15,7 @@ from lakesplice.model.freshness_goal import strictest
 from lakesplice.model.manifest import Manifest, ParkReason
 from lakesplice.model.names import IS_DELETED, TableName
 from lakesplice.storage.stores import AnyStore
+from lakesplice.table.protocol.offsets import gap_names
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.snapshot import Snapshot, open_snapshot
 from lakesplice.table.reading.scan import Request, scan
@@ -154,6 +155,7 @@ def _table_details(lake: AnyStore, name: TableName, count: RowCount) -> Row:
         "delta_bytes": sum(delta.file.bytes for delta in manifest.deltas),
         "index_runs": len(manifest.runs),
         "dead": sum(letters.rows for letters in manifest.dead_letters),
+        "gaps": gap_names(manifest),
         "committed": moment(snapshot.timestamp_ms),
         "parked": _parked(manifest),
     }

@@ -37,7 +37,7 @@ from lakesplice.config.sections.upkeep import (
     VacuumSettings,
 )
 from lakesplice.config.sections.watching import AlertSettings, LoggingSettings, MetricsSettings
-from lakesplice.model.choices import FormatName, NotInserts
+from lakesplice.model.choices import FormatName, MissingOffsets, NotInserts
 from lakesplice.model.freshness_goal import FreshnessGoal
 from lakesplice.model.names import TableName
 from lakesplice.planning.schema.policy import PartialImages, SchemaPolicy
@@ -179,6 +179,14 @@ class Settings(Section):
         " events of Maxwell or Canal this needs declarations of all columns"
         " (docs/formats.md).",
     )
+    missing_offsets: MissingOffsets = Field(
+        default=MissingOffsets.PARK,
+        description="What happens if the broker no longer has records that a table hasn't read,"
+        " because retention deleted them or the topic was created again. `park`: the table is"
+        " parked. `stop`: the service stops. `continue`: the table continues with the first record"
+        " that exists, and the gap is shown until it is closed (docs/operations.md). It is parked"
+        " all the same if its changes can't be compared with those before.",
+    )
     doctor: DoctorSettings = DoctorSettings()
     masking: MaskingSettings = MaskingSettings()
     metadata: MetadataSettings = MetadataSettings()
@@ -199,6 +207,11 @@ class Settings(Section):
         entry = self.table(name)
         given = None if entry is None else entry.retention
         return self.log.retention if given is None else given
+
+    def on_missing_offsets(self, name: TableName) -> MissingOffsets:
+        """Return what becomes of a table if the broker lost records that it hasn't read."""
+        entry = self.table(name)
+        return (entry and entry.missing_offsets) or self.missing_offsets
 
     def freshness_goal(self, name: TableName) -> FreshnessGoal:
         """Return how old the views of a table may become."""

@@ -26,6 +26,16 @@ class TypeMapping(StrEnum):
     TO_STRING = "to-string"
 
 
+class MissingOffsets(StrEnum):
+    """What becomes of a table if the broker lost records that it hasn't read: the service stops,
+    the table is parked, or it continues without them.
+    """
+
+    STOP = "stop"
+    PARK = "park"
+    CONTINUE = "continue"
+
+
 class NotInserts(StrEnum):
     """What becomes of an update or a delete that arrives for an insert-only table."""
 

@@ -12,6 +12,7 @@ from lakesplice.model.backfill import BackfillState
 from lakesplice.model.choices import FormatName
 from lakesplice.model.column_presence import ColumnPresences
 from lakesplice.model.epochs import Epoch
+from lakesplice.model.gaps import Gap
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.schema import TableSchema
 
@@ -173,7 +174,8 @@ class SourceState:
     good. `shard` has the key columns in which the source's rows, and no others, have these values;
     without it all rows are the source's.
 
-    `presences` is what is known of the columns of a source with a shard.
+    `presences` is what is known of the columns of a source with a shard. `gaps` are records that
+    were passed over.
 
     Where the table has several sources, `keys_version` is the version of the log that added the
     newest of this one's keys, and `parked` says why it alone takes no changes.
@@ -192,6 +194,7 @@ class SourceState:
     keys_version: int = 0
     parked: ParkReason | None = None
     presences: ColumnPresences = field(default_factory=dict)
+    gaps: tuple[Gap, ...] = ()
 
     @property
     def own_presences(self) -> ColumnPresences | None:

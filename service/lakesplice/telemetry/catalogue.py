@@ -38,6 +38,7 @@ from lakesplice.telemetry.metric import (
     rare_counter,
 )
 from lakesplice.telemetry.topic_metrics import CONNECTOR_AGE as CONNECTOR_AGE
+from lakesplice.telemetry.topic_metrics import GAP_RECORDS as GAP_RECORDS
 from lakesplice.telemetry.topic_metrics import LAG as LAG
 from lakesplice.telemetry.topic_metrics import SUSPECT_SETTING as SUSPECT_SETTING
 from lakesplice.telemetry.topic_metrics import TABLES_NOT_MADE as TABLES_NOT_MADE

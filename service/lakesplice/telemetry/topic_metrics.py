@@ -31,6 +31,15 @@ LAG = gauge(
     "If it rises, ingest can't keep up, or the table is parked.",
     TABLE,
 )
+GAP_RECORDS = gauge(
+    "gap_records",
+    "records",
+    "Records of the table's topic that were passed over and not read since: an operator skipped"
+    " them, or the broker lost them and `missing_offsets` is `continue`.",
+    "`lakesplice tables` shows their offsets. A snapshot of the whole table, a reset to before"
+    " them or a reload closes the gap.",
+    TABLE,
+)
 SUSPECT_SETTING = gauge(
     "suspect_setting",
     "1",

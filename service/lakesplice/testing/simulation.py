@@ -81,6 +81,11 @@ class SimulatedTopic:
         """Per partition one after its last offset."""
         return {at: self._firsts[at] + len(log) for at, log in enumerate(self._logs)}
 
+    @property
+    def starts(self) -> dict[int, int]:
+        """Per partition its first offset that wasn't dropped."""
+        return dict(enumerate(self._firsts))
+
     def add_partition(self) -> None:
         """Add a partition, so that a key's changes may come from two."""
         self._logs.append([])

@@ -6,6 +6,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from lakesplice.errors import FencedError, MissingFileError
+from lakesplice.planning.sources.missing_offsets import after_loss, can_continue
+from lakesplice.planning.sources.operator_directions import moved
 from lakesplice.table.ingest.reset import TopicStart, plan_reset
 from lakesplice.table.protocol.commit import Conflict
 from lakesplice.table.reading.table import Table
@@ -80,6 +82,27 @@ class DriverRules(MachineState):
             retained_from = Table(self.bare).snapshot.manifest.retention.retained_from
             assert zombie.table.version < retained_from
             self.zombies.remove(zombie)
+
+    def can_be_directed(self) -> bool:
+        """A driver directs only what it knows as it is, and never beside another one."""
+        known = self.driver.table.snapshot
+        return known is not None and known.version == Table(self.bare).version
+
+    @precondition(lambda self: self.can_be_directed())
+    @rule(ahead=st.tuples(FEW, FEW))
+    def lose_records_and_continue(self, ahead: tuple[int, int]) -> None:
+        topic, table = self.source.topic, self.driver.table
+        there = self.ends(self.driver, ahead)
+        assert can_continue(table.source, topic.topic_id, topic.ends)
+        table.continue_at(lambda source: after_loss(source, topic.topic_id, there), "lost")
+
+    @precondition(lambda self: self.can_be_directed())
+    @rule(back=st.tuples(FEW, FEW))
+    def read_again(self, back: tuple[int, int]) -> None:
+        here = self.driver.table.next_offsets((0, 1))
+        there = {at: max(0, offset - back[at]) for at, offset in here.items()}
+        self.driver.table.continue_at(lambda source: moved(source, there), "read again")
+        self.offsets = {}
 
     @precondition(lambda self: self.driver.table.snapshot is not None)
     @rule(calls=CALLS, how=st.none() | FAULTS | CRASHES)

@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+from lakesplice.planning.sources.operator_directions import moved
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.reading.scan import View
 from lakesplice.table.reading.table import Table
@@ -155,6 +156,56 @@ def test_a_table_whose_snapshots_are_filtered_keeps_its_rows(scene: Scene) -> No
     scene.send(scene.update(range(5, 20), "later"))
     scene.driver.batch()
     assert set(scene.keys) == set(range(20))
+
+
+def pass_over(scene: Scene, partitions: Iterable[int] = range(PARTITIONS)) -> None:
+    """Go on behind all that a partition has."""
+    ends = {at: scene.topic.ends[at] for at in partitions}
+    scene.driver.table.continue_at(lambda source: moved(source, ends), "a test")
+
+
+def test_a_whole_snapshot_closes_the_gaps_before_it(scene: Scene) -> None:
+    scene.send(scene.insert(range(30)))
+    scene.driver.batch()
+    scene.send(scene.delete(range(10)))
+    pass_over(scene)
+    scene.send(scene.update(range(10, 30), "before the snapshot"))
+    scene.driver.batch()
+    assert len(scene.driver.table.source.gaps) == PARTITIONS
+    scene.send(scene.database.snapshot())
+    scene.send(scene.update(range(10, 30), "after the snapshot"))
+    scene.driver.batch()
+    assert scene.driver.table.source.gaps == ()
+    scene.holds_the_truth()
+
+
+def test_a_gap_behind_a_snapshot_is_not_closed_by_it(scene: Scene) -> None:
+    scene.send(scene.insert(range(30)))
+    scene.driver.batch()
+    scene.send(scene.database.snapshot())
+    scene.driver.batch({0: scene.topic.ends[0], 1: scene.driver.table.next_offsets([1])[1]})
+    scene.send(scene.delete(range(10)))
+    pass_over(scene, [0])
+    scene.send(scene.update(range(10, 30), "after the snapshot"))
+    scene.driver.batch()
+    source = scene.driver.table.source
+    assert (source.snapshot, [gap.partition for gap in source.gaps]) == (None, [0])
+    assert set(range(10)) & set(scene.keys), "whose deletes were passed over"
+
+
+def test_a_snapshot_of_which_a_partition_was_passed_over_deletes_nothing(scene: Scene) -> None:
+    scene.send(scene.insert(range(30)))
+    scene.driver.batch()
+    scene.insert(range(30, 40))
+    scene.send(scene.database.snapshot())
+    pass_over(scene, [0])
+    scene.send(scene.update(range(10, 30), "after the snapshot"))
+    scene.driver.batch({0: scene.topic.ends[0], 1: scene.driver.table.next_offsets([1])[1]})
+    scene.driver.batch()
+    source = scene.driver.table.source
+    assert (source.snapshot, source.fence.file) == (None, -1)
+    assert set(scene.keys) >= set(range(30))
+    assert source.gaps
 
 
 @pytest.mark.slow

@@ -186,7 +186,7 @@ def test_a_moment_means_the_version_that_was_the_newest_then(fed: Hourly) -> Non
             assert sorted(found, key=lambda row: row["id"]) == fed_rows(
                 fed.store, View.REAL_TIME, version
             )
-    with pytest.raises(VersionNotFoundError, match="as old as that"):
+    with pytest.raises(VersionNotFoundError, match="is that old"):
         Table(fed.store).read(as_of="1999-01-01")
     with pytest.raises(UsageError, match="not both"):
         Table(fed.store).read(version=1, as_of="2050-01-01")

@@ -115,6 +115,8 @@ def show_snapshot(
     metrics.since(metric.DELTA_OLDEST, None if oldest is None else oldest / 1000, table=table)
     letters = sum(ref.rows for ref in manifest.dead_letters)
     metrics.set(metric.OPEN_DEAD_LETTERS, letters, table=table)
+    gaps = (gap.offsets for source in manifest.sources.values() for gap in source.gaps)
+    metrics.set(metric.GAP_RECORDS, sum(gaps), table=table)
     metrics.set(metric.BASE_FILES, len(manifest.files), table=table)
     metrics.set(metric.BASE_ROWS, sum(file.rows for file in files), table=table)
     metrics.set(metric.INDEX_RUNS, len(manifest.runs), table=table)

@@ -20,7 +20,7 @@ from lakesplice.config.sections.shaping import (
     ShapeSettings,
 )
 from lakesplice.errors import ConfigurationError
-from lakesplice.model.choices import FormatName, NotInserts, TypeMapping
+from lakesplice.model.choices import FormatName, MissingOffsets, NotInserts, TypeMapping
 from lakesplice.model.names import APPENDED, SOURCE_POSITION, TableName
 from lakesplice.planning.schema.policy import PartialImages
 from lakesplice.planning.upkeep.retention import PURGE_SECONDS_MIN, RETENTION_SECONDS_MIN
@@ -155,6 +155,11 @@ class TableSettings(RowSettings):
     shape: ShapeSettings | None = Field(
         default=None,
         description="Which columns these tables have and how they are masked (docs/shaping.md).",
+    )
+    missing_offsets: MissingOffsets | None = Field(
+        default=None,
+        description="What happens if the broker no longer has records that these tables haven't"
+        " read; without it `missing_offsets` of the whole service applies.",
     )
     freshness: FreshnessSettings | None = Field(
         default=None,

@@ -11,6 +11,7 @@ from typing import Any
 from lakesplice.model.choices import FormatName
 from lakesplice.model.column_presence import ColumnPresence, ColumnPresences
 from lakesplice.model.epochs import Epoch
+from lakesplice.model.gaps import Gap
 from lakesplice.model.manifest import (
     HighestChange,
     ParkCode,
@@ -53,7 +54,34 @@ def source_out(source: SourceState) -> dict[str, Any]:
         value["parked"] = parked_out(source.parked)
     if source.presences:
         value["columns"] = _presences_out(source.presences)
+    if source.gaps:
+        value["gaps"] = [_gap_out(gap, source.topic_id) for gap in source.gaps]
     return value
+
+
+def _gap_out(gap: Gap, topic_id: str) -> dict[str, Any]:
+    value: dict[str, Any] = {
+        "partition": gap.partition,
+        "start": gap.start,
+        "end": gap.end,
+        "after": [gap.after.file, gap.after.offset],
+    }
+    if gap.before is not None:
+        value["before"] = [gap.before.file, gap.before.offset]
+    if gap.topic_id != topic_id:
+        value["topic_id"] = gap.topic_id
+    return value
+
+
+def _gap_in(value: Any, topic_id: str) -> Gap:
+    return Gap(
+        str(value.get("topic_id", topic_id)),
+        int(value["partition"]),
+        int(value["start"]),
+        None if value["end"] is None else int(value["end"]),
+        position_in(value["after"]),
+        position_in(value["before"]) if "before" in value else None,
+    )
 
 
 def _presences_out(presences: ColumnPresences) -> list[dict[str, Any]]:
@@ -153,6 +181,7 @@ def source_in(value: Any) -> SourceState:
         keys_version=int(value.get("keys_version", 0)),
         parked=parked_in(value["parked"]) if "parked" in value else None,
         presences=_presences_in(value.get("columns", ())),
+        gaps=tuple(_gap_in(gap, str(value["topic_id"])) for gap in value.get("gaps", ())),
     )
 
 

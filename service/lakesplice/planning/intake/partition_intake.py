@@ -36,7 +36,7 @@ from lakesplice.planning.intake.known_topic import (
     shared_position,
     with_ordering,
 )
-from lakesplice.planning.intake.record_order import RecordIndex, RecordOrder, first_from
+from lakesplice.planning.intake.record_order import RecordIndex, RecordOrder, first_from, records_in
 from lakesplice.planning.intake.refused_records import refused_records
 from lakesplice.planning.intake.report import IntakeResult, NewDeadLetter, PartitionReport
 from lakesplice.planning.intake.shared_positions import Found, SharedPositions
@@ -60,6 +60,7 @@ from lakesplice.planning.schema.shard_columns import (
     presences_after,
 )
 from lakesplice.planning.sources.epochs import ChangePositions, EpochPath, Opening, follow
+from lakesplice.planning.sources.gaps import lowest_above
 from lakesplice.planning.sources.position_order import accept_repetitions
 from lakesplice.planning.sources.snapshots import SnapshotMet, is_lossy, snapshot_met
 
@@ -98,6 +99,7 @@ class PartitionIntake:
         self._epochs = known.epochs
         self._opening: Opening | None = None
         self._entered: dict[int, int] = {}
+        self._lowest: Position | None = None
         self._fence = BEFORE_ALL
         self._snapshot: SnapshotMet | None = None
         self._presences = known.presences
@@ -140,7 +142,7 @@ class PartitionIntake:
                 dead.rows[:count], dead.reason, dead.detail, strict=False
             )
         )
-        left = limit - _records_in(decoded.blocks, limit) - len(dead_letters)
+        left = limit - records_in(decoded.blocks, limit) - len(dead_letters)
         if refused:
             more = (NewDeadLetter(row, *why) for row, why in refused.items())
             dead_letters = tuple(sorted((*dead_letters, *more), key=lambda letter: letter.record))
@@ -168,6 +170,7 @@ class PartitionIntake:
             ordering=self._met.ordering,
             opening=self._opening,
             entered=dict(self._entered),
+            lowest=self._lowest,
             fence=self._fence,
             snapshot=self._snapshot,
             observed_columns=dict(self._observed_columns),
@@ -329,17 +332,19 @@ class PartitionIntake:
     ) -> bool:
         """Record the snapshot that rows belong to; return whether the partition is lossy now."""
         count = int(np.searchsorted(order.rows, limit))
+        file = np.concatenate(files)[order.order][:count]
+        offset = order.positions.offset[:count]
+        self._lowest = self._lowest or lowest_above(file, offset, self._state.position)
         mark = order.marks()[:count]
         lossy = is_lossy(self._state.lossy, lost, mark)
         # In an insert-only table rows that are read again keep the position of the first time.
         whole = self._known.whole_snapshots and self._not_inserts is None
         if not whole or not mark.any():
             return lossy
-        file = np.concatenate(files)[order.order][:count]
         # Records that are read again were recorded the first time.
         mark = np.where(order.positions.record[:count] < self._state.met_until, 0, mark)
         before = replace(self._state, lossy=self._state.lossy or lossy)
-        met = snapshot_met(file, order.positions.offset[:count], mark, before)
+        met = snapshot_met(file, offset, mark, before)
         if met is not None:
             self._snapshot = met if self._snapshot is None else self._snapshot.then(met)
         return lossy
@@ -390,11 +395,3 @@ class PartitionIntake:
         if stop.code is not None:
             offset = int(offsets[stop.record])
             self._parked = ParkReason(stop.code, stop.detail, self._topic, self._partition, offset)
-
-
-def _records_in(blocks: Sequence[ImageBlock], limit: RecordIndex) -> int:
-    """Return how many records before `limit` are changes; one may be two changes, as an update of a
-    key.
-    """
-    rows = [block.rows[: int(np.searchsorted(block.rows, limit))] for block in blocks]
-    return sum(1 + int(np.count_nonzero(np.diff(part))) for part in rows if len(part))

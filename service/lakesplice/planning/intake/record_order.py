@@ -75,3 +75,11 @@ def first_from(file: Integers, offset: Integers, until: Position | None) -> int 
         return None
     late = np.flatnonzero((file > until.file) | ((file == until.file) & (offset >= until.offset)))
     return int(late[0]) if len(late) else None
+
+
+def records_in(blocks: Sequence[ImageBlock], limit: RecordIndex) -> int:
+    """Return how many records before `limit` are changes; one may be two changes, as an update of a
+    key.
+    """
+    rows = [block.rows[: int(np.searchsorted(block.rows, limit))] for block in blocks]
+    return sum(1 + int(np.count_nonzero(np.diff(part))) for part in rows if len(part))

@@ -51,10 +51,11 @@ class PartitionReport:
     ones under `repeated`. `source_ts_ms` is the newest source time, or None. `format` and
     `ordering` are those of its changes, None without changes. `opening` is the change where it
     stopped, if that opens an epoch; `entered` maps epochs that it entered to the first offset in
-    them. No row at or below `fence` lives. `snapshot` is the newest snapshot of which it had rows.
-    `observed_columns` is what a shard's images showed of their columns, by id. `first_schema` is,
-    for a table without columns, the schema that the changes are made for. `suspect_settings` are as
-    in `Decoded`.
+    them. `lowest` is the lowest position of its changes that is above its position before, None
+    without any. No row at or below `fence` lives. `snapshot` is the newest snapshot of which it had
+    rows. `observed_columns` is what a shard's images showed of their columns, by id. `first_schema`
+    is, for a table without columns, the schema that the changes are made for. `suspect_settings`
+    are as in `Decoded`.
     """
 
     partition: int
@@ -68,6 +69,7 @@ class PartitionReport:
     ordering: Ordering | None = None
     opening: Opening | None = None
     entered: Mapping[int, int] = field(default_factory=dict)
+    lowest: Position | None = None
     fence: Position = BEFORE_ALL
     snapshot: SnapshotMet | None = None
     observed_columns: Mapping[int, ObservedColumn] = field(default_factory=dict)

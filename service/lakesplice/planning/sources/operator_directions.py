@@ -10,6 +10,7 @@ from lakesplice.errors import UsageError
 from lakesplice.model.manifest import ParkCode, ParkReason, SourceState
 from lakesplice.model.position import Ordering
 from lakesplice.planning.sources.epochs import declare_epoch
+from lakesplice.planning.sources.gaps import passed_over, read_until
 
 
 class FallBack(StrEnum):
@@ -57,7 +58,7 @@ def skipping(source: SourceState, offsets: Mapping[int, int]) -> dict[int, int]:
     `offsets`.
     """
     ways = {
-        at: offset - source.partitions[at].next_offset
+        at: offset - read_until(source.partitions[at])
         for at, offset in offsets.items()
         if at in source.partitions
     }
@@ -67,8 +68,8 @@ def skipping(source: SourceState, offsets: Mapping[int, int]) -> dict[int, int]:
 def moved(source: SourceState, offsets: Mapping[int, int]) -> SourceState:
     """Return the source as it continues at `offsets`, given by partition.
 
-    Records that were read before are known as such when they are read again. `UsageError` for a
-    partition that was never read.
+    Records that were read before are known as such when they are read again; records that are
+    passed over are a gap. `UsageError` for a partition that was never read.
     """
     partitions = dict(source.partitions)
     for partition, offset in offsets.items():
@@ -79,11 +80,11 @@ def moved(source: SourceState, offsets: Mapping[int, int]) -> SourceState:
                 known=sorted(partitions),
             )
         state = partitions[partition]
-        met_until = max(state.met_until, state.next_offset)
+        met_until = read_until(state)
         partitions[partition] = replace(
             state,
             next_offset=offset,
             met_until=met_until if met_until > offset else 0,
             lossy=state.lossy or offset > state.next_offset,
         )
-    return replace(source, partitions=partitions)
+    return replace(source, partitions=partitions, gaps=passed_over(source, offsets))

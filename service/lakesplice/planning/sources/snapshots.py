@@ -8,7 +8,8 @@ rows. A partition is read to the end with the snapshot's last row, or with any c
 position, since the whole snapshot comes before it.
 
 This doesn't hold if rows of the snapshot may be missing: a record was skipped, or a dead letter is
-open. A snapshot that was started again has a higher position and replaces the first one.
+open. A snapshot that was started again has a higher position and replaces the first one. A whole
+snapshot closes the gaps before it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import numpy as np
 from lakesplice.model.arrays import Integers, Marks
 from lakesplice.model.manifest import PartitionState, SnapshotState, SourceState
 from lakesplice.model.position import BEFORE_ALL, RANK_DELETE, RANK_OTHER, Position
+from lakesplice.planning.sources.gaps import closed_by, may_hold
 
 # Marks of changes.
 OF_NONE, OF_SNAPSHOT, LAST_OF_SNAPSHOT = 0, 1, 2
@@ -106,14 +108,18 @@ def snapshot_after(
         open_dead_letters
         or any(not seen.whole for seen in here)
         or any(state.lossy for at, state in states.items() if at not in snapshot.passed)
+        or any(may_hold(gap, snapshot.position) for gap in source.gaps)
     )
     snapshot = replace(
         snapshot, passed=snapshot.passed | ended | above, lossy=snapshot.lossy or lossy
     )
     if not snapshot.passed >= states.keys():
         return replace(source, snapshot=snapshot)
-    fence = source.fence if snapshot.lossy else max(source.fence, _below(snapshot.position))
-    return replace(source, snapshot=None, fence=fence)
+    if snapshot.lossy:
+        return replace(source, snapshot=None)
+    fence = max(source.fence, _below(snapshot.position))
+    gaps = tuple(gap for gap in source.gaps if not closed_by(gap, snapshot.position))
+    return replace(source, snapshot=None, fence=fence, gaps=gaps)
 
 
 def _newest(source: SourceState, met: Mapping[int, SnapshotMet]) -> SnapshotState | None:

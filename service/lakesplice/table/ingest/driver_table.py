@@ -6,7 +6,7 @@ If several topics feed a table, there is one object for each topic.
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
 from lakesplice.errors import TableNotFoundError, UsageError
@@ -259,6 +259,26 @@ class DriverTable:
         """Record that an epoch begins for all partitions of the source."""
         source = replace(self.source, epochs=(*self.source.epochs, epoch))
         return self.commit(Redirect(self.generation, self.version, source))
+
+    def continue_at(self, direct: Callable[[SourceState], SourceState], why: str) -> None:
+        """Let the table continue as `direct` says of its source; `why` is written into the history.
+
+        A table that isn't made yet begins there. `RetryableError` if other writers were always
+        faster. No batch of the source may be running.
+        """
+        if self.snapshot is None:
+            self._unborn_source = direct(self.source)
+            return
+        retries = self.retries()
+        while True:
+            source, parked = direct(self.source), self.manifest.parked
+            intent = Redirect(self.generation, self.version, source, parked)
+            if isinstance(self.commit(intent, {"why": why}), Committed):
+                return
+            retries.require_another(
+                "other writers committed first every time, so the table doesn't continue yet",
+                topic=source.topic,
+            )
 
     def park(self, reason: ParkReason) -> None:
         """Park the table at its present offsets. A table that is parked already is unchanged.

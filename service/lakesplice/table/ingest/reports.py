@@ -16,6 +16,7 @@ from lakesplice.model.manifest import (
 )
 from lakesplice.planning.intake.report import PartitionReport
 from lakesplice.planning.schema.shard_columns import presences_after
+from lakesplice.planning.sources.gaps import after_reading
 from lakesplice.planning.sources.snapshots import snapshot_after
 from lakesplice.table.ingest.append import Appended
 from lakesplice.table.protocol.intents import Ingest
@@ -94,12 +95,14 @@ def _source_to(
         states[report.partition] = replace(report.state, next_offset=end)
     fence = max([source.fence, *(report.fence for report in reports)])
     presences = presences_after(source.presences, [report.observed_columns for report in reports])
+    lowest = {report.partition: report.lowest for report in reports if report.lowest}
     source = replace(
         source,
         partitions=states,
         epochs=_entered(source, reports),
         fence=fence,
         presences=presences,
+        gaps=after_reading(source, states, lowest),
     )
     seen = {report.partition: report.snapshot for report in reports if report.snapshot}
     source = snapshot_after(source, states, seen, open_dead_letters=open_dead_letters)

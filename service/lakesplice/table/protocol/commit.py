@@ -43,7 +43,7 @@ from lakesplice.formats.manifests import Pointer, encode_manifest, encode_pointe
 from lakesplice.model.manifest import FileRef, Manifest
 from lakesplice.table.protocol.intents import Adopt, Create, Intent
 from lakesplice.table.protocol.layout import commit_path, manifest_path
-from lakesplice.table.protocol.offsets import next_offsets, view_floor
+from lakesplice.table.protocol.offsets import gap_names, next_offsets, view_floor
 from lakesplice.table.protocol.ports import Clock, Entropy, Store
 from lakesplice.table.protocol.preconditions import PRECONDITIONS, Conflict, ConflictCode
 from lakesplice.table.protocol.retries import Retries
@@ -247,6 +247,7 @@ def _commit_info(
         "generation": str(change.manifest.generation),
         "offsets": json.dumps(_parameters_of(offsets)),
         "viewFloor": json.dumps(_parameters_of(floors)),
+        **({"gaps": ", ".join(gaps)} if (gaps := gap_names(manifest)) else {}),
         **parameters,
     }
     return CommitInfo(

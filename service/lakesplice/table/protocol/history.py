@@ -25,13 +25,15 @@ class HistoryEntry:
 
     `source` has, for each Kafka partition that the version read, the first and the next offset;
     None if the version before it can't be read. For a table of several topics it is empty, and
-    `sources` has the same for each topic.
+    `sources` has the same for each topic. `gaps` has the records that are passed over by then, as
+    text, if that changed with the version; it is empty if none are left, and else None.
     """
 
     version: int
     info: CommitInfo
     source: Mapping[int, tuple[int, int]] | None = None
     sources: Mapping[str, Mapping[int, tuple[int, int]]] = field(default_factory=dict)
+    gaps: str | None = None
 
 
 def history(store: Store, before: int | None = None) -> Iterator[HistoryEntry]:
@@ -48,7 +50,9 @@ def history(store: Store, before: int | None = None) -> Iterator[HistoryEntry]:
         if newer is not None:
             old, new = stated_offsets(info), stated_offsets(newer[1])
             moved = _moved(old.get("", {}), new.get("", {}))
-            yield HistoryEntry(*newer, moved, _moved_by_topic(old, new))
+            before_it, gaps = (one.parameters.get("gaps", "") for one in (info, newer[1]))
+            changed = None if gaps == before_it else gaps
+            yield HistoryEntry(*newer, moved, _moved_by_topic(old, new), changed)
         newer = version, info
     if newer is not None:
         yield HistoryEntry(*newer, {} if newer[0] == 0 else None)

@@ -23,6 +23,17 @@ def view_floor(manifest: Manifest, topic: str | None = None) -> dict[int, int]:
     return floor
 
 
+def gap_names(manifest: Manifest) -> list[str]:
+    """Return the gaps of a table's sources for people: `partition:start-end`, after the topic's
+    name if there are several. The end is left out if it isn't known.
+    """
+    return [
+        f"{topic} {gap.text}" if manifest.is_merged else gap.text
+        for topic, source in manifest.sources.items()
+        for gap in source.gaps
+    ]
+
+
 def next_offsets(source: SourceState) -> dict[int, int]:
     """Return the next offset of each partition, in the order of the partitions."""
     return {number: state.next_offset for number, state in sorted(source.partitions.items())}

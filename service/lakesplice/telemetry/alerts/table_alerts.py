@@ -14,6 +14,13 @@ TABLE_ALERTS = (
         after=60,
     ),
     Alert(
+        "LakespliceTableHasGap",
+        "warning",
+        "lakesplice_gap_records > 0",
+        "{{ $labels.table }} lacks {{ $value }} records that were passed over.",
+        "lakesplice_gap_records is above 0",
+    ),
+    Alert(
         "LakespliceTableNotFresh",
         "warning",
         "lakesplice_table_freshness_seconds > lakesplice_table_freshness_goal_seconds",

@@ -40,7 +40,7 @@ def print_overview(
         print_table(lines, (*_COLUMNS, _NOTE) if noted else _COLUMNS, sys.stdout)
     elif status is None or status.topics:
         print(f"no tables in {lake}", file=sys.stderr)
-    for text in (*_troubles(rows, now_ms), *_suspects(rows, now_ms)):
+    for text in (*_troubles(rows, now_ms), *_gaps(rows), *_suspects(rows, now_ms)):
         print(_wrapped(text))
     until = None if status is None else status.complete_until({row["table"] for row in rows})
     if until is not None:
@@ -69,7 +69,8 @@ def _line(row: Row) -> Row:
 
 def _notes(row: Row) -> list[str]:
     late = (row.get("lateness") or 0.0) > 1
-    return [*(["late"] if late else []), *(["settings"] if row["suspect_settings"] else [])]
+    gaps = ["gap"] if row.get("gaps") else []
+    return [*(["late"] if late else []), *gaps, *(["settings"] if row["suspect_settings"] else [])]
 
 
 def _troubles(rows: Iterable[Row], now_ms: int) -> list[str]:
@@ -84,6 +85,18 @@ def _troubles(rows: Iterable[Row], now_ms: int) -> list[str]:
         if row["state"] == "unreadable" and row["topics"]:
             found.append(f"{row['table']}: {_why(row, now_ms)}")
     return ["", *found] if found else []
+
+
+def _gaps(rows: Iterable[Row]) -> list[str]:
+    """Tell which records each table passed over, some of them if there are many."""
+    lines = []
+    for row in rows:
+        found = row.get("gaps") or ()
+        more = [f"{len(found) - _NAMED_MAX} more"] if len(found) > _NAMED_MAX else []
+        if found:
+            offsets = ", ".join([*map(visible, found[:_NAMED_MAX]), *more])
+            lines.append(f"{row['table']}: lacks records that were passed over: {offsets}")
+    return ["", *lines] if lines else []
 
 
 def _suspects(rows: Iterable[Row], now_ms: int) -> list[str]:

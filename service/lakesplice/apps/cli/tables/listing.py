@@ -72,6 +72,8 @@ def history(
         info = entry.info
         counts: dict[str, Any] = dict(info.metrics)
         noted = {name: info.parameters[name] for name in ("by", "why") if name in info.parameters}
+        if entry.gaps is not None:
+            noted["gaps"] = entry.gaps or "none"
         return {
             "version": entry.version,
             "time": moment(info.timestamp_ms),

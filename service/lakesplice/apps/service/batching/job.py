@@ -74,7 +74,7 @@ class BatchJob:
                 for name, result in self.results(frame, {n: spans[n] for n in half}).items()
             }
         for name, span in spans.items():
-            if continues(span.table, topics.get(name), self.restart):
+            if continues(self.driver, span.table, topics.get(name), self.restart):
                 detail = f"the job died twice with this table alone: {error_line(error)}"
                 span.table.park(ParkReason(ParkCode.JOB_DIED, detail, name))
                 self.restart.ask(RestartReason.REDIRECT)

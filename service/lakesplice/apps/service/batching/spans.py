@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from lakesplice.apps.service.batching.dropped_tables import TableDrops
 from lakesplice.apps.service.batching.restart import Restart, RestartReason
 from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.sources.lost_records import policy_for
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
+from lakesplice.model.choices import MissingOffsets
 from lakesplice.model.names import TableName
 from lakesplice.planning.sources.source_check import check_source
 from lakesplice.spark.kafka.query import Offsets
@@ -53,7 +55,7 @@ class BatchSpans:
             table = self._tables.get(name)
             if table is None or table.refused or table.parked:
                 continue
-            if not continues(table, topics.get(name), self._restart):
+            if not continues(self._driver, table, topics.get(name), self._restart):
                 continue
             moved = {at: end for at, end in topic_ends.items() if end > starts[name][at]}
             span = Span(table, {at: starts[name][at] for at in moved}, moved)
@@ -90,13 +92,19 @@ class BatchSpans:
         return False
 
 
-def continues(table: ServiceTable, topic: Topic | None, restart: Restart) -> bool:
-    """Whether the topic is still the one that the table read; if not, the table is parked."""
+def continues(driver: Driver, table: ServiceTable, topic: Topic | None, restart: Restart) -> bool:
+    """Whether the topic is still the one that the table read; if not, the table is parked.
+
+    If the settings say otherwise about lost records, the next start of the queries follows them.
+    """
     if topic is None:
         return True  # deleted meanwhile: the query fails on it and is started without it
     reason = check_source(table.source, topic.name, topic.id, topic.earliest, topic.latest)
     if reason is not None:
-        table.park(reason)
+        if policy_for(driver, table, reason) is MissingOffsets.PARK:
+            table.park(reason)
+        else:
+            table.refused = True
         restart.ask(RestartReason.REDIRECT)
     return reason is None
 

@@ -92,6 +92,10 @@ class TableAnswer(Answer):
     dead_letters: Count | None = Field(
         description="Dead letters that were neither replayed nor dropped."
     )
+    gaps: list[str] = Field(
+        description="Records that were passed over and not read since: `partition:start-end`, after"
+        " the topic's name if several feed the table. The end is left out if it isn't known."
+    )
     compaction: Literal["", "compaction", "upkeep", "failing"] = Field(
         description="What is being done to the table, or that its last compaction failed."
     )
@@ -187,6 +191,9 @@ class VersionAnswer(Answer):
     operation: str
     by: str = Field(description="Who asked for it, if a command did.")
     why: str
+    gaps: str | None = Field(
+        description="If they changed with the version: the records passed over and not read since."
+    )
     sources: dict[str, dict[int, tuple[Count, Count]]] = Field(
         description="Per topic and partition: from which offset to which. An empty topic stands for"
         " the only one."

@@ -55,6 +55,7 @@ def _version(entry: HistoryEntry) -> VersionAnswer:
         operation=info.operation,
         by=info.parameters.get("by", ""),
         why=info.parameters.get("why", ""),
+        gaps=entry.gaps,
         sources={topic: dict(moved) for topic, moved in moves.items()},
         splice=_splice(info.metrics) if "pages_copied" in info.metrics else None,
         counts=dict(info.metrics),

@@ -19,6 +19,7 @@ from lakesplice.model.driver_status import WORST_FIRST, TopicStatus
 from lakesplice.model.freshness_goal import strictest
 from lakesplice.model.manifest import Manifest
 from lakesplice.secrets import masked_text
+from lakesplice.table.protocol.offsets import gap_names
 
 
 def table_answers(
@@ -72,7 +73,7 @@ def _row(
     )
 
 
-_NO_FACTS: dict[str, Any] = dict.fromkeys(
+_NO_FACTS: dict[str, Any] = {"gaps": []} | dict.fromkeys(
     ("path", "changes_per_second", "rows", "base_files", "version", "committed", "waiting",
      "dead_letters")
 )  # fmt: skip
@@ -91,6 +92,7 @@ def _facts(table: ServiceTable, now_ms: int) -> dict[str, Any]:
         "base_files": len(manifest.files),
         "waiting": _waiting(manifest, now_ms),
         "dead_letters": sum(letters.rows for letters in manifest.dead_letters),
+        "gaps": gap_names(manifest),
         **made,
     }
 

@@ -9,10 +9,11 @@ from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.freshness import epoch_seconds
 from lakesplice.apps.service.resting import RetryPauses
 from lakesplice.apps.service.sources.connectors import Connectors
+from lakesplice.apps.service.sources.lost_records import deal_with_loss
 from lakesplice.apps.service.sources.new_topics import NewTopics
 from lakesplice.apps.service.sources.past_freshness import PastFreshness
 from lakesplice.apps.service.tables import ServiceTables, unborn_source
-from lakesplice.errors import FencedError, UnsupportedError, UsageError
+from lakesplice.errors import FencedError, MissingOffsetsError, UnsupportedError, UsageError
 from lakesplice.model.driver_status import TopicCondition, TopicState
 from lakesplice.planning.sources.source_check import check_source
 from lakesplice.spark.kafka.query import Offsets
@@ -78,8 +79,9 @@ class TopicSelection:
     def look(self) -> ReadableTopics:
         """Return what can be read now; tables that are new are opened.
 
-        Tables that can't continue are parked. No table is refused any more: what is read from here
-        on begins at the tables' offsets.
+        Tables that can't continue are parked; `MissingOffsetsError` if the settings say to stop for
+        one of them. No table is refused any more: what is read from here on begins at the tables'
+        offsets.
         """
         starts: dict[str, dict[int, int]] = {}
         lags = {}
@@ -230,7 +232,7 @@ class TopicSelection:
             return {}
         try:
             offsets = self._start(topic)
-        except FencedError:
+        except (FencedError, MissingOffsetsError):
             raise
         except Exception as error:  # whatever it is concerns one table, and the others continue
             self._report(topic, error)
@@ -251,8 +253,7 @@ class TopicSelection:
         if table.parked:
             return {}
         reason = check_source(table.source, topic.name, topic.id, topic.earliest, topic.latest)
-        if reason is not None:
-            table.park(reason)
+        if reason is not None and not deal_with_loss(self._driver, table, topic, reason):
             return {}
         offsets = table.next_offsets(topic.earliest)
         if not topic.behind(offsets):

@@ -1,0 +1,60 @@
+"""How a table continues although the broker lost records that it hasn't read.
+
+Retention passed over them, or the topic was deleted and created again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from lakesplice.model.gaps import Gap
+from lakesplice.model.manifest import PartitionState, SourceState
+from lakesplice.model.position import Ordering
+from lakesplice.planning.sources.gaps import read_until
+from lakesplice.planning.sources.operator_directions import moved
+
+
+def can_continue(source: SourceState, topic_id: str, latest: Mapping[int, int]) -> bool:
+    """Return whether the table can continue with what the broker still has; `latest` gives, per
+    partition, the next offset to come.
+
+    It can't if the topic ends before what was read, or if the changes of a topic that was created
+    again can't be compared with those before.
+    """
+    if topic_id != source.topic_id:
+        return source.ordering is not Ordering.KAFKA and not source.epochs
+    known = source.partitions.items()
+    return all(at in latest and state.next_offset <= latest[at] for at, state in known)
+
+
+def after_loss(source: SourceState, topic_id: str, earliest: Mapping[int, int]) -> SourceState:
+    """Return the source at the first offsets that the broker still has, by partition, with the gap
+    before them; `can_continue` must hold.
+    """
+    if topic_id != source.topic_id:
+        return _in_new_topic(source, topic_id, earliest)
+    known = {**dict.fromkeys(earliest, PartitionState(0)), **source.partitions}
+    lost = {at: offset for at, offset in earliest.items() if known[at].next_offset < offset}
+    return moved(replace(source, partitions=known), lost)
+
+
+def _in_new_topic(source: SourceState, topic_id: str, earliest: Mapping[int, int]) -> SourceState:
+    """The source's own positions still tell what is newer; offsets of the former topic don't."""
+    lost = tuple(
+        Gap(source.topic_id, at, read_until(state), None, state.position)
+        for at, state in sorted(source.partitions.items())
+    )
+    partitions = {
+        at: replace(
+            source.partitions.get(at, PartitionState(0)),
+            next_offset=0,
+            met_until=0,
+            repeating=False,
+            lossy=True,
+        )
+        for at in earliest
+    }
+    gaps = (*source.gaps, *lost)
+    started = replace(source, topic_id=topic_id, partitions=partitions, snapshot=None, gaps=gaps)
+    return moved(started, earliest)
