@@ -9,7 +9,6 @@ from __future__ import annotations
 import socket
 import threading
 from asyncio import Transport
-from types import TracebackType
 from typing import Self, cast
 
 import uvicorn
@@ -100,12 +99,7 @@ class WebServer:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

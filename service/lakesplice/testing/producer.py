@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from time import monotonic
-from types import TracebackType
 from typing import Final, Self
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
@@ -72,12 +71,7 @@ class EventProducer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def produce(self, events: Iterable[Event]) -> list[Record]:

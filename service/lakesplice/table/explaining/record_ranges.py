@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from lakesplice.table.protocol.offsets import next_offsets
@@ -119,8 +119,7 @@ def _newest_first(
             if read_here:
                 yield RecordRange(topic, read_here, before, now)
     earlier = {at: (earliest.get(at, 0), end) for at, end in _next_offsets(oldest, topic).items()}
-    earlier = {at: (start, end) for at, (start, end) in earlier.items() if end > start}
-    if earlier:
+    if earlier := _not_empty(earlier):
         yield RecordRange(topic, earlier, oldest, precedes_history=True)
 
 
@@ -134,14 +133,7 @@ def _available(record_range: RecordRange, earliest: Mapping[int, int]) -> Record
         at: (max(start, earliest.get(at, 0)), end)
         for at, (start, end) in record_range.offsets.items()
     }
-    offsets = {at: (start, end) for at, (start, end) in offsets.items() if end > start}
-    return RecordRange(
-        record_range.topic,
-        offsets,
-        record_range.before,
-        record_range.read_by,
-        record_range.precedes_history,
-    )
+    return replace(record_range, offsets=_not_empty(offsets))
 
 
 def _part_of(record_range: RecordRange, records: int) -> RecordRange:
@@ -153,14 +145,11 @@ def _part_of(record_range: RecordRange, records: int) -> RecordRange:
         else (start, min(end, start + share))
         for at, (start, end) in record_range.offsets.items()
     }
-    offsets = {at: (start, end) for at, (start, end) in offsets.items() if end > start}
-    return RecordRange(
-        record_range.topic,
-        offsets,
-        record_range.before,
-        record_range.read_by,
-        record_range.precedes_history,
-    )
+    return replace(record_range, offsets=_not_empty(offsets))
+
+
+def _not_empty(offsets: Ranges) -> dict[int, tuple[int, int]]:
+    return {at: (start, end) for at, (start, end) in offsets.items() if end > start}
 
 
 def _description(record_range: RecordRange) -> str:

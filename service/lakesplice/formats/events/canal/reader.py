@@ -29,13 +29,13 @@ from lakesplice.formats.events.json_reading.skipped_members import (
 )
 from lakesplice.formats.events.json_reading.strict import Flaw, shown
 from lakesplice.formats.events.json_reading.template import (
-    TOMBSTONE,
     Halt,
     Ignored,
+    Opened,
     Template,
     Truncated,
     Verdict,
-    open_record,
+    open_event,
 )
 from lakesplice.formats.events.values.decode_context import DecodeContext
 from lakesplice.formats.events.values.encoding import Cell
@@ -83,12 +83,10 @@ class CanalReader:
 
     def inspect(self, value: bytes) -> Template | Verdict:
         """Read one record with every check."""
-        opened = open_record(value)
-        if isinstance(opened, Flaw):
+        opened = open_event(value)
+        if not isinstance(opened, Opened):
             return opened
         message = opened.payload
-        if message is None:
-            return Ignored(TOMBSTONE)
         if (
             opened.schema is not None
             or not isinstance(message, Mapping)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import cast
+from typing import TypeAlias, cast
 
 import pyarrow as pa
 
@@ -78,6 +78,9 @@ _MOMENTS: dict[tuple[str, str], tuple[ColumnType, Encoding]] = {
 }
 
 
+_Members: TypeAlias = Mapping[str, Mapping[str, object]]
+
+
 @dataclass(frozen=True, slots=True)
 class NoShape:
     """Why events of a schema can't be decoded: no envelope, or types without a column type."""
@@ -98,28 +101,7 @@ def shape_of_schema(text: str) -> EventShape | NoShape:
     """Read the `schema` member of an event; `text` is its JSON, the same for all events of a
     version.
     """
-    try:
-        schema = json.loads(text)
-        members = _fields(schema)
-        if not {"before", "after", "source", "op"} <= members.keys():
-            return NoShape("its schema has no before, after, source and op")
-        columns = _fields(members["after"])
-        cells = tuple(cell_of(name, field) for name, field in columns.items())
-        if cells != tuple(
-            cell_of(name, field) for name, field in _fields(members["before"]).items()
-        ):
-            return NoShape("before and after have different schemas", unsupported=True)
-        cells = tuple(with_fill(cell, columns[cell.name]) for cell in cells)
-        images = image_type(cells)
-        types = [
-            pa.field(name, images if name in ("before", "after") else _json_type(name, field))
-            for name, field in members.items()
-        ]
-    except UnsupportedError as error:
-        return NoShape(str(error), unsupported=True)
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        return NoShape(f"its schema is no Connect schema: {error!r}")
-    return EventShape(cells, pa.struct(types))
+    return _shape(text, _envelope_shape)
 
 
 @lru_cache(maxsize=1024)
@@ -127,22 +109,47 @@ def shape_of_row(text: str, beside: Callable[[str], bool]) -> EventShape | NoSha
     """Read the `schema` member of an event that is a row; `beside` says which members aren't part
     of its columns.
     """
+    return _shape(text, lambda members: _row_shape(members, beside))
+
+
+def _shape(
+    text: str, of_members: Callable[[_Members], EventShape | NoShape]
+) -> EventShape | NoShape:
     try:
-        members = _fields(json.loads(text))
-        cells = tuple(
-            with_fill(cell_of(name, field), field)
-            for name, field in members.items()
-            if not beside(name)
-        )
-        columns = {cell.name: cell.json_type for cell in cells}
-        types = [
-            pa.field(name, columns.get(name) or _json_type(name, field))
-            for name, field in members.items()
-        ]
+        return of_members(_fields(json.loads(text)))
     except UnsupportedError as error:
         return NoShape(str(error), unsupported=True)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         return NoShape(f"its schema is no Connect schema: {error!r}")
+
+
+def _envelope_shape(members: _Members) -> EventShape | NoShape:
+    if not {"before", "after", "source", "op"} <= members.keys():
+        return NoShape("its schema has no before, after, source and op")
+    columns = _fields(members["after"])
+    cells = tuple(cell_of(name, field) for name, field in columns.items())
+    if cells != tuple(cell_of(name, field) for name, field in _fields(members["before"]).items()):
+        return NoShape("before and after have different schemas", unsupported=True)
+    cells = tuple(with_fill(cell, columns[cell.name]) for cell in cells)
+    images = image_type(cells)
+    types = [
+        pa.field(name, images if name in ("before", "after") else _json_type(name, field))
+        for name, field in members.items()
+    ]
+    return EventShape(cells, pa.struct(types))
+
+
+def _row_shape(members: _Members, beside: Callable[[str], bool]) -> EventShape:
+    cells = tuple(
+        with_fill(cell_of(name, field), field)
+        for name, field in members.items()
+        if not beside(name)
+    )
+    columns = {cell.name: cell.json_type for cell in cells}
+    types = [
+        pa.field(name, columns.get(name) or _json_type(name, field))
+        for name, field in members.items()
+    ]
     return EventShape(cells, pa.struct(types))
 
 

@@ -24,11 +24,11 @@ from lakesplice.formats.events.json_reading.payload_shape import EventShape
 from lakesplice.formats.events.json_reading.strict import Flaw, shown
 from lakesplice.formats.events.json_reading.template import (
     MESSAGE,
-    TOMBSTONE,
     Ignored,
+    Opened,
     Template,
     Verdict,
-    open_record,
+    open_event,
 )
 from lakesplice.formats.events.values.column_types import EVERYWHERE
 from lakesplice.formats.events.values.decode_context import DecodeContext
@@ -84,12 +84,10 @@ def inspect(value: bytes, context: DecodeContext, shapes: Shapes) -> Template | 
     """Read one record with every check; `shapes` are those of the table's events without
     schemas.
     """
-    opened = open_record(value)
-    if isinstance(opened, Flaw):
+    opened = open_event(value)
+    if not isinstance(opened, Opened):
         return opened
     payload = opened.payload
-    if payload is None:
-        return Ignored(TOMBSTONE)
     if not isinstance(payload, Mapping):
         return Flaw(
             DeadReason.NOT_AN_ENVELOPE, f"the value is {shown(payload)}, not a change event"

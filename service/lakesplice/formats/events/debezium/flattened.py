@@ -48,10 +48,10 @@ from lakesplice.formats.events.json_reading.strict import Flaw, shown
 from lakesplice.formats.events.json_reading.template import (
     TOMBSTONE,
     Halt,
-    Ignored,
+    Opened,
     Template,
     Verdict,
-    open_record,
+    open_event,
 )
 from lakesplice.formats.events.values.blocks import ImageBlock
 from lakesplice.formats.events.values.column_types import EVERYWHERE
@@ -94,12 +94,10 @@ class FlattenedReader:
 
     def inspect(self, value: bytes) -> Template | Verdict:
         """Read one record with every check."""
-        opened = open_record(value)
-        if isinstance(opened, Flaw):
+        opened = open_event(value)
+        if not isinstance(opened, Opened):
             return opened
         row = opened.payload
-        if row is None:
-            return Ignored(TOMBSTONE)
         if not isinstance(row, Mapping) or not row or DEBEZIUM.recognises(row):
             return Flaw(DeadReason.NOT_AN_ENVELOPE, f"the value is {shown(row)}, not a row")
         if row.get(_OP) == "t":

@@ -192,3 +192,9 @@ def open_record(value: bytes) -> Opened | Flaw:
     if isinstance(payload, Flaw):
         return payload
     return Opened(prefix, None if split[1] == _NO_SCHEMA else split[1], payload)
+
+
+def open_event(value: bytes) -> Opened | Flaw | Ignored:
+    """As `open_record`, for the readers of change events: a tombstone of Kafka is ignored."""
+    opened = open_record(value)
+    return Ignored(TOMBSTONE) if isinstance(opened, Opened) and opened.payload is None else opened

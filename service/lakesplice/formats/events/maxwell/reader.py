@@ -22,12 +22,12 @@ from lakesplice.formats.events.json_reading.skipped_members import (
 )
 from lakesplice.formats.events.json_reading.strict import Flaw, shown
 from lakesplice.formats.events.json_reading.template import (
-    TOMBSTONE,
     Halt,
     Ignored,
+    Opened,
     Template,
     Verdict,
-    open_record,
+    open_event,
 )
 from lakesplice.formats.events.maxwell.before_values import REQUIRED, prove_parts
 from lakesplice.formats.events.maxwell.block import OPS, build_block
@@ -80,12 +80,10 @@ class MaxwellReader:
 
     def inspect(self, value: bytes) -> Template | Verdict:
         """Read one record with every check."""
-        opened = open_record(value)
-        if isinstance(opened, Flaw):
+        opened = open_event(value)
+        if not isinstance(opened, Opened):
             return opened
         event = opened.payload
-        if event is None:
-            return Ignored(TOMBSTONE)
         if opened.schema is not None or not isinstance(event, Mapping) or not _recognises(event):
             return Flaw(
                 DeadReason.NOT_AN_ENVELOPE, f"the value is {shown(event)}, not Maxwell's event"
