@@ -20,6 +20,7 @@ from lakesplice.errors import StorageError
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.protocol.ports import Store
 from lakesplice.testing.faulty_store import Call, Crash, Fault, FaultyStore, How
+from tests.support.delta_feed import require_delta_feed
 from tests.support.scenario import Scenario
 from tests.support.simulated import folder, require_finished, require_tidy, require_true
 
@@ -66,6 +67,7 @@ def broken_off(lake_of: Faulty) -> None:
         driver = scenario.finish(LocalStore(path))
         require_finished(scenario.source, driver)
         assert died or driver.table.snapshot is not None
+        require_delta_feed(driver.table.store, path / driver.name.path)
         scenario.tidy(driver)
         require_tidy(driver.table.store)
         require_finished(scenario.source, driver)

@@ -13,6 +13,7 @@ from lakesplice.storage.local import LocalStore
 from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.upkeep.restore import restore
 from lakesplice.testing.simulation import SimulatedDriver
+from tests.support.delta_feed import require_delta_feed
 from tests.support.drawing import examples
 from tests.support.feeds import require_feed
 from tests.support.simulated import Source, driver_of, folder
@@ -61,7 +62,9 @@ def test_the_changes_of_a_table_lead_from_any_version_to_each_later_one(
         for partition in (0, 1):
             source.topic.append(partition, source.put(partition))
         assert driver.batch() is CommitOutcome.DONE
+        driver.table.set_change_feed(on=True)
         for step in taken:
             take(step, source, driver)
         assert driver.batch() is CommitOutcome.DONE
         require_feed(driver.table.store)
+        require_delta_feed(driver.table.store, path / driver.name.path)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from lakesplice.errors import UnsupportedError
+from lakesplice.model.names import CHANGE_TYPE, COMMIT_TIME, COMMIT_VERSION
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.snapshot import open_snapshot
 from lakesplice.table.protocol.transitions import RESTORE
 from lakesplice.table.reading.changes import (
-    CHANGE_TYPE,
-    COMMIT_TIME,
-    COMMIT_VERSION,
     ChangesPart,
     changes_of,
     read_version,

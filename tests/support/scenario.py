@@ -112,6 +112,7 @@ class Scenario:
 
         return [
             lambda: driver.batch(self.cuts[0]),
+            lambda: driver.table.set_change_feed(on=True),
             lambda: driver.batch(self.cuts[1]),
             race,
             lambda: driver.merge_runs(2),

@@ -14,7 +14,14 @@ from lakesplice.model.gaps import Gap
 from lakesplice.model.position import Position
 from lakesplice.planning.sources.gaps import read_until
 from lakesplice.planning.upkeep.retention import files_by_path
-from lakesplice.table.protocol.layout import BASE, DEAD_LETTERS, DELTAS, INDEX, PINS
+from lakesplice.table.protocol.layout import (
+    BASE,
+    CHANGE_DATA,
+    DEAD_LETTERS,
+    DELTAS,
+    INDEX,
+    PINS,
+)
 from lakesplice.table.protocol.offsets import view_floor
 from lakesplice.table.protocol.ports import Clock, Store
 from lakesplice.table.protocol.snapshot import open_snapshot, read_manifest, read_pointer
@@ -240,5 +247,5 @@ def require_tidy(store: Store) -> None:
         named |= files_by_path(read_manifest(store, read_pointer(store, version).manifest)).keys()
     for pin in snapshot.manifest.retention.pins:
         named |= files_by_path(read_manifest(store, pin.copy)).keys()
-    folders = (BASE, DELTAS, INDEX, DEAD_LETTERS, PINS)
+    folders = (BASE, DELTAS, INDEX, DEAD_LETTERS, PINS, CHANGE_DATA)
     assert {path for path in store.list("") if path.startswith(folders)} == named

@@ -257,6 +257,17 @@ class Retention:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangeFeed:
+    """The change feed for other Delta readers, which begins with the version `since`.
+
+    `files` hold the images of the rows that this version's commit changed in base files.
+    """
+
+    since: int
+    files: tuple[FileRef, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """A table's own state at one version.
 
@@ -266,7 +277,7 @@ class Manifest:
     has `upserts`, never both. Of several sources each has a shard of the rows: the values of its
     `shard` differ from the others' and are in the key, so that a key's changes come from one of
     them. Their positions say nothing about each other's. `parked` is the whole table. A shadow, and
-    no other table, has a `backfill`.
+    no other table, has a `backfill`. `feed` is None if the table has no change feed.
     """
 
     generation: int
@@ -280,6 +291,7 @@ class Manifest:
     upserts: UpsertState | None = None
     retention: Retention = Retention()
     backfill: BackfillState | None = None
+    feed: ChangeFeed | None = None
 
     @property
     def source(self) -> SourceState | None:

@@ -22,6 +22,12 @@ POSITION_OFFSET = "_position_offset"
 ROW_DIGEST = "_row_digest"
 IS_DELETED = "_is_deleted"
 SOURCE_TS = "_source_ts"
+# What readers of Delta's change feed get beside a row's own columns. Delta refuses a table that has
+# such a column a feed.
+CHANGE_TYPE = "_change_type"
+COMMIT_VERSION = "_commit_version"
+COMMIT_TIME = "_commit_timestamp"
+FEED_COLUMNS = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIME)
 # Hive's word for null in the name of a partition's folder.
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 # Only in tables that take partial images, and never shown to readers (`model/schema.py`).

@@ -66,6 +66,7 @@ _COMMIT = Label(
         "sweep",
         "pin",
         "restore",
+        "change-feed",
     ),
 )
 # A `conflict` has a series once there was one.

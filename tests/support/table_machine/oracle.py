@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from hypothesis.stateful import invariant, rule
 
+from lakesplice.storage.local import LocalStore
 from lakesplice.table.protocol.commit import Conflict
 from lakesplice.table.reading.scan import View
 from lakesplice.table.reading.table import Table
 from lakesplice.table.upkeep.orphans import Orphans
+from tests.support.delta_feed import require_delta_feed
 from tests.support.simulated import (
     require_finished,
     require_floor,
@@ -42,6 +44,8 @@ class Oracle(MachineState):
         else:
             raise AssertionError("compaction never comes to an end")
         require_finished(self.source, self.driver)
+        if isinstance(self.lake, LocalStore):
+            require_delta_feed(self.bare, self.lake.root / self.driver.name.path)
         self.clock.advance(26 * 3600)
         self.vacuum_now()
         table = self.driver.table

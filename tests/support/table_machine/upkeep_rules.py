@@ -29,6 +29,11 @@ class UpkeepRules(MachineState):
         self.driver.compact()
 
     @precondition(lambda self: self.driver.table.snapshot is not None)
+    @rule(on=st.sampled_from([True, True, False]))
+    def switch_the_change_feed(self, on: bool) -> None:
+        self.driver.table.set_change_feed(on=on)
+
+    @precondition(lambda self: self.driver.table.snapshot is not None)
     @rule(calls=CALLS, how=FAULTS | CRASHES)
     def compact_and_fail(self, calls: int, how: How) -> None:
         self.trap.arm(calls, how)

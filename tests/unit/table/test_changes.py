@@ -10,9 +10,9 @@ import pytest
 
 from lakesplice.apps.library.table import Table
 from lakesplice.errors import UnsupportedError, UsageError, VersionNotFoundError
+from lakesplice.model.names import CHANGE_TYPE, COMMIT_TIME, COMMIT_VERSION
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.reading import table as facade
-from lakesplice.table.reading.changes import CHANGE_TYPE, COMMIT_TIME, COMMIT_VERSION
 from tests.support.scenario import Scenario
 
 State = dict[Any, dict[str, Any]]

@@ -69,6 +69,7 @@ class Table(HandFedTable):
         *,
         key: Sequence[str],
         insert_only: bool = False,
+        change_feed: bool = False,
         options: Mapping[str, str] | None = None,
     ) -> Self:
         """Make a table that is fed by hand, with the rows of `data` or, if it is a schema, without
@@ -76,13 +77,14 @@ class Table(HandFedTable):
 
         `uri` and `options` are as in `open`; `key` names its key columns. Blocks; a stream is
         written as it comes. With `insert_only` its rows never change; a row with a known key is
-        skipped. Either all rows are visible or none. `UsageError` if the folder has a table, for a
-        column type without an exact counterpart, and if a key is null or occurs twice.
+        skipped. With `change_feed` Delta readers have a change feed of it (see `set_change_feed`).
+        Either all rows are visible or none. `UsageError` if the folder has a table, for a column
+        type without an exact counterpart, and if a key is null or occurs twice.
         """
         store = open_store(uri, options)
         require_usable_address(store)
         tools = _tools(store)
-        create_table(store, data, key, tools, insert_only=insert_only)
+        create_table(store, data, key, tools, insert_only=insert_only, change_feed=change_feed)
         return cls(store, tools)
 
     @classmethod

@@ -22,6 +22,7 @@ from lakesplice.table.protocol.intents import (
     Redirect,
     Replay,
     Restore,
+    SetChangeFeed,
     Splice,
     Sweep,
 )
@@ -42,6 +43,7 @@ _OPERATIONS: Mapping[type[Intent], str] = {
     Replay: "replay",
     Expire: "vacuum",
     Sweep: "sweep",
+    SetChangeFeed: "change-feed",
     ChangePins: "pin",
     Restore: "restore",
 }

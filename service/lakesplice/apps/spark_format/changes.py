@@ -19,12 +19,12 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 
 from lakesplice.errors import UsageError
+from lakesplice.model.names import COMMIT_VERSION
+from lakesplice.planning.rows.row_images import INSERT
 from lakesplice.spark.python_workers import keep_zip_directories
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.snapshot import Snapshot, latest, open_snapshot
 from lakesplice.table.reading.changes import (
-    COMMIT_VERSION,
-    INSERT,
     WHOLE,
     ChangesPart,
     changes_of,

@@ -13,6 +13,8 @@ from urllib.parse import quote
 
 FEATURE = "lakesplice"
 DOMAIN = "lakesplice"
+FEED_FEATURE = "changeDataFeed"
+FEED_PROPERTY = "delta.enableChangeDataFeed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,9 @@ class TableProtocol:
 OUR_PROTOCOL = TableProtocol(
     1, 7, (), ("domainMetadata", "inCommitTimestamp", "invariants", FEATURE)
 )
+
+# Spark doesn't open a table that has the property without the feature.
+FEED_PROTOCOL = TableProtocol(1, 7, (), (*OUR_PROTOCOL.writer_features, FEED_FEATURE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +76,19 @@ class Remove:
     data_change: bool
     partition_values: Mapping[str, str | None] = field(default_factory=dict)
     log_spelling: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeData:
+    """A file of row images tells what the commit changed. Where a commit has one, readers of the
+    change feed take nothing from its other actions.
+
+    Never read back: the manifest says it of our tables.
+    """
+
+    path: str
+    bytes: int
+    partition_values: Mapping[str, str | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +136,7 @@ Action = (
     | ApplicationTransaction
     | Remove
     | Add
+    | ChangeData
 )
 
 

@@ -14,6 +14,7 @@ from lakesplice.formats.log.actions import (
     Action,
     Add,
     ApplicationTransaction,
+    ChangeData,
     CommitInfo,
     DomainMetadata,
     Remove,
@@ -90,6 +91,8 @@ def _encode(action: Action) -> dict[str, Any]:
             return {"remove": _remove(action)}
         case Add():
             return {"add": _add(action)}
+        case ChangeData():
+            return {"cdc": _change_data(action)}
 
 
 def _commit_info(info: CommitInfo) -> dict[str, Any]:
@@ -146,4 +149,13 @@ def _remove(remove: Remove) -> dict[str, Any]:
         "extendedFileMetadata": True,
         "partitionValues": dict(remove.partition_values),
         "size": remove.bytes,
+    }
+
+
+def _change_data(change_data: ChangeData) -> dict[str, Any]:
+    return {
+        "path": escaped(change_data.path),
+        "partitionValues": dict(change_data.partition_values),
+        "size": change_data.bytes,
+        "dataChange": False,
     }

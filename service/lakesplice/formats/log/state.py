@@ -10,6 +10,7 @@ from lakesplice.formats.log.actions import (
     Action,
     Add,
     ApplicationTransaction,
+    ChangeData,
     CommitInfo,
     DomainMetadata,
     Remove,
@@ -51,7 +52,7 @@ class _Draft:
                 self.domains.pop(action.domain, None)
             case DomainMetadata():
                 self.domains[action.domain] = action
-            case CommitInfo() | ApplicationTransaction():
+            case CommitInfo() | ApplicationTransaction() | ChangeData():
                 pass
             case TableProtocol():
                 _require_readable(action)

@@ -15,7 +15,8 @@ One in which a stored name went from one column to another has format 7, since w
 deltas and files by names would read the one's values as the other's; so has one with columns that
 are copies of others, since who doesn't know these would let them fall behind. One with pins has
 format 8, since who doesn't know them would delete the files that they keep. A shadow has format 9,
-since who doesn't know shadows would take a part of a table for all of it.
+since who doesn't know shadows would take a part of a table for all of it. One with a change feed
+has format 10, since who doesn't know it would change base files without images for it.
 Source: docs/format.md, "Manifest".
 """
 
@@ -40,6 +41,7 @@ from lakesplice.formats.manifests.source import (
 from lakesplice.model.address import group_name
 from lakesplice.model.backfill import BackfillState
 from lakesplice.model.manifest import (
+    ChangeFeed,
     DeadLetterRef,
     DeltaRef,
     Manifest,
@@ -60,6 +62,7 @@ FORMAT_MERGED = 6
 FORMAT_NAMES = 7
 FORMAT_PINS = 8
 FORMAT_SHADOW = 9
+FORMAT_FEED = 10
 # What indexing into JSON of another shape raises; a type beyond ours or a value out of its range
 # come as errors of our own, which are named already.
 MALFORMED = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
@@ -87,6 +90,8 @@ def encode_manifest(manifest: Manifest) -> bytes:
         value["retention"] = retention_out(manifest.retention)
     if manifest.backfill is not None:
         value["backfill"] = _backfill_out(manifest.backfill)
+    if manifest.feed is not None:
+        value["feed"] = _feed_out(manifest.feed)
     # NaN and infinities are no JSON: what has one fails here, before anything is written.
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
@@ -116,6 +121,8 @@ def _sources_in(value: Any) -> dict[str, SourceState]:
 
 
 def _format_of(manifest: Manifest) -> int:
+    if manifest.feed is not None:
+        return FORMAT_FEED
     if manifest.backfill is not None:
         return FORMAT_SHADOW
     if manifest.retention.pins:
@@ -164,7 +171,7 @@ def decode_manifest(data: bytes, path: str) -> Manifest:
 def require_known_format(value: Any, path: str) -> None:
     """Return if a manifest, or the pointer to one, is of a format that is known here."""
     written_by = int(value["format"])
-    if written_by > FORMAT_SHADOW:
+    if written_by > FORMAT_FEED:
         raise UnsupportedError(
             "a newer Lakesplice wrote the table's state; upgrade this one",
             path=path,
@@ -189,7 +196,16 @@ def _manifest_in(value: Any) -> Manifest:
         upserts=None if value.get("upserts") is None else _upserts_in(value["upserts"]),
         retention=retention_in(value["retention"]) if "retention" in value else Retention(),
         backfill=_backfill_in(value["backfill"]) if "backfill" in value else None,
+        feed=_feed_in(value["feed"]) if "feed" in value else None,
     )
+
+
+def _feed_out(feed: ChangeFeed) -> dict[str, Any]:
+    return {"since": feed.since, "files": [file_out(file) for file in feed.files]}
+
+
+def _feed_in(value: Any) -> ChangeFeed:
+    return ChangeFeed(int(value["since"]), tuple(file_in(file) for file in value["files"]))
 
 
 def _position_out(position: Position) -> list[int]:

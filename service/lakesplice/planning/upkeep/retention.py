@@ -29,13 +29,15 @@ def files_by_path(manifest: Manifest) -> dict[str, int]:
     """Return every file that a version is read from, except for its manifest, with its size in
     bytes.
 
-    Dead letters count, since people look at them. Of a pin only the copy of its manifest counts;
-    the files that it names belong to the pinned version.
+    Dead letters count, since people look at them, and so do the images that the version's commit
+    added to the change feed. Of a pin only the copy of its manifest counts; the files that it names
+    belong to the pinned version.
     """
     refs = [delta.file for delta in manifest.deltas]
     refs += [run.file for run in manifest.runs]
     refs += [letters.file for letters in manifest.dead_letters]
     refs += [pin.copy for pin in manifest.retention.pins]
+    refs += manifest.feed.files if manifest.feed is not None else ()
     files = {file.path: file.bytes for file in manifest.files.values()}
     return files | {ref.path: ref.bytes for ref in refs}
 

@@ -10,6 +10,7 @@ from lakesplice.errors import StorageError, UsageError
 from lakesplice.model.manifest import Manifest
 from lakesplice.planning.by_hand.hand_fed_changes import checked_transaction
 from lakesplice.planning.rows.index_merge import plan_merge
+from lakesplice.planning.rows.row_images import require_feedable
 from lakesplice.planning.upkeep.compaction import tasks, work
 from lakesplice.planning.upkeep.file_merge import (
     FILE_MERGE_POLICY,
@@ -27,7 +28,7 @@ from lakesplice.table.by_hand.upsert import (
 )
 from lakesplice.table.files.index_runs import RunCache, write_merged
 from lakesplice.table.protocol.commit import Committed, Conflict, commit
-from lakesplice.table.protocol.intents import IndexMerge, Intent, Splice
+from lakesplice.table.protocol.intents import IndexMerge, Intent, SetChangeFeed, Splice
 from lakesplice.table.protocol.ports import (
     UNWATCHED,
     Progress,
@@ -293,6 +294,28 @@ class HandFedTable(Table):
                 files, rows = files + len(intent.inputs), rows + intent.counts["rows"]
             else:
                 retries.require_another(_OVERTAKEN)
+
+    def set_change_feed(self, *, on: bool) -> int:
+        """Begin or end the change feed that Delta readers have of the table; return the version
+        that shows it, which is then open.
+
+        Each later version tells them what it changed in base files: what `compact` brought, and
+        upserts that are merged at once. Versions before it have no feed. Nothing is done where it
+        is so already. Blocks. `UsageError` for a table that a source feeds: its setting
+        `change_feed` does it; and for one with a column that the feed needs a name of.
+        `RetryableError` if other writers were always faster, `StorageError`.
+        """
+        retries = self._retries()
+        while True:
+            manifest = self.refresh().snapshot.manifest
+            require_fed_by_hand(manifest)
+            if (manifest.feed is not None) == on:
+                return self.version
+            if on:
+                require_feedable(manifest.schema)
+            if self._commit(SetChangeFeed(manifest.generation, on)):
+                return self.version
+            retries.require_another(_OVERTAKEN)
 
     def _splice(self, manifest: Manifest, threads: int, progress: Progress) -> Splice:
         shares = tasks(work(manifest), _TASK_BYTES, max(1, threads))

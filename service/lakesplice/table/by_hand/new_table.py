@@ -10,6 +10,7 @@ import pyarrow as pa
 from lakesplice.errors import UsageError
 from lakesplice.model.manifest import UpsertState
 from lakesplice.planning.by_hand.hand_fed_schema import hand_fed_schema
+from lakesplice.planning.rows.row_images import require_feedable
 from lakesplice.splicing.output.copying import OpenSink, StreamSink
 from lakesplice.table.by_hand.input_rows import Rows, reader_of, stored_batches
 from lakesplice.table.by_hand.new_rows import write_new_rows
@@ -40,6 +41,7 @@ def create_table(
     tools: Tools,
     *,
     insert_only: bool = False,
+    change_feed: bool = False,
 ) -> None:
     """Make version 0 of a table fed by hand, with or without rows; `store` is the table's own
     folder.
@@ -51,6 +53,8 @@ def create_table(
     require_no_inner_tables(store)
     reader = None if isinstance(given, pa.Schema) else reader_of(given)
     schema = hand_fed_schema(given if reader is None else reader.schema, key)
+    if change_feed:
+        require_feedable(schema)
     now = now_scalar(tools.clock)
     tables = stored_batches(reader, schema) if reader is not None else ()
     new = write_new_rows(store, tables, 0, now, schema, tools.entropy)
@@ -63,6 +67,7 @@ def create_table(
         files=new.files,
         runs=new.runs,
         counts=counts if counts["inserted"] else {},
+        change_feed=change_feed,
     )
     outcome = create(store, intent, clock=tools.clock, entropy=tools.entropy)
     if not isinstance(outcome, Committed):

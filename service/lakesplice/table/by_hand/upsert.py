@@ -35,11 +35,13 @@ from lakesplice.table.by_hand.located_rows import (
     unknown_rows,
 )
 from lakesplice.table.by_hand.new_rows import NewRows, write_new_rows
+from lakesplice.table.files.change_images import ImageWriter
 from lakesplice.table.files.index_runs import RunCache
 from lakesplice.table.files.tombstones import deleted_rows
 from lakesplice.table.ingest.append import write_delta
 from lakesplice.table.protocol.commit import Committed, commit
 from lakesplice.table.protocol.intents import Splice, Upsert
+from lakesplice.table.protocol.new_files import ChangeImages
 from lakesplice.table.protocol.ports import Clock, Entropy, Rewriter, Store
 from lakesplice.table.protocol.retries import Retries
 from lakesplice.table.protocol.snapshot import Snapshot, latest
@@ -193,8 +195,20 @@ class Upserter:
             counts={**merged.counts, **counts},
             replaced=merged.replaced,
             consumed=merged.consumed,
+            images=self._images(manifest, merged, new),
         )
         return intent, reason
+
+    def _images(
+        self, manifest: Manifest, merged: Splice, new: NewRows
+    ) -> tuple[ChangeImages, ...] | None:
+        """Where a commit has images, readers of the feed see no other row that it adds."""
+        if not merged.images or not new.files:
+            return merged.images
+        writer = ImageWriter(self._store, manifest.schema, self._entropy)
+        for file in new.files:
+            writer.added(file)
+        return (*merged.images, *writer.finish())
 
     def _found(self, manifest: Manifest, with_keys: KeyedRows) -> FoundRows:
         runs = self._runs.open_runs(self._store, manifest.runs)

@@ -119,5 +119,5 @@ def _intent(
     )
     if not written.left:
         return intent
-    replaced = with_moved_rows_deleted(table.store, manifest, deltas, written.left, entropy)
-    return replace(intent, replaced=replaced)
+    left = with_moved_rows_deleted(table.store, manifest, deltas, written.left, entropy)
+    return replace(intent, replaced=left.replaced)

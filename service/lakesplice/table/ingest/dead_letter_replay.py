@@ -223,10 +223,8 @@ class OpenDeadLetters:
         reports = [report for part in parts for report in part.replayed.reports if report.ordering]
         source = self._source()
         deltas = (written.delta,) if written.delta else ()
-        manifest, left = self.snapshot.manifest, written.left
-        return replace(
+        changed = replace(
             intent,
-            replaced=with_moved_rows_deleted(self.store, manifest, deltas, left, self.entropy),
             source=replace(
                 source,
                 format=source.format or reports[0].format,
@@ -237,6 +235,11 @@ class OpenDeadLetters:
             runs=(written.run,) if written.run else (),
             counts={**intent.counts, **written.counts},
         )
+        manifest, new = self.snapshot.manifest, written.files
+        left = with_moved_rows_deleted(
+            self.store, manifest, deltas, written.left, self.entropy, new
+        )
+        return replace(changed, replaced=left.replaced, images=left.images)
 
     def _with_fence(self, intent: Replay, parts: Sequence[_Part]) -> Replay:
         """If a dead letter contains a TRUNCATE, delete the rows that are older."""

@@ -16,12 +16,20 @@ from lakesplice.model.manifest import Manifest, ParkCode, ParkReason, PartitionS
 from lakesplice.model.position import Position
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.intake.known_topic import KnownTopic, known_topic
+from lakesplice.planning.rows.row_images import require_feedable
 from lakesplice.planning.sources.shards import joining_problem
 from lakesplice.table.ingest.fence import lives_below, with_fence
 from lakesplice.table.ingest.moved_row_deletes import with_moved_rows_deleted
 from lakesplice.table.ingest.reshape import reshape
 from lakesplice.table.protocol.commit import NO_PARAMETERS, Committed, Conflict, commit, create
-from lakesplice.table.protocol.intents import Create, Evolve, Ingest, Intent, Redirect
+from lakesplice.table.protocol.intents import (
+    Create,
+    Evolve,
+    Ingest,
+    Intent,
+    Redirect,
+    SetChangeFeed,
+)
 from lakesplice.table.protocol.layout import probe_path
 from lakesplice.table.protocol.ports import Clock, Entropy, Store
 from lakesplice.table.protocol.retries import Retries
@@ -223,10 +231,10 @@ class DriverTable:
         `FILES`, one of them was replaced meanwhile; call this again with the first intent. Raises
         as `compact_files`.
         """
-        replaced = with_moved_rows_deleted(
-            self.store, self.manifest, intent.deltas, vacated, self._entropy
+        left = with_moved_rows_deleted(
+            self.store, self.manifest, intent.deltas, vacated, self._entropy, intent.files
         )
-        return replace(intent, replaced=replaced)
+        return replace(intent, replaced=left.replaced, images=left.images)
 
     def lives_below(self, place: Position) -> bool:
         """Return whether the source has a row at or below a position."""
@@ -253,6 +261,22 @@ class DriverTable:
                 "other writers committed first every time, so the rows before a TRUNCATE, DROP"
                 " or snapshot weren't deleted",
                 topic=self.source.topic,
+            )
+
+    def set_change_feed(self, *, on: bool) -> None:
+        """Begin or end the change feed for Delta readers; nothing is done where it is so already.
+
+        `UsageError` if the table has a column that the feed needs the name of.
+        """
+        retries = self.retries()
+        while self.snapshot is not None and (self.manifest.feed is not None) != on:
+            if on:
+                require_feedable(self.schema)
+            if isinstance(self.commit(SetChangeFeed(self.generation, on)), Committed):
+                return
+            retries.require_another(
+                "other writers committed first every time, so the change feed wasn't switched",
+                on=on,
             )
 
     def record_epoch(self, epoch: Epoch) -> Committed | Conflict:

@@ -8,17 +8,35 @@ it is compacted it changes nothing, since the file has the row deleted at the sa
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakesplice.model.arrays import KeyHashes
 from lakesplice.model.change import Op
 from lakesplice.model.manifest import DeltaRef, Manifest
-from lakesplice.model.names import OP
+from lakesplice.model.names import IS_DELETED, OP
+from lakesplice.model.schema import TableSchema
+from lakesplice.planning.rows.keyhash import key_hash
+from lakesplice.planning.rows.row_images import live
+from lakesplice.table.files.base_files import open_base
+from lakesplice.table.files.change_images import ImageWriter
 from lakesplice.table.files.page_rewriter import best_rewriter
 from lakesplice.table.files.pending_changes import read_waiting
-from lakesplice.table.protocol.new_files import NewFile
+from lakesplice.table.protocol.new_files import ChangeImages, NewFile
 from lakesplice.table.protocol.ports import Entropy, Store
 from lakesplice.table.upkeep.compact import rewrite_with
+
+
+@dataclass(frozen=True)
+class VacatedFiles:
+    """The next versions of files that rows leave, by their paths, and the images of all that the
+    commit changes, None if the table has no change feed.
+    """
+
+    replaced: Mapping[str, NewFile]
+    images: tuple[ChangeImages, ...] | None
 
 
 def with_moved_rows_deleted(
@@ -27,20 +45,50 @@ def with_moved_rows_deleted(
     deltas: Sequence[DeltaRef],
     vacated: Collection[int],
     entropy: Entropy,
-) -> Mapping[str, NewFile]:
+    new: Sequence[NewFile] = (),
+) -> VacatedFiles:
     """Rewrite the base files of the file groups `vacated` with the deletes that new deltas have for
-    them, and return each one's next version by its path.
+    them; `new` are the base files that come with the same commit.
 
     Groups that are no longer live are skipped. Blocks; raises as `compact_files`.
     """
+    schema = manifest.schema
+    images = None
+    if manifest.feed is not None:
+        images = ImageWriter(store, schema, entropy, _live_keys(store, new, schema))
     files = [
         file
         for file in manifest.files.values()
         if any(segment.group in vacated for segment in file.segments)
     ]
     if not files:
-        return {}
-    changes = read_waiting(store, deltas, manifest.schema, set(vacated))
+        return VacatedFiles({}, None if images is None else ())
+    changes = read_waiting(store, deltas, schema, set(vacated))
     deletes = changes.filter(pc.equal(changes.column(OP), int(Op.DELETE)))
-    replaced, _ = rewrite_with(store, manifest, files, deletes, best_rewriter(), entropy)
-    return replaced
+    replaced, _ = rewrite_with(
+        store, manifest, files, deletes, best_rewriter(), entropy, images=images
+    )
+    told = None if images is None else _with_added(images, new, replaced)
+    return VacatedFiles(replaced, told)
+
+
+def _with_added(
+    images: ImageWriter, new: Sequence[NewFile], replaced: Mapping[str, NewFile]
+) -> tuple[ChangeImages, ...]:
+    """Where a commit has images, readers of the feed see no other row that it adds."""
+    if not replaced:
+        return ()
+    for file in new:
+        images.added(file)
+    return images.finish()
+
+
+def _live_keys(store: Store, files: Sequence[NewFile], schema: TableSchema) -> KeyHashes:
+    """Return the keys of the rows of new files that aren't deleted."""
+    names = [*schema.key, IS_DELETED]
+    parts = [schema.arrow.empty_table().select(names)]
+    for new in files:
+        with open_base(store, new.base, schema) as reader:
+            parts += [reader.read(at, names) for at in range(len(reader.row_groups))]
+    rows = pa.concat_tables(parts)
+    return key_hash(rows.filter(pa.array(live(rows))), schema)

@@ -17,7 +17,6 @@ from lakesplice.errors import UnsupportedError
 from lakesplice.model.address import BaseFile
 from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.change import Op, delta_schema
-from lakesplice.model.column_values import fill_value
 from lakesplice.model.manifest import DeltaRef
 from lakesplice.model.names import (
     BEFORE_DIGEST,
@@ -31,13 +30,11 @@ from lakesplice.model.names import (
     ROW_DIGEST,
 )
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.rows.edits import ColumnEdit, Edits, apply_edits
+from lakesplice.planning.rows.edits import apply_edits
 from lakesplice.planning.rows.overlay import overlay
 from lakesplice.planning.rows.waiting_changes import OrderedChanges, Waiting
 from lakesplice.planning.shape.partition_columns import partitions_of
-from lakesplice.splicing.pages.rows import read_rows
-from lakesplice.splicing.structures.source import SourceFile
-from lakesplice.table.files.base_files import checked_base
+from lakesplice.table.files.chosen_rows import chosen_rows, edits_of_chosen
 from lakesplice.table.files.pending_changes import read_waiting
 from lakesplice.table.protocol.ports import Store
 
@@ -134,7 +131,7 @@ def _as_moved(
     state = _state(store, schema, file, mine.rows)
     newer = _above_present(placed, mine, state, waiting)
     edits = overlay(placed, state, schema, file.path)
-    return apply_edits(state, _of_few(edits, mine.rows)), newer
+    return apply_edits(state, edits_of_chosen(edits, mine.rows)), newer
 
 
 def _above_present(
@@ -159,30 +156,7 @@ def _above_present(
 def _state(store: Store, schema: TableSchema, file: BaseFile, rows: Integers) -> pa.Table:
     """Read rows of a base file, from as few pages as possible."""
     with store.open(file.path, file.tail_bytes) as source:
-        held = checked_base(source, file, schema).names
-        pages = SourceFile(source, file.path)
-        columns = [
-            read_rows(pages, field.name, rows).cast(field.type)
-            if field.name in held
-            else _absent(schema, field, len(rows))
-            for field in schema.arrow
-        ]
-    return pa.table(columns, schema=schema.arrow)
-
-
-def _absent(schema: TableSchema, field: pa.Field, count: int) -> pa.Array:
-    """The values of a column that the rows' file lacks."""
-    fills = {c.name: fill_value(c.fill, c.type) for c in schema.columns if c.fill is not None}
-    return pa.repeat(fills.get(field.name, pa.scalar(None, field.type)), count)
-
-
-def _of_few(edits: Edits, rows: Integers) -> Edits:
-    """Convert edits of a file's rows to edits of a selection of these rows, in their order."""
-    columns = {
-        name: ColumnEdit(np.searchsorted(rows, edit.rows), edit.values)
-        for name, edit in edits.columns.items()
-    }
-    return Edits(np.searchsorted(rows, edits.rows), columns)
+        return chosen_rows(store, source, file, schema, rows)
 
 
 def _deletes(changes: pa.Table) -> pa.Table:

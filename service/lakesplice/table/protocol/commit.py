@@ -41,11 +41,12 @@ from lakesplice.formats.log.commit_file import decode_commit, encode_commit
 from lakesplice.formats.log.state import replay, start
 from lakesplice.formats.manifests import Pointer, encode_manifest, encode_pointer
 from lakesplice.model.manifest import FileRef, Manifest
+from lakesplice.table.protocol.conflicts import Conflict, ConflictCode
 from lakesplice.table.protocol.intents import Adopt, Create, Intent
 from lakesplice.table.protocol.layout import commit_path, manifest_path
 from lakesplice.table.protocol.offsets import gap_names, next_offsets, view_floor
 from lakesplice.table.protocol.ports import Clock, Entropy, Store
-from lakesplice.table.protocol.preconditions import PRECONDITIONS, Conflict, ConflictCode
+from lakesplice.table.protocol.preconditions import PRECONDITIONS
 from lakesplice.table.protocol.retries import Retries
 from lakesplice.table.protocol.shadow_intents import Swap
 from lakesplice.table.protocol.snapshot import (
@@ -102,10 +103,10 @@ def commit(
     is unknown: the same intent can be committed again, since an intent that took effect doesn't
     meet its own preconditions a second time.
     """
-    require_ours_to_write(snapshot.log)
     retries = Retries(clock, entropy, attempts)
     while True:
         snapshot = latest(store, snapshot)
+        require_ours_to_write(snapshot.log)
         conflict = broken_precondition(snapshot, intent)
         if conflict is not None:
             return conflict

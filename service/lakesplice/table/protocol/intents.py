@@ -24,7 +24,7 @@ from lakesplice.model.manifest import (
 )
 from lakesplice.model.position import Position
 from lakesplice.model.schema import TableSchema
-from lakesplice.table.protocol.new_files import NewFile
+from lakesplice.table.protocol.new_files import ChangeImages, NewFile
 from lakesplice.table.protocol.shadow_intents import Backfill, Swap
 
 Counts = Mapping[str, int]
@@ -35,7 +35,7 @@ class Create:
     """Version 0 of a table, at the start of its source, or parked at once.
 
     A table fed by hand has `upserts` instead of a `source`, and may have rows at once. A shadow
-    has a `backfill`.
+    has a `backfill`. With `change_feed` the change feed begins here.
     """
 
     generation: int
@@ -48,6 +48,7 @@ class Create:
     runs: tuple[RunRef, ...] = ()
     counts: Counts = field(default_factory=dict)
     backfill: BackfillState | None = None
+    change_feed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,8 @@ class Ingest:
     `addressed_groups` are the file groups that the deltas have changes for. `counts` become metrics
     of the commit. If rows moved between partitions, `read` are the paths of the deltas that their
     state was read from, else None; `replaced` then maps the base files that the rows left to their
-    next versions, with the same segments, in which the rows are deleted.
+    next versions, with the same segments, in which the rows are deleted. `images` are as in
+    `Splice`.
     """
 
     generation: int
@@ -96,6 +98,7 @@ class Ingest:
     counts: Counts = field(default_factory=dict)
     read: frozenset[str] | None = None
     replaced: Mapping[str, NewFile] = field(default_factory=dict)
+    images: tuple[ChangeImages, ...] | None = None
 
     @property
     def sources(self) -> frozenset[str]:
@@ -109,9 +112,9 @@ class Upsert:
 
     `read` is the position of the newest upsert in that version, `upserts` the state after this
     upsert. `application` is the one whose transaction it applies, "" if it has none. If its changes
-    were merged into base files at once, `replaced` and `consumed` are as in `Splice`. The rest is
-    as in `Ingest`. The generation is the manifest's: such a table has no driver that could be
-    replaced.
+    were merged into base files at once, `replaced`, `consumed` and `images` are as in `Splice`. The
+    rest is as in `Ingest`. The generation is the manifest's: such a table has no driver that could
+    be replaced.
     """
 
     generation: int
@@ -127,6 +130,7 @@ class Upsert:
     counts: Counts = field(default_factory=dict)
     replaced: Mapping[str, NewFile] = field(default_factory=dict)
     consumed: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    images: tuple[ChangeImages, ...] | None = None
 
     @property
     def sources(self) -> frozenset[str]:
@@ -142,6 +146,8 @@ class Splice:
     the path of a delta to the file groups whose changes were applied. `planned_on` is the version
     that was read before anything was written; 0 counts as older than any. `schema_version` is that
     of the new files' layout; None if no column can have changed since.
+    `images` are of all rows that the commit changes or adds; None if none were made, which only a
+    table without a change feed permits.
     """
 
     generation: int
@@ -150,6 +156,7 @@ class Splice:
     counts: Counts = field(default_factory=dict)
     planned_on: int = 0
     schema_version: int | None = None
+    images: tuple[ChangeImages, ...] | None = None
 
     @property
     def sources(self) -> frozenset[str]:
@@ -277,6 +284,17 @@ class Replay:
     operation: str = "REPLAY LETTERS"
     topic: str = ""
     replaced: Mapping[str, NewFile] = field(default_factory=dict)
+    images: tuple[ChangeImages, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SetChangeFeed:
+    """The change feed for other Delta readers begins with this version, or there is none from here
+    on.
+    """
+
+    generation: int
+    on: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,6 +364,7 @@ Intent = (
     | Evolve
     | Redirect
     | Replay
+    | SetChangeFeed
     | Expire
     | ChangePins
     | Sweep

@@ -22,6 +22,7 @@ INDEX = "_lakesplice/index"
 MANIFESTS = "_lakesplice/manifests"
 PINS = "_lakesplice/pins"
 SHADOWS = "_lakesplice/shadows"
+CHANGE_DATA = "_change_data"  # where Delta wants it
 DEAD_LETTERS = "_lakesplice/dead_letters"
 GENERATIONS = "_lakesplice/generations"
 HEARTBEATS = "_lakesplice/heartbeats"
@@ -77,6 +78,11 @@ def delta_path(entropy: Entropy) -> str:
 def run_path(entropy: Entropy) -> str:
     """The name of a run of the row index."""
     return f"{INDEX}/{_random(entropy)}.run"
+
+
+def change_data_path(entropy: Entropy) -> str:
+    """The name of a file of row images for the change feed."""
+    return f"{CHANGE_DATA}/{_random(entropy)}.parquet"
 
 
 def dead_letter_path(entropy: Entropy) -> str:

@@ -1,10 +1,11 @@
-"""Base files that are written and durable, but in no version yet."""
+"""Files that are written and durable, but in no version yet."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakesplice.model.address import BaseFile
+from lakesplice.model.address import BaseFile, Partition
+from lakesplice.model.manifest import FileRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,3 +16,11 @@ class NewFile:
 
     base: BaseFile
     stats: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeImages:
+    """A file of row images for the change feed, durable, but not visible yet, of one partition."""
+
+    file: FileRef
+    partition: Partition = ()

@@ -7,12 +7,11 @@ leave one out.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 from lakesplice.errors import FencedError
 from lakesplice.planning.upkeep.purging import purge_bound
+from lakesplice.table.protocol.conflicts import Conflict, ConflictCode
 from lakesplice.table.protocol.intents import (
     ChangePins,
     Evolve,
@@ -25,44 +24,13 @@ from lakesplice.table.protocol.intents import (
     Redirect,
     Replay,
     Restore,
+    SetChangeFeed,
     Splice,
     Sweep,
     Upsert,
 )
 from lakesplice.table.protocol.shadow_intents import Backfill, Swap
 from lakesplice.table.protocol.snapshot import Snapshot
-
-
-class ConflictCode(StrEnum):
-    """The precondition that no longer holds."""
-
-    EXISTS = "exists"
-    OFFSETS = "offsets"
-    PARKED = "parked"
-    GROUPS = "groups"
-    INDEX = "index"
-    SCHEMA = "schema"
-    FILES = "files"
-    DELTAS = "deltas"
-    RUNS = "runs"
-    VERSION = "version"
-    UPSERTS = "upserts"
-    SWEPT = "swept"
-    RETENTION = "retention"
-    FLOOR = "floor"
-    CHUNKS = "chunks"
-    FENCE = "fence"
-    CONTENTION = "contention"
-
-
-@dataclass(frozen=True, slots=True)
-class Conflict:
-    """Nothing was committed, since something that the intent relies on has changed. Read and plan
-    again.
-    """
-
-    reason: ConflictCode
-    detail: str
 
 
 def generation_is_current(now: Snapshot, intent: Intent) -> None:
@@ -295,11 +263,25 @@ def writer_began_after_sweep(
     )
 
 
+def images_were_made(now: Snapshot, intent: Ingest | Upsert | Splice) -> Conflict | None:
+    """If the table has a change feed, whoever rewrote base files made images of changed rows."""
+    made = now.manifest.feed is None or intent.images is not None or not intent.replaced
+    return None if made else Conflict(ConflictCode.FILES, "the change feed began meanwhile")
+
+
+def feed_is_the_other_way(now: Snapshot, intent: SetChangeFeed) -> Conflict | None:
+    """The change feed wasn't switched on or off already."""
+    is_on = now.manifest.feed is not None
+    return Conflict(ConflictCode.FEED, "it is so already") if is_on == intent.on else None
+
+
 def retention_is_as_read(now: Snapshot, intent: Expire | ChangePins) -> Conflict | None:
     """No other vacuum was committed, no older version was restored, and none was pinned."""
-    if now.manifest.retention == intent.read:
-        return None
-    return Conflict(ConflictCode.RETENTION, "a vacuum, a restore or a pin was committed meanwhile")
+    same, detail = (
+        now.manifest.retention == intent.read,
+        "a vacuum, a restore or a pin came between",
+    )
+    return None if same else Conflict(ConflictCode.RETENTION, detail)
 
 
 def _topic_of(intent: Ingest | Upsert | Backfill) -> str:
@@ -320,6 +302,7 @@ PRECONDITIONS: Mapping[type[Intent], tuple[Precondition, ...]] = {
         schema_is_as_written,
         moved_rows_are_as_read,
         sources_are_unchanged,
+        images_were_made,
         writer_began_after_sweep,
     ),
     Upsert: (
@@ -330,6 +313,7 @@ PRECONDITIONS: Mapping[type[Intent], tuple[Precondition, ...]] = {
         schema_is_as_written,
         sources_are_unchanged,
         consumed_parts_still_wait,
+        images_were_made,
         writer_began_after_sweep,
     ),
     Splice: (
@@ -337,6 +321,7 @@ PRECONDITIONS: Mapping[type[Intent], tuple[Precondition, ...]] = {
         sources_are_unchanged,
         layout_is_as_written,
         consumed_parts_still_wait,
+        images_were_made,
         writer_began_after_sweep,
     ),
     FileMerge: (
@@ -363,6 +348,7 @@ PRECONDITIONS: Mapping[type[Intent], tuple[Precondition, ...]] = {
     ),
     Redirect: (generation_is_current, nothing_was_committed),
     Replay: (generation_is_current, nothing_was_committed),
+    SetChangeFeed: (generation_is_current, feed_is_the_other_way),
     Expire: (generation_is_current, retention_is_as_read),
     ChangePins: (generation_is_current, retention_is_as_read),
     Sweep: (generation_is_current,),

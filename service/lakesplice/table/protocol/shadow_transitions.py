@@ -62,6 +62,7 @@ def swapped(before: Manifest, intent: Swap, moment: CommitPoint) -> Transition:
         generation=before.generation,
         retention=Retention() if is_new else _retained(before.retention, moment.version),
         backfill=None,
+        feed=before.feed,
         runs=stamped_runs(intent.manifest.runs, moment.version),
         sources={
             topic: _located(source, moment.version, merged=intent.manifest.is_merged)

@@ -23,7 +23,7 @@ from lakesplice.formats.checksum import verify
 from lakesplice.formats.log.actions import (
     DOMAIN,
     FEATURE,
-    OUR_PROTOCOL,
+    FEED_PROTOCOL,
     Action,
     DomainMetadata,
 )
@@ -159,7 +159,7 @@ def require_ours_to_write(state: LogState) -> None:
 
     `UnsupportedError` if it doesn't.
     """
-    unknown = set(state.protocol.writer_features) - set(OUR_PROTOCOL.writer_features)
+    unknown = set(state.protocol.writer_features) - set(FEED_PROTOCOL.writer_features)
     if unknown or FEATURE not in state.protocol.writer_features:
         raise UnsupportedError(
             "the table requires writer features that this version lacks; upgrade Lakesplice",

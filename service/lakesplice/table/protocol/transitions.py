@@ -9,13 +9,22 @@ from dataclasses import replace
 
 from lakesplice.errors import UsageError
 from lakesplice.formats.log.actions import (
+    FEED_PROPERTY,
     OUR_PROTOCOL,
     Action,
     Add,
     ApplicationTransaction,
     Remove,
 )
-from lakesplice.model.manifest import DeltaRef, Manifest, Retention, UpsertState
+from lakesplice.model.manifest import ChangeFeed, DeltaRef, Manifest, Retention, UpsertState
+from lakesplice.table.protocol.feed_states import (
+    END_FEED,
+    START_FEED,
+    after_setting,
+    protocol_of,
+    with_images,
+    without_images,
+)
 from lakesplice.table.protocol.file_actions import adds_of, partition_values, removes_of
 from lakesplice.table.protocol.intents import (
     Adopt,
@@ -31,6 +40,7 @@ from lakesplice.table.protocol.intents import (
     Redirect,
     Replay,
     Restore,
+    SetChangeFeed,
     Splice,
     Sweep,
     Upsert,
@@ -58,6 +68,7 @@ PURGE = "PURGE"
 
 def transition(before: Manifest, intent: Intent, moment: CommitPoint) -> Transition:
     """Return the result of `intent` on `before`; `UsageError` if the intent contradicts itself."""
+    before = without_images(before)
     if not isinstance(intent, Upsert):  # which comes without a driver and deposes none
         before = replace(before, generation=intent.generation)
     match intent:
@@ -79,7 +90,7 @@ def transition(before: Manifest, intent: Intent, moment: CommitPoint) -> Transit
             return _evolve(before, intent, moment)
         case Redirect() | Replay() | Backfill():
             return _of_source(before, intent, moment)
-        case Expire() | ChangePins() | Sweep() | Restore() | Swap():
+        case Expire() | ChangePins() | Sweep() | Restore() | Swap() | SetChangeFeed():
             return _of_versions(before, intent, moment)
 
 
@@ -98,7 +109,9 @@ def _of_source(
 
 
 def _of_versions(
-    before: Manifest, intent: Expire | ChangePins | Sweep | Restore | Swap, moment: CommitPoint
+    before: Manifest,
+    intent: Expire | ChangePins | Sweep | Restore | Swap | SetChangeFeed,
+    moment: CommitPoint,
 ) -> Transition:
     match intent:
         case Expire():
@@ -116,6 +129,9 @@ def _of_versions(
             return _restore(before, intent, moment)
         case Swap():
             return swapped(before, intent, moment)
+        case SetChangeFeed():
+            manifest, actions = after_setting(before, intent, moment.version, moment.metadata)
+            return Transition(manifest, START_FEED if intent.on else END_FEED, actions)
 
 
 def _create(intent: Create, moment: CommitPoint) -> Transition:
@@ -128,11 +144,15 @@ def _create(intent: Create, moment: CommitPoint) -> Transition:
         parked=intent.parked,
         upserts=intent.upserts,
         backfill=intent.backfill,
+        feed=ChangeFeed(moment.version) if intent.change_feed else None,
     )
     properties = table_properties(intent.log_retention_hours)
+    if intent.change_feed:
+        properties[FEED_PROPERTY] = "true"
+    protocol = protocol_of(change_feed=intent.change_feed)
     metadata = with_schema(replace(moment.metadata, properties=properties), intent.schema)
     adds = adds_of(intent.schema, intent.files, moment.timestamp_ms)
-    return Transition(manifest, "CREATE TABLE", (OUR_PROTOCOL, metadata, *adds), intent.counts)
+    return Transition(manifest, "CREATE TABLE", (protocol, metadata, *adds), intent.counts)
 
 
 def _adopt(intent: Adopt, moment: CommitPoint) -> Transition:
@@ -190,8 +210,9 @@ def _ingest(before: Manifest, intent: Ingest, moment: CommitPoint) -> Transition
             for letters in intent.dead_letters
         ),
     )
+    manifest, images = with_images(manifest, intent)
     new = adds_of(before.schema, intent.files, moment.timestamp_ms)
-    return Transition(manifest, "INGEST", (*removes, *adds, *new), intent.counts)
+    return Transition(manifest, "INGEST", (*removes, *adds, *new, *images), intent.counts)
 
 
 def _upsert(before: Manifest, intent: Upsert, moment: CommitPoint) -> Transition:
@@ -206,8 +227,9 @@ def _upsert(before: Manifest, intent: Upsert, moment: CommitPoint) -> Transition
         + tuple(replace(delta, committed_ms=moment.timestamp_ms) for delta in intent.deltas),
         runs=before.runs + stamped_runs(intent.runs, moment.version),
     )
+    manifest, images = with_images(manifest, intent)
     inserts = adds_of(before.schema, intent.files, moment.timestamp_ms)
-    actions: tuple[Action, ...] = (*removes, *adds, *inserts)
+    actions: tuple[Action, ...] = (*removes, *adds, *inserts, *images)
     if intent.application:
         number = intent.upserts.transactions[intent.application]
         parameters = ApplicationTransaction(intent.application, number, moment.timestamp_ms)
@@ -219,7 +241,8 @@ def _splice(before: Manifest, intent: Splice, moment: CommitPoint) -> Transition
     files, removes, adds = with_replaced(before, intent.replaced, moment)
     deltas = (_without(delta, intent.consumed) for delta in before.deltas)
     manifest = replace(before, files=files, deltas=tuple(d for d in deltas if d.waiting))
-    return Transition(manifest, "SPLICE", (*removes, *adds), intent.counts)
+    manifest, images = with_images(manifest, intent)
+    return Transition(manifest, "SPLICE", (*removes, *adds, *images), intent.counts)
 
 
 def _file_merge(before: Manifest, intent: FileMerge, moment: CommitPoint) -> Transition:
@@ -285,8 +308,9 @@ def _replay(before: Manifest, intent: Replay, moment: CommitPoint) -> Transition
         runs=before.runs + stamped_runs(intent.runs, moment.version),
         dead_letters=(*stamped, *left),
     )
+    manifest, images = with_images(manifest, intent)
     new = adds_of(before.schema, intent.files, moment.timestamp_ms)
-    return Transition(manifest, intent.operation, (*removes, *adds, *new), intent.counts)
+    return Transition(manifest, intent.operation, (*removes, *adds, *new, *images), intent.counts)
 
 
 def _restore(before: Manifest, intent: Restore, moment: CommitPoint) -> Transition:
@@ -300,7 +324,9 @@ def _restore(before: Manifest, intent: Restore, moment: CommitPoint) -> Transiti
         restores=(*before.retention.restores, moment.version),
         writers_from=moment.version,
     )
-    manifest = replace(intent.manifest, generation=before.generation, retention=retention)
+    manifest = replace(
+        intent.manifest, generation=before.generation, retention=retention, feed=before.feed
+    )
     gone = [path for path in before.files if path not in manifest.files]
     back = [file for path, file in manifest.files.items() if path not in before.files]
     schema: tuple[Action, ...] = ()

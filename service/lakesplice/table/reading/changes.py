@@ -34,6 +34,7 @@ from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.changed_columns import bitmap_bytes, bitmap_rows, changes_column
 from lakesplice.planning.rows.edits import apply_edits
 from lakesplice.planning.rows.overlay import overlay, state_columns
+from lakesplice.planning.rows.row_images import DELETE, FEED_FIELDS, INSERT, UPDATE_AFTER
 from lakesplice.planning.rows.waiting_changes import Waiting
 from lakesplice.table.files.base_files import open_base
 from lakesplice.table.files.pending_changes import read_waiting
@@ -45,14 +46,7 @@ from lakesplice.table.protocol.transitions import ADOPT, PURGE, RESTORE
 from lakesplice.table.reading.effective_changes import took_effect
 from lakesplice.table.reading.merged_upserts import files_of_merge, merged_rows
 
-CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIME = "_change_type", "_commit_version", "_commit_timestamp"
-FEED_FIELDS = (
-    pa.field(CHANGE_TYPE, pa.string(), nullable=False),
-    pa.field(COMMIT_VERSION, pa.int64(), nullable=False),
-    pa.field(COMMIT_TIME, pa.timestamp("us", tz="UTC"), nullable=False),
-)
-INSERT, UPDATE, DELETE = "insert", "update_postimage", "delete"
-_OF_OP = {Op.CREATE: INSERT, Op.UPDATE: UPDATE, Op.READ: UPDATE, Op.DELETE: DELETE}
+_OF_OP = {Op.CREATE: INSERT, Op.UPDATE: UPDATE_AFTER, Op.READ: UPDATE_AFTER, Op.DELETE: DELETE}
 
 
 @dataclass(frozen=True)
@@ -241,7 +235,7 @@ class _Feed:
                         found = reader.read(at, [*names]).filter(pa.array(mine))
                         kinds = pc.if_else(found.column(IS_DELETED), DELETE, INSERT)
                         if moved is not None:
-                            kinds = pc.if_else(moved.among(found), UPDATE, kinds)
+                            kinds = pc.if_else(moved.among(found), UPDATE_AFTER, kinds)
                         yield self._as_feed(found, kinds)
 
     def _not_changed(self, file: BaseFile, rows: Mask) -> Mask:
@@ -289,7 +283,7 @@ class _Feed:
                 continue
             found = merged_rows(self.store, now, before, file, self.schema, self._read)
             for rows, were_deleted in found:
-                kinds = pc.if_else(pa.array(were_deleted), INSERT, UPDATE)
+                kinds = pc.if_else(pa.array(were_deleted), INSERT, UPDATE_AFTER)
                 yield self._as_feed(rows, pc.if_else(rows.column(IS_DELETED), DELETE, kinds))
 
     def _mine(self) -> frozenset[str]:

@@ -28,12 +28,13 @@ from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.splicing.verify import verify_edits
 from lakesplice.table.files.adopted_rows import state_of_any
 from lakesplice.table.files.base_files import checked_base, create_base
+from lakesplice.table.files.change_images import ImageWriter
 from lakesplice.table.files.page_rewriter import FALLBACK
 from lakesplice.table.files.pending_changes import read_waiting
 from lakesplice.table.files.plain_rewrite import PlainRewriter
 from lakesplice.table.protocol.intents import Splice
 from lakesplice.table.protocol.layout import base_path, partition_folder
-from lakesplice.table.protocol.new_files import NewFile
+from lakesplice.table.protocol.new_files import ChangeImages, NewFile
 from lakesplice.table.protocol.ports import (
     UNWATCHED,
     Entropy,
@@ -52,13 +53,14 @@ class Compacted:
     as applied anyway. `counts` has `changes`, those applied, of which `stale` and `unlinked`;
     `rows`, the edited rows; `unchanged`, rows of files on which the changes had no effect;
     `pages_equal`, pages that got only values that they already had; `bytes_read`, `bytes_written`;
-    and the rewriter's own.
+    and the rewriter's own. `images` are for the table's change feed, None if it has none.
     """
 
     replaced: Mapping[str, NewFile]
     consumed: Mapping[str, frozenset[int]]
     counts: Mapping[str, int]
     schema_version: int
+    images: tuple[ChangeImages, ...] | None = None
 
 
 def compact_files(
@@ -84,15 +86,19 @@ def compact_files(
     changes = read_waiting(store, manifest.deltas, manifest.schema, groups)
     if more is not None:
         changes = pa.concat_tables([changes, more])
+    writer = ImageWriter(store, manifest.schema, entropy) if manifest.feed is not None else None
     replaced, counts = rewrite_with(
-        store, manifest, files, changes, rewriter, entropy, progress=progress
+        store, manifest, files, changes, rewriter, entropy, images=writer, progress=progress
     )
+    images = None
+    if writer is not None:
+        images = writer.finish() if replaced else ()
     consumed = {
         delta.file.path: frozenset(groups & delta.waiting.keys())
         for delta in manifest.deltas
         if not groups.isdisjoint(delta.waiting)
     }
-    return Compacted(replaced, consumed, counts, manifest.schema.version)
+    return Compacted(replaced, consumed, counts, manifest.schema.version, images)
 
 
 def rewrite_with(
@@ -103,9 +109,11 @@ def rewrite_with(
     rewriter: Rewriter,
     entropy: Entropy,
     *,
+    images: ImageWriter | None = None,
     progress: Progress = UNWATCHED,
 ) -> tuple[Mapping[str, NewFile], Mapping[str, int]]:
-    """Rewrite base files of `manifest` with changes in the layout of `delta_schema`.
+    """Rewrite base files of `manifest` with changes in the layout of `delta_schema`; `images` gets
+    the rows that change.
 
     Return the next version of each file by its path, without files on which no change had an
     effect, and the counts of `Compacted`. Blocks and raises as `compact_files`.
@@ -140,6 +148,8 @@ def rewrite_with(
                 rewriter=rewriter,
                 entropy=entropy,
             )
+            if images is not None:
+                images.rewritten(source, file, edits)
         replaced[file.path] = new
         counts.update(more)
         counts["rows"] += len(edits.rows)
@@ -161,7 +171,22 @@ def splice_of(generation: int, planned_on: int, parts: Sequence[Compacted]) -> S
             consumed[path] = consumed.get(path, frozenset()) | groups
     replaced = {path: new for part in parts for path, new in part.replaced.items()}
     version = min((part.schema_version for part in parts), default=None)
-    return Splice(generation, replaced, consumed, dict(sorted(counts.items())), planned_on, version)
+    images = _united_images(parts)
+    return Splice(
+        generation,
+        replaced,
+        consumed,
+        dict(sorted(counts.items())),
+        planned_on,
+        version,
+        images=images,
+    )
+
+
+def _united_images(parts: Sequence[Compacted]) -> tuple[ChangeImages, ...] | None:
+    if any(part.images is None for part in parts):
+        return None
+    return tuple(one for part in parts for one in part.images or ())
 
 
 def _edits(

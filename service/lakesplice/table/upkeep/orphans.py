@@ -21,7 +21,15 @@ from lakesplice.planning.upkeep.retention import files_by_path
 from lakesplice.table.files.inner_tables import inner_tables, is_within
 from lakesplice.table.protocol.commit import Conflict
 from lakesplice.table.protocol.intents import Sweep
-from lakesplice.table.protocol.layout import BASE, DEAD_LETTERS, DELTAS, INDEX, PINS, SHADOWS
+from lakesplice.table.protocol.layout import (
+    BASE,
+    CHANGE_DATA,
+    DEAD_LETTERS,
+    DELTAS,
+    INDEX,
+    PINS,
+    SHADOWS,
+)
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.shadow_store import open_shadows
 from lakesplice.table.protocol.snapshot import Snapshot
@@ -32,7 +40,8 @@ _SKEW_MS = 3_600_000
 # What Delta writers leave: data files, change data, deletion vectors. Hidden folders aren't ours.
 _THEIRS = re.compile(r"(?:_change_data/)?(?:[^_./][^/]*/)*[^_./][^/]*\.(?:parquet|bin)")
 _CLOSED = f"{SHADOWS}/"
-_OURS = (*(f"{folder}/" for folder in (BASE, DELTAS, INDEX, DEAD_LETTERS, PINS)), _CLOSED)
+_FOLDERS = (BASE, DELTAS, INDEX, DEAD_LETTERS, PINS, CHANGE_DATA)
+_OURS = (*(f"{folder}/" for folder in _FOLDERS), _CLOSED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from lakesplice.model.schema import Column
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.planning.upkeep.retention import files_by_path
 from lakesplice.table.protocol.commit import ConflictCode
-from lakesplice.table.protocol.intents import Intent, Sweep
+from lakesplice.table.protocol.intents import Intent, SetChangeFeed, Sweep
 from lakesplice.table.protocol.snapshot import Snapshot
 from tests.support.tables import TableUnderTest
 
@@ -56,3 +56,14 @@ def swept_since(table: TableUnderTest, late: Intent) -> Intent:
 
 def names_what_may_be_deleted(before: Snapshot, after: Snapshot) -> bool:
     return files_by_path(after.manifest).keys() - files_by_path(before.manifest).keys() != set()
+
+
+def feed_begun_since(table: TableUnderTest, late: Intent) -> Intent:
+    table.committed(SetChangeFeed(1, on=True))
+    return late
+
+
+def changed_without_images(before: Snapshot, after: Snapshot) -> bool:
+    """Readers of the feed would take all rows of these files for changed."""
+    feed = after.manifest.feed
+    return feed is not None and not feed.files and before.manifest.files != after.manifest.files

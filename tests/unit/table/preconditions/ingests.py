@@ -22,8 +22,10 @@ from tests.unit.table.preconditions.cell import (
     PARKED,
     SCORE,
     Cell,
+    changed_without_images,
     changes_wait_for_no_row,
     column_lost_in_new_rows,
+    feed_begun_since,
     generation_fell,
     names_what_may_be_deleted,
     swept_since,
@@ -163,7 +165,17 @@ def _ingest_of_files_swept_meanwhile(table: TableUnderTest) -> Intent:
     return swept_since(table, table.ingest(files=(table.file(9),)))
 
 
+def _ingest_that_makes_no_images_for_a_feed(table: TableUnderTest) -> Intent:
+    return feed_begun_since(table, table.ingest(replaced=table.splice().replaced))
+
+
 CELLS = {
+    "ingest: images": Cell(
+        rules.images_were_made,
+        ConflictCode.FILES,
+        _ingest_that_makes_no_images_for_a_feed,
+        changed_without_images,
+    ),
     "replay: generation": Cell(
         rules.generation_is_current, None, _replay_of_a_deposed_driver, generation_fell
     ),

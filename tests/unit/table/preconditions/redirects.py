@@ -12,6 +12,7 @@ from lakesplice.table.protocol.intents import (
     Evolve,
     Intent,
     Redirect,
+    SetChangeFeed,
 )
 from lakesplice.table.protocol.snapshot import Snapshot
 from tests.support.tables import SCHEMA, TableUnderTest
@@ -19,6 +20,7 @@ from tests.unit.table.preconditions.cell import (
     PARKED,
     SCORE,
     Cell,
+    feed_begun_since,
     generation_fell,
     names_what_may_be_deleted,
     swept_since,
@@ -84,6 +86,20 @@ def _evolve_of_files_swept_meanwhile(table: TableUnderTest) -> Intent:
     return swept_since(table, Evolve.of(1, now.manifest, grown, replaced, now.version))
 
 
+def _feed_of_a_deposed_driver(table: TableUnderTest) -> Intent:
+    table.committed(replace(table.ingest(), generation=2))
+    return SetChangeFeed(1, on=True)
+
+
+def _feed_that_began_already(table: TableUnderTest) -> Intent:
+    return feed_begun_since(table, SetChangeFeed(1, on=True))
+
+
+def _earlier_versions_lost_their_feed(before: Snapshot, after: Snapshot) -> bool:
+    then, now = before.manifest.feed, after.manifest.feed
+    return then is not None and now is not None and now.since > then.since
+
+
 CELLS = {
     "evolve: generation": Cell(
         rules.generation_is_current, None, _evolve_of_a_deposed_driver, generation_fell
@@ -111,6 +127,15 @@ CELLS = {
         ConflictCode.SWEPT,
         _evolve_of_files_swept_meanwhile,
         names_what_may_be_deleted,
+    ),
+    "feed: generation": Cell(
+        rules.generation_is_current, None, _feed_of_a_deposed_driver, generation_fell
+    ),
+    "feed: other way": Cell(
+        rules.feed_is_the_other_way,
+        ConflictCode.FEED,
+        _feed_that_began_already,
+        _earlier_versions_lost_their_feed,
     ),
     "redirect: generation": Cell(
         rules.generation_is_current, None, _redirect_of_a_deposed_driver, generation_fell

@@ -21,7 +21,9 @@ from lakesplice.table.protocol.snapshot import Snapshot
 from tests.support.tables import TableUnderTest
 from tests.unit.table.preconditions.cell import (
     Cell,
+    changed_without_images,
     changes_wait_for_no_row,
+    feed_begun_since,
     generation_fell,
     names_what_may_be_deleted,
     swept_since,
@@ -159,7 +161,17 @@ def _floor_above_what_is_to_come(_before: Snapshot, after: Snapshot) -> bool:
     return bound is not None and after.manifest.purge_floor >= bound
 
 
+def _splice_that_makes_no_images_for_a_feed(table: TableUnderTest) -> Intent:
+    return feed_begun_since(table, table.splice())
+
+
 CELLS = {
+    "splice: images": Cell(
+        rules.images_were_made,
+        ConflictCode.FILES,
+        _splice_that_makes_no_images_for_a_feed,
+        changed_without_images,
+    ),
     "purge: generation": Cell(
         rules.generation_is_current, None, _purge_of_a_deposed_driver, generation_fell
     ),

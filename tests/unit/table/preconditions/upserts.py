@@ -22,8 +22,10 @@ from tests.unit.table.preconditions.cell import (
     PARKED,
     SCORE,
     Cell,
+    changed_without_images,
     changes_wait_for_no_row,
     column_lost_in_new_rows,
+    feed_begun_since,
     names_what_may_be_deleted,
     swept_since,
 )
@@ -108,7 +110,17 @@ def _upsert_of_files_swept_meanwhile(table: TableUnderTest) -> Intent:
     return swept_since(table, upsert(table, files=(table.file(9),)))
 
 
+def _upsert_that_makes_no_images_for_a_feed(table: TableUnderTest) -> Intent:
+    return feed_begun_since(table, upsert(table, replaced=table.splice().replaced))
+
+
 CELLS = {
+    "upsert: images": Cell(
+        rules.images_were_made,
+        ConflictCode.FILES,
+        _upsert_that_makes_no_images_for_a_feed,
+        changed_without_images,
+    ),
     "upsert: swept": Cell(
         rules.writer_began_after_sweep,
         ConflictCode.SWEPT,

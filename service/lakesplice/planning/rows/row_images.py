@@ -1,0 +1,105 @@
+"""Row images: what Delta's change feed says of rows that a commit changes in base files.
+
+    lives before and after, another value   an image before, an image after
+    lives before alone                      a delete, with the image before
+    lives after alone                       an insert, with the image after
+    moves to another file                   an image before here, an image after there
+
+Nothing is said of a row of which readers see no other value, nor of one that stays deleted. Every
+image has `_is_deleted` false; so readers that hide deleted rows see all of them, and none of the
+deleted rows in files that come and go whole.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.errors import UsageError
+from lakesplice.model.arrays import KeyHashes, Mask
+from lakesplice.model.names import (
+    CHANGE_TYPE,
+    COMMIT_TIME,
+    COMMIT_VERSION,
+    FEED_COLUMNS,
+    IS_DELETED,
+    SYSTEM_COLUMNS,
+)
+from lakesplice.model.schema import TableSchema
+
+FEED_FIELDS = (
+    pa.field(CHANGE_TYPE, pa.string(), nullable=False),
+    pa.field(COMMIT_VERSION, pa.int64(), nullable=False),
+    pa.field(COMMIT_TIME, pa.timestamp("us", tz="UTC"), nullable=False),
+)
+INSERT, DELETE = "insert", "delete"
+UPDATE_BEFORE, UPDATE_AFTER = "update_preimage", "update_postimage"
+
+
+def require_feedable(schema: TableSchema) -> None:
+    """Return if a table can have a change feed; `UsageError` if a column has a name of the feed's.
+
+    Engines compare names without regard to case.
+    """
+    taken = [name for name in schema.shown if name.lower() in FEED_COLUMNS]
+    if taken:
+        raise UsageError(
+            "Delta's change feed has columns of these names itself; rename them first",
+            columns=taken,
+        )
+
+
+def image_layout(schema: TableSchema) -> pa.Schema:
+    """Return the columns of a file of images: what readers of the log see, without partition
+    columns, whose values the log has; then the kind of change.
+    """
+    names = (*schema.shown, *SYSTEM_COLUMNS)
+    fields = [schema.arrow.field(name) for name in names if name not in schema.partitioned_by]
+    return pa.schema([*fields, pa.field(CHANGE_TYPE, pa.string(), nullable=False)])
+
+
+def rewritten_images(
+    before: pa.Table, after: pa.Table, differs: Mask, moves: Mask, schema: TableSchema
+) -> pa.Table:
+    """Return the images of rows as they were and as they became, row by row.
+
+    `differs` marks those of which a column that readers see has another value. A row that `moves`
+    has a new place, where an image after tells of it: what its old one loses is no delete, or
+    readers who apply changes by key would lose the row.
+    """
+    lived, lives = live(before), live(after)
+    updated, gone = lived & lives & differs, lived & ~lives
+    parts = (
+        (before, gone & ~moves, DELETE),
+        (before, updated | (gone & moves), UPDATE_BEFORE),
+        (after, updated, UPDATE_AFTER),
+        (after, ~lived & lives, INSERT),
+    )
+    return pa.concat_tables(images(rows, marked, kind, schema) for rows, marked, kind in parts)
+
+
+def images(rows: pa.Table, marked: Mask, kind: str, schema: TableSchema) -> pa.Table:
+    """Return images of one kind of the marked rows."""
+    layout = image_layout(schema)
+    chosen = rows.select(layout.names[:-1]).filter(pa.array(marked))
+    kinds = pa.repeat(pa.scalar(kind), chosen.num_rows)
+    return chosen.append_column(layout.field(CHANGE_TYPE), kinds).cast(layout)
+
+
+def live(rows: pa.Table) -> Mask:
+    """Mark the rows that aren't deleted."""
+    alive: Mask = ~rows.column(IS_DELETED).to_numpy()
+    return alive
+
+
+def among(keys: KeyHashes, others: KeyHashes) -> Mask:
+    """Mark the keys that are among others."""
+    marks: Mask = np.asarray(pc.is_in(_as_bytes(keys), value_set=_as_bytes(others)))
+    return marks
+
+
+def _as_bytes(keys: KeyHashes) -> pa.Array:
+    words = np.stack((keys.high, keys.low), axis=1)
+    buffer = pa.py_buffer(np.ascontiguousarray(words))
+    return pa.Array.from_buffers(pa.binary(16), len(words), [None, buffer])

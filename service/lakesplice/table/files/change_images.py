@@ -1,0 +1,138 @@
+"""Files of row images, which Delta readers read a commit's changes from.
+
+They are Parquet files of the columns that readers of the log see. Their rows are in no order.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from lakesplice.model.address import BaseFile, Partition
+from lakesplice.model.arrays import KeyHashes, Mask
+from lakesplice.model.names import CHANGE_TYPE
+from lakesplice.model.schema import TableSchema
+from lakesplice.planning.rows.edits import Edits, apply_edits
+from lakesplice.planning.rows.keyhash import key_hash
+from lakesplice.planning.rows.row_images import (
+    INSERT,
+    UPDATE_AFTER,
+    among,
+    image_layout,
+    images,
+    live,
+    rewritten_images,
+)
+from lakesplice.splicing.pages.new_values import differing, stored
+from lakesplice.table.files.base_files import open_base, put_file
+from lakesplice.table.files.chosen_rows import chosen_rows, edits_of_chosen
+from lakesplice.table.protocol.layout import change_data_path
+from lakesplice.table.protocol.new_files import ChangeImages, NewFile
+from lakesplice.table.protocol.ports import Entropy, Store
+
+# What is held in memory until it is written; a file has so much before its compression.
+_BYTES_MAX = 64 * 2**20
+_NO_KEYS = KeyHashes(np.empty(0, np.uint64), np.empty(0, np.uint64))
+
+
+class ImageWriter:
+    """Writes the images of one commit, or of one task's part of it; used by one thread.
+
+    `arriving` are keys of rows that the commit adds elsewhere: a row of such a key that is deleted
+    moves there. Blocks; raises as reading a base file does, and `StorageError`.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        schema: TableSchema,
+        entropy: Entropy,
+        arriving: KeyHashes = _NO_KEYS,
+    ) -> None:
+        self._store = store
+        self._schema = schema
+        self._entropy = entropy
+        self._arriving = arriving
+        self._left: list[KeyHashes] = []
+        self._held: dict[Partition, list[pa.Table]] = {}
+        self._bytes = 0
+        self._written: list[ChangeImages] = []
+
+    def rewritten(self, source: pa.NativeFile, file: BaseFile, edits: Edits) -> None:
+        """Take the images of a base file's rows that edits change; `source` is the file, open."""
+        schema, rows = self._schema, edits.rows
+        layout = dict.fromkeys((*schema.key, *image_layout(schema).names[:-1]))
+        before = chosen_rows(self._store, source, file, schema, rows, [*layout])
+        mine = edits_of_chosen(edits, rows)
+        after = apply_edits(before, mine)
+        moves = np.zeros(len(rows), np.bool_)
+        gone = live(before) & ~live(after)
+        if len(self._arriving.high) and gone.any():
+            keys = key_hash(before, schema)
+            moves = gone & among(keys, self._arriving)
+            self._left.append(keys.only(moves))
+        differs = _differs(before, mine, schema)
+        self._hold(file.partition, rewritten_images(before, after, differs, moves, schema))
+
+    def added(self, new: NewFile) -> None:
+        """Take the images of the rows of a new base file; after those of rewritten ones."""
+        schema, left = self._schema, _united(self._left)
+        with open_base(self._store, new.base, schema) as reader:
+            for at in range(len(reader.row_groups)):
+                rows = reader.read(at)
+                moved = among(key_hash(rows, schema), left) if len(left.high) else ~live(rows)
+                for kind, marked in ((INSERT, ~moved), (UPDATE_AFTER, moved)):
+                    self._hold(new.base.partition, images(rows, live(rows) & marked, kind, schema))
+
+    def finish(self) -> tuple[ChangeImages, ...]:
+        """Return all files, at least one: without any a reader would take every row of the base
+        files for changed.
+        """
+        if not self._written and not self._held:
+            nothing = image_layout(self._schema).empty_table()
+            self._held[(None,) * len(self._schema.partitioned_by)] = [nothing]
+        self._write()
+        return tuple(self._written)
+
+    def _hold(self, partition: Partition, told: pa.Table) -> None:
+        if told.num_rows:
+            self._held.setdefault(partition, []).append(told)
+            self._bytes += told.nbytes
+        if self._bytes > _BYTES_MAX:
+            self._write()
+
+    def _write(self) -> None:
+        for partition, parts in self._held.items():
+            sink = pa.BufferOutputStream()
+            pq.write_table(
+                pa.concat_tables(parts),
+                sink,
+                version="2.6",
+                compression="zstd",
+                store_schema=False,
+                store_decimal_as_integer=True,
+                use_dictionary=[CHANGE_TYPE],
+                write_page_checksum=True,
+            )
+            path = change_data_path(self._entropy)
+            written = put_file(self._store, path, sink.getvalue())
+            self._written.append(ChangeImages(written, partition))
+        self._held, self._bytes = {}, 0
+
+
+def _differs(before: pa.Table, edits: Edits, schema: TableSchema) -> Mask:
+    """Mark the rows of which readers see another value in a column that isn't ours."""
+    marks = np.zeros(before.num_rows, np.bool_)
+    for name in schema.shown:
+        edit = edits.columns.get(name)
+        if edit is not None and name in before.column_names:
+            held = before.column(name).combine_chunks().take(pa.array(edit.rows))
+            marks[edit.rows] |= differing(held, stored(edit.values, held.type))
+    return marks
+
+
+def _united(parts: list[KeyHashes]) -> KeyHashes:
+    if not parts:
+        return _NO_KEYS
+    return KeyHashes(*(np.concatenate(halves) for halves in zip(*parts, strict=True)))

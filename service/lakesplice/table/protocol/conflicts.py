@@ -1,0 +1,39 @@
+"""Conflicts: why a commit can't be made any more, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class ConflictCode(StrEnum):
+    """The precondition that no longer holds."""
+
+    EXISTS = "exists"
+    OFFSETS = "offsets"
+    PARKED = "parked"
+    GROUPS = "groups"
+    INDEX = "index"
+    SCHEMA = "schema"
+    FILES = "files"
+    DELTAS = "deltas"
+    RUNS = "runs"
+    VERSION = "version"
+    UPSERTS = "upserts"
+    SWEPT = "swept"
+    RETENTION = "retention"
+    FLOOR = "floor"
+    CHUNKS = "chunks"
+    FENCE = "fence"
+    FEED = "feed"
+    CONTENTION = "contention"
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Nothing was committed, since something that the intent relies on has changed. Read and plan
+    again.
+    """
+
+    reason: ConflictCode
+    detail: str
