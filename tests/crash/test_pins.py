@@ -8,6 +8,7 @@ from contextlib import suppress
 import pytest
 
 from lakesplice.errors import StorageError, UsageError
+from lakesplice.model.moments import EpochMs
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.upkeep.expiry import Expiry
@@ -56,7 +57,7 @@ class Life:
             table.commit,
             entropy=self.entropy,
             retries=table.retries(),
-            ends_ms=self.clock.now_ms() + hours * 3_600_000 if hours else 0,
+            ends_ms=EpochMs(self.clock.now_ms() + hours * 3_600_000 if hours else 0),
             generation=table.generation,
         )
 
@@ -67,7 +68,7 @@ class Life:
             return
         Expiry(table.store, table.commit, table.generation).run(table.snapshot, now_ms, now_ms)
         orphans = Orphans(table.store, table.commit, table.generation)
-        orphans.sweep(table.snapshot, ALL_MS, at_once=True)
+        orphans.sweep(table.snapshot, EpochMs(ALL_MS), at_once=True)
 
     def removed(self, driver: SimulatedDriver, name: str) -> None:
         table = driver.table

@@ -8,6 +8,7 @@ from contextlib import suppress
 import pytest
 
 from lakesplice.errors import StorageError
+from lakesplice.model.moments import EpochMs
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.ingest.shadow import live_snapshot, swapped_version
 from lakesplice.table.protocol.ports import Store
@@ -146,6 +147,8 @@ def test_whatever_fails_the_table_is_the_old_one_or_the_whole_new_one(
             assert rows_of(store) == life.source.present()
             table = successor.table
             assert table.snapshot is not None
-            Orphans(table.store, table.commit, 2).sweep(table.snapshot, ALL_MS, at_once=True)
+            Orphans(table.store, table.commit, 2).sweep(
+                table.snapshot, EpochMs(ALL_MS), at_once=True
+            )
             require_tidy(table.store)
             assert not list(table.store.list(f"_lakesplice/shadows/{SHADOW}/"))

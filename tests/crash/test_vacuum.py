@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lakesplice.model.moments import EpochMs
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.reading.scan import View
 from lakesplice.table.reading.table import Table
@@ -61,12 +62,14 @@ def test_no_reader_of_a_retained_version_ever_fails_or_sees_other_rows(tmp_path:
     for version in range(plan_from, driver.table.version + 1):
         readers[version] = both(table, version)
         opened.append(Table(table, version))
-    done = Expiry(driver.table.store, driver.table.commit, 1).run(driver.table.snapshot, expired_ms)
+    done = Expiry(driver.table.store, driver.table.commit, 1).run(
+        driver.table.snapshot, EpochMs(expired_ms)
+    )
     assert isinstance(done, Expired)
     assert done.files
     assert driver.table.manifest.retention.retained_from == plan_from
     Orphans(driver.table.store, driver.table.commit, 1).sweep(
-        driver.table.snapshot, ALL_MS, at_once=True
+        driver.table.snapshot, EpochMs(ALL_MS), at_once=True
     )
     assert looks[0] >= 5
     readers.clear()
@@ -90,7 +93,7 @@ def test_storage_stays_flat_while_versions_come_and_go(tmp_path: Path) -> None:
             driver.merge_runs(3)
         assert driver.table.snapshot is not None
         expiry = expiry or Expiry(driver.table.store, driver.table.commit, 1)
-        expiry.run(driver.table.snapshot, clock.now_ms() - 48 * HOUR_MS)
+        expiry.run(driver.table.snapshot, EpochMs(clock.now_ms() - 48 * HOUR_MS))
         if day >= 10:
             folders = ("base/", "_lakesplice/deltas", "_lakesplice/index")
             paths = lake.within("shop/goods").list("")

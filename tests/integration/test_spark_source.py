@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lakesplice import Table
 from lakesplice.apps.table_commands.dispatch import RequestWait
 from lakesplice.apps.table_commands.pinning import pin_lake
+from lakesplice.model.moments import EpochMs
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.spark.session import build_session
 from lakesplice.storage.local import LocalStore
@@ -123,7 +124,7 @@ def test_versions_are_read_by_number_and_by_time(spark: SparkSession, folder: Pa
 def test_a_pinned_version_is_read_by_the_pins_name(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "shop" / "numbers"
     table = Table.create(path, pa.table({"id": [1, 2]}), key=["id"])
-    pin_lake(LocalStore(tmp_path), "two", [], 0, RequestWait())
+    pin_lake(LocalStore(tmp_path), "two", [], EpochMs(0), RequestWait())
     table.upsert(pa.table({"id": [3]}))
     assert frame(spark, path).count() == 3
     assert frame(spark, path, pin="two").count() == 2

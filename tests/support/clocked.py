@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from lakesplice.model.moments import EpochMs
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.protocol.ports import Clock, Store
 
@@ -47,10 +48,10 @@ class StampedStore:
     """`Store` around any other, which remembers when each file was made through it."""
 
     def __init__(
-        self, inner: Store, clock: Clock, prefix: str = "", stamps: dict[str, int] | None = None
+        self, inner: Store, clock: Clock, prefix: str = "", stamps: dict[str, EpochMs] | None = None
     ) -> None:
         self._inner, self._clock, self._prefix = inner, clock, prefix
-        self._stamps: dict[str, int] = {} if stamps is None else stamps
+        self._stamps: dict[str, EpochMs] = {} if stamps is None else stamps
 
     @property
     def row_group_bytes(self) -> int:
@@ -70,7 +71,7 @@ class StampedStore:
             yield sink
         self._stamps[self._prefix + path] = self._clock.now_ms()
 
-    def modified_ms(self, path: str) -> int | None:
+    def modified_ms(self, path: str) -> EpochMs | None:
         """See `Store.modified_ms`."""
         modified_ms = self._inner.modified_ms(path)
         return None if modified_ms is None else self._stamps.get(self._prefix + path, modified_ms)

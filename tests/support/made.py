@@ -15,6 +15,7 @@ from lakesplice.formats.parquet import write_base
 from lakesplice.model.address import GROUP_BITS, Segment
 from lakesplice.model.change import Op, delta_schema
 from lakesplice.model.manifest import DeltaRef, FileRef, Manifest, PartitionState, SourceState
+from lakesplice.model.moments import EpochMs
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.row_digest import row_digest
 from lakesplice.storage.local import LocalStore
@@ -32,8 +33,8 @@ GENERATION = 1
 
 
 class FixedClock:
-    def now_ms(self) -> int:
-        return 1_700_000_000_000
+    def now_ms(self) -> EpochMs:
+        return EpochMs(1_700_000_000_000)
 
     def monotonic(self) -> float:
         return 0.0

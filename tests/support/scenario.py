@@ -6,6 +6,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from lakesplice.errors import UsageError, VersionNotFoundError
+from lakesplice.model.moments import EpochMs
 from lakesplice.storage.stores import AnyStore, log_keeper
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.upkeep.expiry import Expired, Expiry
@@ -92,7 +93,7 @@ class Scenario:
             if driver.table.snapshot is None:
                 return None
             orphans = Orphans(store, driver.table.commit, 1)
-            return orphans.sweep(driver.table.snapshot, ALL_MS, at_once=True)
+            return orphans.sweep(driver.table.snapshot, EpochMs(ALL_MS), at_once=True)
 
         def go_back() -> object:
             table = driver.table
@@ -140,7 +141,7 @@ class Scenario:
         self.clock.advance(3600)
         table, store = driver.table, driver.table.store
         Expiry(store, table.commit, 2).run(driver.table.snapshot, self.clock.now_ms())
-        Orphans(store, table.commit, 2).sweep(driver.table.snapshot, ALL_MS, at_once=True)
+        Orphans(store, table.commit, 2).sweep(driver.table.snapshot, EpochMs(ALL_MS), at_once=True)
 
     def _cut(self) -> None:
         self.cuts.append(self.source.topic.ends)

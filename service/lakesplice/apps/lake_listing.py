@@ -13,6 +13,7 @@ from lakesplice.errors import LakespliceError, TableNotFoundError
 from lakesplice.model.driver_status import WORST_FIRST, DriverStatus, TopicState, TopicStatus
 from lakesplice.model.freshness_goal import strictest
 from lakesplice.model.manifest import Manifest, ParkReason
+from lakesplice.model.moments import EpochMs
 from lakesplice.model.names import IS_DELETED, TableName
 from lakesplice.storage.stores import AnyStore
 from lakesplice.table.protocol.offsets import gap_names
@@ -36,7 +37,7 @@ RowCount = Callable[[Store, Snapshot], int | None]
 def listing(
     lake: AnyStore,
     status: DriverStatus | None,
-    now_ms: int,
+    now_ms: EpochMs,
     count: RowCount | None = None,
 ) -> list[Row]:
     """Return a row for each table of the lake, and for each topic that has none, in order of name.
@@ -60,14 +61,14 @@ def listing(
     return rows + [_row("", {}, [topic], now_ms) for topic in topics.get("", [])]
 
 
-def moment(timestamp_ms: int | None) -> str | None:
+def moment(timestamp_ms: EpochMs | None) -> str | None:
     """Return a moment as text in ISO 8601; None if there is none."""
     if not timestamp_ms:
         return None
     return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 
-def _row(table: str, details: Row, topics: Sequence[TopicStatus], now_ms: int) -> Row:
+def _row(table: str, details: Row, topics: Sequence[TopicStatus], now_ms: EpochMs) -> Row:
     parked = details.pop("parked", {})
     topic_rows = [_of_topic(topic, parked, now_ms) for topic in topics]
     known = {one["topic"] for one in topic_rows}
@@ -97,7 +98,7 @@ def _row(table: str, details: Row, topics: Sequence[TopicStatus], now_ms: int) -
     }
 
 
-def _of_topic(topic: TopicStatus, parked: Parkings, now_ms: int) -> Row:
+def _of_topic(topic: TopicStatus, parked: Parkings, now_ms: EpochMs) -> Row:
     """A topic as its driver reported it; but whether it is parked is taken from the manifest."""
     standing, why = topic.standing, parked.get(topic.topic, parked.get(None))
     row: Row = {"topic": topic.topic, "state": standing.state.value}
@@ -125,7 +126,7 @@ def _why(parked: ParkReason) -> Row:
     return {"code": parked.code.value, "detail": parked.detail}
 
 
-def _age(then_ms: int | None, now_ms: int) -> float | None:
+def _age(then_ms: EpochMs | None, now_ms: EpochMs) -> float | None:
     return None if then_ms is None else max(0, now_ms - then_ms) / 1000
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from lakesplice.model.freshness_goal import FreshnessGoal
+from lakesplice.model.moments import EpochMs
 
 
 class TopicState(StrEnum):
@@ -47,7 +48,7 @@ class TopicCondition:
     state: TopicState
     reason: str = ""
     code: str = ""
-    retry_ms: int | None = None
+    retry_ms: EpochMs | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class SuspectSetting:
 
     name: str
     detail: str
-    seen_ms: int
+    seen_ms: EpochMs
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +76,10 @@ class TopicStatus:
     topic: str
     table: str
     standing: TopicCondition
-    since_ms: int
+    since_ms: EpochMs
     lag_records: int | None = None
-    real_time_ms: int | None = None
-    read_optimised_ms: int | None = None
+    real_time_ms: EpochMs | None = None
+    read_optimised_ms: EpochMs | None = None
     suspect_settings: tuple[SuspectSetting, ...] = ()
     goal: FreshnessGoal | None = None
 
@@ -92,13 +93,13 @@ class DriverStatus:
     """
 
     generation: int
-    written_ms: int
+    written_ms: EpochMs
     running: bool
     pattern: str
     topics: tuple[TopicStatus, ...] = ()
     other_topics: tuple[str, ...] = ()
 
-    def complete_until(self, tables: Collection[str]) -> int | None:
+    def complete_until(self, tables: Collection[str]) -> EpochMs | None:
         """Return the newest moment up to which the real-time views of all these tables are
         complete, by their sources' times; None if that isn't known of one, or no topic feeds any.
         """

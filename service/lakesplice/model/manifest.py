@@ -13,6 +13,7 @@ from lakesplice.model.choices import FormatName
 from lakesplice.model.column_presence import ColumnPresences
 from lakesplice.model.epochs import Epoch
 from lakesplice.model.gaps import Gap
+from lakesplice.model.moments import NO_MOMENT, EpochMs
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.schema import TableSchema
 
@@ -39,7 +40,7 @@ class DeltaRef:
     rows: int
     schema_version: int
     waiting: Mapping[int, int]
-    committed_ms: int = 0
+    committed_ms: EpochMs = NO_MOMENT
     floor: Mapping[int, int] = field(default_factory=dict)
     topic: str = ""
 
@@ -67,7 +68,7 @@ class DeadLetterRef:
 
     file: FileRef
     rows: int
-    committed_ms: int = 0
+    committed_ms: EpochMs = NO_MOMENT
     position: Position = BEFORE_ALL
     topic: str = ""
 
@@ -227,9 +228,9 @@ class Pin:
 
     name: str
     version: int
-    timestamp_ms: int
+    timestamp_ms: EpochMs
     copy: FileRef
-    ends_ms: int = 0
+    ends_ms: EpochMs = NO_MOMENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +249,7 @@ class Retention:
     restores: tuple[int, ...] = ()
     writers_from: int = 0
     swept: int = 0
-    swept_ms: int = 0
+    swept_ms: EpochMs = NO_MOMENT
     pins: tuple[Pin, ...] = ()
 
     def pin(self, name: str) -> Pin | None:

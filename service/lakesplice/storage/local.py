@@ -27,6 +27,7 @@ import pyarrow as pa
 
 from lakesplice.errors import MissingFileError, StorageError, UsageError
 from lakesplice.formats.parquet import ROW_GROUP_BYTES_MAX
+from lakesplice.model.moments import EpochMs
 
 TEMPORARY = "_lakesplice/tmp"
 _FORBIDDEN_PARTS = frozenset(("", ".", ".."))
@@ -110,12 +111,12 @@ class LocalStore:
             except (FileNotFoundError, NotADirectoryError):
                 return None
 
-    def modified_ms(self, path: str) -> int | None:
+    def modified_ms(self, path: str) -> EpochMs | None:
         """See `Store.modified_ms`."""
         target = self._resolve(path)
         with _reading(path):
             try:
-                return target.stat().st_mtime_ns // 1_000_000
+                return EpochMs(target.stat().st_mtime_ns // 1_000_000)
             except (FileNotFoundError, NotADirectoryError):
                 return None
 
@@ -142,7 +143,7 @@ class LocalStore:
         with _writing(path), suppress(FileNotFoundError, NotADirectoryError):
             target.unlink()
 
-    def drop_temporaries(self, before_ms: int) -> int:
+    def drop_temporaries(self, before_ms: EpochMs) -> int:
         """Delete temporary files last written before a moment, by the disk's clock; how many.
 
         Harmless at any moment: a writer whose file is deleted before it is linked fails with

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from lakesplice.errors import LakespliceError, MissingFileError, StorageError, UsageError
 from lakesplice.formats.parquet import ROW_GROUP_BYTES_MAX
+from lakesplice.model.moments import EpochMs
 from lakesplice.storage.bucket_access import S3_SCHEMES, Bucket
 from lakesplice.storage.object_files import TAIL_BYTES, ObjectFile, ObjectSink
 from lakesplice.storage.uploads import MARK, PartsUpload, StreamUpload
@@ -114,7 +115,7 @@ class ObjectStore:
             except FileNotFoundError:
                 return None
 
-    def modified_ms(self, path: str) -> int | None:
+    def modified_ms(self, path: str) -> EpochMs | None:
         """See `Store.modified_ms`."""
         import obstore
 
@@ -123,7 +124,7 @@ class ObjectStore:
                 moment = obstore.head(self._client, self._key(path))["last_modified"]
             except FileNotFoundError:
                 return None
-            return int(moment.timestamp() * 1000)
+            return EpochMs(int(moment.timestamp() * 1000))
 
     def list(self, prefix: str) -> Iterator[str]:
         """See `Store.list`."""

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from lakesplice.errors import StorageError, UsageError
+from lakesplice.model.moments import EpochMs
 from lakesplice.splicing.output.copying import Sink
 from lakesplice.storage.bucket_access import Bucket, parse
 from lakesplice.storage.copying import FileSink
@@ -44,7 +45,7 @@ def is_there(store: AnyStore) -> bool:
     return store.root.is_dir() if isinstance(store, LocalStore) else bool(store.folders())
 
 
-def drop_temporaries(store: Store, before_ms: int) -> int:
+def drop_temporaries(store: Store, before_ms: EpochMs) -> int:
     """Delete what dead processes left half written before a moment; how many files. Blocks.
 
     0 for a bucket, where no reader sees a file before it is whole, and the store's own rules end

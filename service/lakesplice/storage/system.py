@@ -5,13 +5,15 @@ from __future__ import annotations
 import secrets
 import time
 
+from lakesplice.model.moments import EpochMs
+
 
 class SystemClock:
     """`Clock` of this machine."""
 
-    def now_ms(self) -> int:
+    def now_ms(self) -> EpochMs:
         """See `Clock.now_ms`."""
-        return time.time_ns() // 1_000_000
+        return EpochMs(time.time_ns() // 1_000_000)
 
     def monotonic(self) -> float:
         """See `Clock.monotonic`."""

@@ -5,15 +5,17 @@ from __future__ import annotations
 import random
 import threading
 
+from lakesplice.model.moments import EpochMs, later
+
 
 class FixedClock:
     """`Clock` that moves only when the test moves it; waiting on it takes no time."""
 
     def __init__(self, now_ms: int = 1_767_225_600_000) -> None:
-        self._now_ms = now_ms
+        self._now_ms = EpochMs(now_ms)
         self._monotonic = 0.0
 
-    def now_ms(self) -> int:
+    def now_ms(self) -> EpochMs:
         """See `Clock.now_ms`."""
         return self._now_ms
 
@@ -28,12 +30,12 @@ class FixedClock:
     def advance(self, seconds: float) -> bool:
         """Let time pass; True, so that it can stand for a wait that was not broken off."""
         self._monotonic += seconds
-        self._now_ms += round(seconds * 1000)
+        self._now_ms = later(self._now_ms, seconds)
         return True
 
     def jump_to(self, now_ms: int) -> None:
         """Set the wall clock, also backwards; the monotonic clock isn't changed."""
-        self._now_ms = now_ms
+        self._now_ms = EpochMs(now_ms)
 
 
 class SeededEntropy:

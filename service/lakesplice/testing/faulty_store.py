@@ -15,6 +15,7 @@ from enum import Enum, auto
 import pyarrow as pa
 
 from lakesplice.errors import MissingFileError, StorageError
+from lakesplice.model.moments import EpochMs
 from lakesplice.table.protocol.ports import Store
 
 
@@ -166,7 +167,7 @@ class FaultyStore:
         with self._call("size", path):
             return self._inner.size(path)
 
-    def modified_ms(self, path: str) -> int | None:
+    def modified_ms(self, path: str) -> EpochMs | None:
         """See `Store.modified_ms`."""
         with self._call("modified_ms", path):
             return self._inner.modified_ms(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis.stateful import invariant, rule
 
+from lakesplice.model.moments import EpochMs
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.protocol.commit import Conflict
 from lakesplice.table.reading.scan import View
@@ -51,7 +52,7 @@ class Oracle(MachineState):
         table = self.driver.table
         assert table.snapshot is not None
         orphans = Orphans(table.store, table.commit, table.generation)
-        orphans.sweep(table.snapshot, self.clock.now_ms() - 24 * 3_600_000, at_once=True)
+        orphans.sweep(table.snapshot, EpochMs(self.clock.now_ms() - 24 * 3_600_000), at_once=True)
         require_pins(self.source, self.bare)
         require_tidy(self.bare)
 

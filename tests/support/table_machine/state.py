@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine
 
 from lakesplice.errors import StorageError
+from lakesplice.model.moments import EpochMs
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.stores import AnyStore
 from lakesplice.table.protocol.intents import Intent
@@ -116,4 +117,4 @@ class MachineState(RuleBasedStateMachine):
         moment = self.clock.now_ms() - int(RETENTION_SECONDS * 1000)
         self.expired_ms = max(self.expired_ms, moment)
         expiry = Expiry(table.store, table.commit, table.generation)
-        expiry.run(table.snapshot, moment, self.clock.now_ms())
+        expiry.run(table.snapshot, EpochMs(moment), self.clock.now_ms())

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from lakesplice.errors import FencedError
+from lakesplice.model.moments import EpochMs
 from lakesplice.storage.stores import log_keeper
 from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.reading.table import Table
@@ -140,4 +141,4 @@ class UpkeepRules(MachineState):
         table, moment = self.driver.table, self.clock.now_ms() - 24 * 3_600_000
         assert table.snapshot is not None
         orphans = Orphans(table.store, table.commit, table.generation)
-        orphans.sweep(table.snapshot, moment, at_once=at_once)
+        orphans.sweep(table.snapshot, EpochMs(moment), at_once=at_once)

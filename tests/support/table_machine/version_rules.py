@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from lakesplice.errors import UsageError, VersionNotFoundError
+from lakesplice.model.moments import EpochMs
 from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.reading.scan import View
 from lakesplice.table.reading.table import Table
@@ -82,7 +83,7 @@ class VersionRules(MachineState):
                 table.commit,
                 entropy=self.pin_entropy,
                 retries=table.retries(),
-                ends_ms=ends_ms,
+                ends_ms=EpochMs(ends_ms),
                 version=version,
                 generation=table.generation,
             )

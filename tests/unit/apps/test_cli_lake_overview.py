@@ -20,6 +20,7 @@ from lakesplice.model.driver_status import (
     TopicStatus,
 )
 from lakesplice.model.freshness_goal import FreshnessGoal
+from lakesplice.model.moments import EpochMs
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.status import StatusPublisher, newest_status
 from tests.support.command_line import CommandLine
@@ -74,7 +75,7 @@ def now_ms() -> int:
 
 
 def topic(name: str, table: str, standing: TopicCondition, **facts: Any) -> TopicStatus:
-    return TopicStatus(name, table, standing, now_ms() - 7_500_000, **facts)
+    return TopicStatus(name, table, standing, EpochMs(now_ms() - 7_500_000), **facts)
 
 
 LONG = "the store refuses " + "again and " * 40 + "so mend its folder"
@@ -89,7 +90,11 @@ def test_tables_shows_what_the_driver_says_of_every_topic(
         lake,
         topic("a.shop.items", "shop.items", TopicCondition(TopicState.RUNNING), **well),
         topic("a.shop.no_key", "shop.no_key", TopicCondition(TopicState.RUNNING)),
-        topic("a.shop.stuck", "shop.stuck", TopicCondition(TopicState.RESTING, LONG, "", now_ms())),
+        topic(
+            "a.shop.stuck",
+            "shop.stuck",
+            TopicCondition(TopicState.RESTING, LONG, "", EpochMs(now_ms())),
+        ),
         topic("a.x.", "", TopicCondition(TopicState.REFUSED, "a topic must end in database.table")),
     )
     rows = {row["topic"]: row for row in lakesplice.rows("tables", lake)}
@@ -118,7 +123,7 @@ def test_tables_fits_a_terminal_of_80_columns_and_cuts_no_reason(
         def isatty(self) -> bool:
             return True
 
-    setting = SuspectSetting("value.converter.x", "NULL is 0", now_ms())
+    setting = SuspectSetting("value.converter.x", "NULL is 0", EpochMs(now_ms()))
     well = {
         "lag_records": 12_345_678,
         "real_time_ms": now_ms() - 100_000_000,
@@ -134,7 +139,9 @@ def test_tables_fits_a_terminal_of_80_columns_and_cuts_no_reason(
     status = newest_status(LocalStore(lake))
     with monkeypatch.context() as patched:
         patched.setattr("sys.stdout", screen)
-        print_overview(listing(LocalStore(lake), status, now_ms()), status, now_ms(), "lake")
+        print_overview(
+            listing(LocalStore(lake), status, EpochMs(now_ms())), status, now_ms(), "lake"
+        )
     lines = re.sub(r"\x1b\[[0-9;]*m", "", screen.getvalue()).splitlines()
     assert max(map(len, lines)) <= 80
     assert LONG in " ".join(line.strip() for line in lines)
@@ -145,8 +152,10 @@ def test_tables_shows_each_setting_that_changes_values_once_with_its_tables(
 ) -> None:
     assert "note" not in lakesplice("tables", lake).out
     well = TopicCondition(TopicState.RUNNING)
-    nulls = SuspectSetting("x.replace.null", "NULL arrives as 0; set it to false", now_ms())
-    times = SuspectSetting("time.mode", "cut", now_ms() - 7_500_000)
+    nulls = SuspectSetting(
+        "x.replace.null", "NULL arrives as 0; set it to false", EpochMs(now_ms())
+    )
+    times = SuspectSetting("time.mode", "cut", EpochMs(now_ms() - 7_500_000))
     publish(
         lake,
         topic("a.shop.items", "shop.items", well, suspect_settings=(nulls, times)),

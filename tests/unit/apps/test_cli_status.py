@@ -21,6 +21,7 @@ from lakesplice.model.driver_status import (
     TopicState,
     TopicStatus,
 )
+from lakesplice.model.moments import EpochMs
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.storage.local import LocalStore
@@ -41,7 +42,14 @@ def topic(table: str, state: TopicState, age_seconds: int, *suspect: SuspectSett
     condition = TopicCondition(state, *trouble)
     moment = NOW_MS - age_seconds * 1000
     return TopicStatus(
-        f"a.{table}", table, condition, NOW_MS, 7, moment, moment, suspect_settings=suspect
+        f"a.{table}",
+        table,
+        condition,
+        EpochMs(NOW_MS),
+        7,
+        EpochMs(moment),
+        EpochMs(moment),
+        suspect_settings=suspect,
     )
 
 
@@ -51,13 +59,13 @@ def lake(tmp_path: Path) -> Path:
     root = tmp_path / "lake"
     made = IndexedTable(root / "shop" / "items", SCHEMA)
     made.insert([{"id": 1}])
-    suspect = SuspectSetting("time.precision.mode", "it cuts", NOW_MS)
+    suspect = SuspectSetting("time.precision.mode", "it cuts", EpochMs(NOW_MS))
     topics = (
         topic("shop.carts", TopicState.RESTING, 60),
         topic("shop.items", TopicState.RUNNING, 5),
         topic("shop.orders", TopicState.RUNNING, 3_700, suspect),
     )
-    status = DriverStatus(GENERATION, NOW_MS, True, "a.*", topics)
+    status = DriverStatus(GENERATION, EpochMs(NOW_MS), True, "a.*", topics)
     StatusPublisher(LocalStore(root), GENERATION).publish(status)
     return root
 

@@ -37,6 +37,7 @@ from lakesplice.errors import (
 )
 from lakesplice.model.change import Op
 from lakesplice.model.manifest import ParkCode, ParkReason
+from lakesplice.model.moments import EpochMs
 from lakesplice.model.schema import TableSchema
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.generation import (
@@ -76,8 +77,8 @@ class Time:
         self.seconds = 0.0
         self._meanwhile = meanwhile
 
-    def now_ms(self) -> int:
-        return int(self.seconds * 1000)
+    def now_ms(self) -> EpochMs:
+        return EpochMs(int(self.seconds * 1000))
 
     def monotonic(self) -> float:
         return self.seconds
@@ -120,7 +121,7 @@ def driver(lake: LocalStore) -> Generation:
 
 def request(command: str, arguments: Mapping[str, Any]) -> Request:
     expires_ms = FixedClock().now_ms() + 60_000
-    return Request("00ff", command, "shop/orders", "ann@host", expires_ms, arguments)
+    return Request("00ff", command, "shop/orders", "ann@host", EpochMs(expires_ms), arguments)
 
 
 def answered(lake: LocalStore, alive: Generation, asked: Request, settings: Settings) -> Answer:

@@ -5,15 +5,23 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakesplice.apps.service.freshness import EpochSeconds, Freshness, TopicProgress
+from lakesplice.apps.service.freshness import Freshness, TopicProgress
 from lakesplice.model.manifest import DeltaRef, FileRef, Manifest, PartitionState, SourceState
+from lakesplice.model.moments import EpochMs, EpochSeconds
 
 
 def _manifest(next_offset: int, *floors: int) -> Manifest:
     """A table that stands at `next_offset` of one partition, with deltas from these offsets on."""
     source = SourceState("shop.orders", "id", {0: PartitionState(next_offset)})
     deltas = tuple(
-        DeltaRef(FileRef(f"{at}.avro", 1, "0"), 1, 1, {0: 1}, committed_ms=at * 1000, floor={0: at})
+        DeltaRef(
+            FileRef(f"{at}.avro", 1, "0"),
+            1,
+            1,
+            {0: 1},
+            committed_ms=EpochMs(at * 1000),
+            floor={0: at},
+        )
         for at in floors
     )
     return Manifest(1, sources={source.topic: source}, deltas=deltas)

@@ -12,6 +12,7 @@ from lakesplice.apps.lake_listing import listing
 from lakesplice.apps.service.page.table_answers import table_answers
 from lakesplice.errors import MissingOffsetsError
 from lakesplice.model.manifest import ParkCode
+from lakesplice.model.moments import EpochMs
 from lakesplice.table.protocol.history import history
 from lakesplice.telemetry.catalogue import GAP_RECORDS
 from tests.support.simulated import rows_of
@@ -71,7 +72,7 @@ def test_a_table_continues_with_what_is_there_and_shows_the_gap_until_it_is_clos
     ]
     assert service.metrics.value(GAP_RECORDS, table="one.goods") == 2
     status = service.reporter.status(running=True)
-    print_overview(listing(service.lake, status, 0), status, 0, "lake")
+    print_overview(listing(service.lake, status, EpochMs(0)), status, 0, "lake")
     assert "one.goods: lacks records that were passed over: 0:1-2, 1:1-2" in capsys.readouterr().out
     shown = table_answers(status.topics, {"one.goods": table}, service.driver.activity, 0)
     assert [row.gaps for row in shown] == [["0:1-2", "1:1-2"], [], []]

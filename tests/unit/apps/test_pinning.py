@@ -11,6 +11,7 @@ import lakesplice
 from lakesplice.apps.cli.tables.lake_overview import print_overview
 from lakesplice.errors import UsageError
 from lakesplice.model.driver_status import DriverStatus, TopicCondition, TopicState, TopicStatus
+from lakesplice.model.moments import EpochMs
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.lake_pins import delete_lake_pin
 from tests.support.by_hand import COLUMNS, created, given
@@ -81,10 +82,16 @@ def test_one_version_is_asked_for_in_one_way(lake: Path) -> None:
 def test_all_tables_are_complete_up_to_the_oldest_moment_of_any() -> None:
     def topic(table: str, moment: int | None) -> TopicStatus:
         condition = TopicCondition(TopicState.RUNNING)
-        return TopicStatus(f"t.{table}", table, condition, 0, real_time_ms=moment)
+        return TopicStatus(
+            f"t.{table}",
+            table,
+            condition,
+            EpochMs(0),
+            real_time_ms=None if moment is None else EpochMs(moment),
+        )
 
     def until(*topics: TopicStatus) -> int | None:
-        return DriverStatus(1, 0, True, ".*", topics).complete_until({"shop.a", "shop.b"})
+        return DriverStatus(1, EpochMs(0), True, ".*", topics).complete_until({"shop.a", "shop.b"})
 
     assert until(topic("shop.a", 7), topic("shop.b", 5), topic("shop.c", 1)) == 5
     assert until(topic("shop.a", 7), topic("shop.b", None)) is None
@@ -95,7 +102,7 @@ def test_the_overview_says_up_to_when_all_tables_are_complete(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     condition = TopicCondition(TopicState.RUNNING)
-    topics = (TopicStatus("t", "shop.a", condition, 0, real_time_ms=1_000),)
+    topics = (TopicStatus("t", "shop.a", condition, EpochMs(0), real_time_ms=EpochMs(1_000)),)
     row = {"table": "shop.a", "state": "running", "suspect_settings": (), "topics": []}
-    print_overview([row], DriverStatus(1, 2_000, True, ".*", topics), 2_000, "lake")
+    print_overview([row], DriverStatus(1, EpochMs(2_000), True, ".*", topics), 2_000, "lake")
     assert "all tables are complete up to 1970-01-01T00:00:01" in capsys.readouterr().err

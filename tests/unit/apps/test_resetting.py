@@ -13,6 +13,7 @@ from lakesplice.apps.table_commands.dispatch import command_table
 from lakesplice.apps.table_commands.resetting import EARLIEST, Reset, reset
 from lakesplice.apps.table_commands.work import RESET
 from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState, SourceState
+from lakesplice.model.moments import EpochMs
 from lakesplice.model.schema import TableSchema
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.generation import claim_generation
@@ -49,7 +50,9 @@ def driven(table: MadeTable) -> CommandTable:
     lake = LocalStore(Path(table.store.root).parents[1])
     generation = claim_generation(lake, FixedClock(), lambda _: True)
     assert generation is not None
-    asked = Request("00ff", RESET, "shop/orders", "ann@host", FixedClock().now_ms() + 60_000, {})
+    asked = Request(
+        "00ff", RESET, "shop/orders", "ann@host", EpochMs(FixedClock().now_ms() + 60_000), {}
+    )
     place = command_table(lake, asked, generation, FixedClock(), SeededEntropy(1))
 
     def starts(topics: Sequence[str], since_ms: int | None) -> Mapping[str, TopicStart]:

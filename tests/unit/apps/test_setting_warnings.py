@@ -8,6 +8,7 @@ from structlog.testing import capture_logs
 from lakesplice.apps.service.setting_warnings import SettingWarnings, still_shown
 from lakesplice.model.driver_status import SuspectSetting
 from lakesplice.model.manifest import PartitionState
+from lakesplice.model.moments import EpochMs
 from lakesplice.planning.intake.report import PartitionReport
 from lakesplice.testing.doubles import FixedClock
 
@@ -32,13 +33,20 @@ def test_each_setting_is_logged_once_and_shown_as_last_seen() -> None:
     ]
     assert {line["log_level"] for line in logged} == {"warning"}
     assert set(warnings.shown()) == {
-        SuspectSetting("x.y", "does this", began + 5_000),
+        SuspectSetting("x.y", "does this", EpochMs(began + 5_000)),
         SuspectSetting("z", "that", began),
     }
 
 
 def test_what_was_seen_last_counts_for_a_day() -> None:
-    seen = [SuspectSetting("b", "", 100), SuspectSetting("a", "", 50), SuspectSetting("b", "", 9)]
-    assert still_shown(seen, 100) == (SuspectSetting("a", "", 50), SuspectSetting("b", "", 100))
-    assert still_shown(seen, 86_400_100) == (SuspectSetting("b", "", 100),)
-    assert still_shown(seen, 86_400_101) == ()
+    seen = [
+        SuspectSetting("b", "", EpochMs(100)),
+        SuspectSetting("a", "", EpochMs(50)),
+        SuspectSetting("b", "", EpochMs(9)),
+    ]
+    assert still_shown(seen, EpochMs(100)) == (
+        SuspectSetting("a", "", EpochMs(50)),
+        SuspectSetting("b", "", EpochMs(100)),
+    )
+    assert still_shown(seen, EpochMs(86_400_100)) == (SuspectSetting("b", "", EpochMs(100)),)
+    assert still_shown(seen, EpochMs(86_400_101)) == ()

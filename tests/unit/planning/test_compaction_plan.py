@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from lakesplice.model.address import BaseFile, Segment
 from lakesplice.model.manifest import DeltaRef, FileRef, Manifest
+from lakesplice.model.moments import EpochMs
 from lakesplice.planning.upkeep.compaction import (
     Backlog,
     CompactionPolicy,
@@ -31,7 +32,7 @@ POLICY = CompactionPolicy(
 
 
 def delta(name: str, waiting: dict[int, int], *, rows: int, size: int, at: int) -> DeltaRef:
-    return DeltaRef(FileRef(name, size, ""), rows, 1, waiting, at)
+    return DeltaRef(FileRef(name, size, ""), rows, 1, waiting, EpochMs(at))
 
 
 MANIFEST = Manifest(
@@ -60,27 +61,29 @@ def test_a_backlog_counts_what_still_waits() -> None:
 
 
 def test_each_reason_is_enough_alone() -> None:
-    calm = Backlog(deltas=1, changes=1, bytes=1, rows=1_000, pages=1.0, oldest_ms=0)
-    assert pressure(calm, POLICY, now_ms=1_000).score < 1
+    calm = Backlog(deltas=1, changes=1, bytes=1, rows=1_000, pages=1.0, oldest_ms=EpochMs(0))
+    assert pressure(calm, POLICY, now_ms=EpochMs(1_000)).score < 1
     cases = {
-        "deltas": Backlog(10, 1, 1, 1_000, 1.0, 0),
-        "bytes": Backlog(1, 1, 1_000, 1_000, 1.0, 0),
-        "ratio": Backlog(1, 100, 1, 1_000, 10.0, 0),
-        "pages": Backlog(1, 60, 1, 10_000, 1.0, 0),
+        "deltas": Backlog(10, 1, 1, 1_000, 1.0, EpochMs(0)),
+        "bytes": Backlog(1, 1, 1_000, 1_000, 1.0, EpochMs(0)),
+        "ratio": Backlog(1, 100, 1, 1_000, 10.0, EpochMs(0)),
+        "pages": Backlog(1, 60, 1, 10_000, 1.0, EpochMs(0)),
     }
     for reason, waiting in cases.items():
-        found = pressure(waiting, POLICY, now_ms=1_000)
+        found = pressure(waiting, POLICY, now_ms=EpochMs(1_000))
         assert found.score >= 1
         assert found.reason == reason
-    assert pressure(calm, POLICY, now_ms=60_000).reason == "age"
+    assert pressure(calm, POLICY, now_ms=EpochMs(60_000)).reason == "age"
 
 
 def test_nothing_waiting_is_never_due() -> None:
-    assert pressure(backlog(Manifest(1), 100), POLICY, now_ms=2**50).score == 0
+    assert pressure(backlog(Manifest(1), 100), POLICY, now_ms=EpochMs(2**50)).score == 0
 
 
 def test_a_clock_that_went_back_makes_no_table_due() -> None:
-    assert pressure(Backlog(1, 1, 1, 1_000, 1.0, 10_000), POLICY, now_ms=0).score < 1
+    assert (
+        pressure(Backlog(1, 1, 1, 1_000, 1.0, EpochMs(10_000)), POLICY, now_ms=EpochMs(0)).score < 1
+    )
 
 
 def test_the_most_overdue_table_comes_first_and_one_that_runs_not_again() -> None:

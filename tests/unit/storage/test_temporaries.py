@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lakesplice.errors import StorageError
+from lakesplice.model.moments import EpochMs
 from lakesplice.storage.local import TEMPORARY, LocalStore
 from lakesplice.storage.stores import drop_temporaries
 
@@ -20,9 +21,9 @@ def test_temporaries_are_dropped_by_age_and_nothing_else_is(tmp_path: Path) -> N
     for folder in (tmp_path, tmp_path / "shop/goods"):
         (folder / TEMPORARY).mkdir(parents=True, exist_ok=True)
         (folder / TEMPORARY / "left").write_bytes(b"half")
-    assert drop_temporaries(table, 0) == 0
-    assert drop_temporaries(table, EVERY_MS) == 2
-    assert drop_temporaries(table, EVERY_MS) == 0
+    assert drop_temporaries(table, EpochMs(0)) == 0
+    assert drop_temporaries(table, EpochMs(EVERY_MS)) == 2
+    assert drop_temporaries(table, EpochMs(EVERY_MS)) == 0
     assert table.read("base/a") == b"rows"
 
 
@@ -33,7 +34,7 @@ def test_a_writer_whose_temporary_was_dropped_has_written_nothing(
     link = Path.hardlink_to
 
     def dropped_before(target: Path, source: Path) -> None:
-        assert drop_temporaries(store, EVERY_MS) == 1
+        assert drop_temporaries(store, EpochMs(EVERY_MS)) == 1
         link(target, source)
 
     monkeypatch.setattr(Path, "hardlink_to", dropped_before)

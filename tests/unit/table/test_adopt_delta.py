@@ -21,6 +21,7 @@ from lakesplice.errors import (
 )
 from lakesplice.formats.log.actions import TableMetadata
 from lakesplice.model.manifest import Manifest
+from lakesplice.model.moments import EpochMs
 from lakesplice.planning.by_hand.hand_fed_schema import adopted_schema
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.by_hand.adopt import adopt_table
@@ -145,7 +146,7 @@ def test_it_is_said_from_where_on_commits_have_their_times(version: int, were_ke
     had = {"delta.enableInCommitTimestamps": "true", f"{name}Version": "1"} if were_kept else {}
     schema = adopted_schema(TWO.schema, ["id"])
     intent = Adopt(1, schema, (), (), (), had, log_retention_hours=24)
-    moment = CommitPoint(version, 77, TableMetadata("id", "{}"))
+    moment = CommitPoint(version, EpochMs(77), TableMetadata("id", "{}"))
     (metadata,) = (
         action
         for action in transition(Manifest(1), intent, moment).actions

@@ -16,6 +16,7 @@ from lakesplice.model.driver_status import (
     TopicStatus,
 )
 from lakesplice.model.freshness_goal import FreshnessGoal
+from lakesplice.model.moments import EpochMs
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.status import (
     StatusPublisher,
@@ -46,7 +47,7 @@ STATUSES = st.builds(
 
 
 def status(generation: int, written_ms: int, *topics: TopicStatus) -> DriverStatus:
-    return DriverStatus(generation, written_ms, True, ".*", topics)
+    return DriverStatus(generation, EpochMs(written_ms), True, ".*", topics)
 
 
 @given(STATUSES)
@@ -60,7 +61,7 @@ def test_bytes_that_are_none_are_no_document(data: bytes) -> None:
 
 
 def test_what_a_newer_driver_added_is_passed_over() -> None:
-    topic = TopicStatus("a.b.c", "b.c", TopicCondition(TopicState.RUNNING), 5)
+    topic = TopicStatus("a.b.c", "b.c", TopicCondition(TopicState.RUNNING), EpochMs(5))
     told = json.loads(encode_status(status(1, 2, topic)))
     told["new"] = told["topics"][0]["new"] = told["topics"][0]["standing"]["new"] = 1
     assert decode_status(json.dumps(told).encode()) == status(1, 2, topic)
@@ -69,7 +70,7 @@ def test_what_a_newer_driver_added_is_passed_over() -> None:
 
 
 def test_what_an_older_driver_left_out_is_unknown() -> None:
-    topic = TopicStatus("a.b.c", "b.c", TopicCondition(TopicState.RUNNING), 5)
+    topic = TopicStatus("a.b.c", "b.c", TopicCondition(TopicState.RUNNING), EpochMs(5))
     told = json.loads(encode_status(status(1, 2, topic)))
     del told["topics"][0]["suspect_settings"], told["topics"][0]["goal"]
     assert decode_status(json.dumps(told).encode()) == status(1, 2, topic)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from lakesplice.errors import VersionNotFoundError
+from lakesplice.model.moments import EpochMs
 from lakesplice.planning.upkeep.retention import files_by_path
 from lakesplice.storage.log_keeper import DeltaLogKeeper
 from lakesplice.table.protocol.commit import Conflict
@@ -45,7 +46,7 @@ def rewrite(table: TableUnderTest) -> None:
 
 def expire(table: TableUnderTest, hours: float, expiry: Expiry | None = None) -> Expired:
     expiry = expiry or Expiry(table.store, table.commit)
-    outcome = expiry.run(table.now(), table.clock.now_ms() - int(hours * HOUR_MS))
+    outcome = expiry.run(table.now(), EpochMs(table.clock.now_ms() - int(hours * HOUR_MS)))
     assert not isinstance(outcome, Conflict)
     return outcome
 
@@ -137,10 +138,12 @@ def test_a_file_that_an_earlier_run_left_is_deleted_without_a_commit(
 
 
 def test_many_expired_versions_are_looked_at_in_rounds(table: TableUnderTest) -> None:
-    plan = plan_expiry(table.store, table.now(), table.clock.now_ms() + 1, versions_max=2)
+    plan = plan_expiry(table.store, table.now(), EpochMs(table.clock.now_ms() + 1), versions_max=2)
     assert (plan.first, plan.retained_from, plan.is_last) == (0, 2, False)
     assert len(plan.files) == 1
-    plan = plan_expiry(table.store, table.now(), table.clock.now_ms() + 1, 2, versions_max=9)
+    plan = plan_expiry(
+        table.store, table.now(), EpochMs(table.clock.now_ms() + 1), 2, versions_max=9
+    )
     assert (plan.retained_from, plan.is_last, len(plan.files)) == (6, True, 4)
 
 
@@ -148,7 +151,7 @@ def test_a_log_that_was_cleaned_up_before_is_taken_up_where_it_begins(
     table: TableUnderTest, tmp_path: Path
 ) -> None:
     DeltaLogKeeper(tmp_path / "shop/orders").checkpoint(3)
-    clean_up(table.store, table.clock.now_ms() - HOUR_MS)
+    clean_up(table.store, EpochMs(table.clock.now_ms() - HOUR_MS))
     plan = plan_expiry(table.store, table.now(), table.clock.now_ms())
     assert plan.first == 3
     assert len(plan.files) == 2

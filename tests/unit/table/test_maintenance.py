@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lakesplice.errors import VersionNotFoundError
+from lakesplice.model.moments import EpochMs
 from lakesplice.storage.log_keeper import DeltaLogKeeper
 from lakesplice.table.protocol.layout import MANIFESTS
 from lakesplice.table.protocol.snapshot import open_snapshot
@@ -52,7 +53,7 @@ def test_versions_current_within_the_retention_stay_readable(
     table: TableUnderTest, hours_kept: int, oldest: int
 ) -> None:
     newest = table.now()
-    clean_up(table.store, newest.timestamp_ms - hours_kept * HOUR + 1)
+    clean_up(table.store, EpochMs(newest.timestamp_ms - hours_kept * HOUR + 1))
     assert _readable(table) == list(range(oldest, 10))
     assert table.now() == newest
     manifests = list(table.store.list(MANIFESTS))
@@ -100,7 +101,7 @@ def test_nothing_is_deleted_below_a_checkpoint_that_does_not_hold_up(
 ) -> None:
     damaged = tmp_path / "shop/orders/_delta_log" / f"{6:020d}.checkpoint.parquet"
     damaged.write_bytes(damaged.read_bytes()[:100])
-    clean_up(table.store, table.now().timestamp_ms + 1)
+    clean_up(table.store, EpochMs(table.now().timestamp_ms + 1))
     assert _readable(table) == list(range(3, 10))
 
 

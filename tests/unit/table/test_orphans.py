@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lakesplice.model.moments import EpochMs
 from lakesplice.table.protocol.commit import Conflict, ConflictCode
 from lakesplice.table.protocol.intents import Sweep
 from lakesplice.table.upkeep.expiry import Expiry
@@ -77,7 +78,7 @@ def before_ms(table: TableUnderTest, retention: float = 3600) -> int:
 
 def sweep(table: TableUnderTest, *, at_once: bool) -> Swept:
     orphans = Orphans(table.store, table.commit)
-    return orphans.sweep(table.now(), before_ms(table), at_once=at_once)
+    return orphans.sweep(table.now(), EpochMs(before_ms(table)), at_once=at_once)
 
 
 def test_old_files_that_nothing_names_are_found_ours_and_other_writers(
@@ -86,7 +87,7 @@ def test_old_files_that_nothing_names_are_found_ours_and_other_writers(
     disk.touch(*table.now().manifest.files)
     disk.put(*ORPHANS, *OTHERS)
     table.clock.advance(DAY + 1)
-    found = find_orphans(table.store, table.now(), before_ms(table))
+    found = find_orphans(table.store, table.now(), EpochMs(before_ms(table)))
     assert found == dict.fromkeys(ORPHANS, 6)
 
 
@@ -95,9 +96,9 @@ def test_young_files_are_left_alone_for_a_day_or_the_retention(
 ) -> None:
     disk.put(*ORPHANS)
     table.clock.advance(DAY - 1)
-    assert not find_orphans(table.store, table.now(), before_ms(table))
+    assert not find_orphans(table.store, table.now(), EpochMs(before_ms(table)))
     table.clock.advance(2 * DAY)
-    assert not find_orphans(table.store, table.now(), before_ms(table, 7 * DAY))
+    assert not find_orphans(table.store, table.now(), EpochMs(before_ms(table, 7 * DAY)))
 
 
 def test_a_file_of_the_very_moment_is_not_before_it(table: TableUnderTest, disk: Disk) -> None:
@@ -105,7 +106,7 @@ def test_a_file_of_the_very_moment_is_not_before_it(table: TableUnderTest, disk:
     written_ms = table.store.modified_ms(ORPHANS[0])
     assert written_ms is not None
     assert not find_orphans(table.store, table.now(), written_ms)
-    assert set(find_orphans(table.store, table.now(), written_ms + 1)) == {ORPHANS[0]}
+    assert set(find_orphans(table.store, table.now(), EpochMs(written_ms + 1))) == {ORPHANS[0]}
 
 
 def test_files_that_only_an_older_retained_version_names_are_no_orphans(
@@ -116,13 +117,13 @@ def test_files_that_only_an_older_retained_version_names_are_no_orphans(
     table.committed(intent)
     disk.touch(path)
     table.clock.advance(2 * DAY)
-    assert not find_orphans(table.store, table.now(), before_ms(table))
+    assert not find_orphans(table.store, table.now(), EpochMs(before_ms(table)))
     table.committed(table.ingest())
     Expiry(table.store, table.commit).run(table.now(), table.clock.now_ms())
     assert not disk.there(path)
     disk.put(path)
     table.clock.advance(2 * DAY)
-    assert set(find_orphans(table.store, table.now(), before_ms(table))) == {path}
+    assert set(find_orphans(table.store, table.now(), EpochMs(before_ms(table)))) == {path}
 
 
 def test_a_sweep_at_once_deletes_them_and_refuses_who_began_before(
@@ -182,7 +183,7 @@ def test_what_was_committed_while_the_table_was_listed_stays(
     table.clock.advance(2 * DAY)
     known = table.now()
     table.committed(slow)
-    done = Orphans(table.store, table.commit).sweep(known, before_ms(table), at_once=True)
+    done = Orphans(table.store, table.commit).sweep(known, EpochMs(before_ms(table)), at_once=True)
     assert set(done.files) == set(ORPHANS)
     assert disk.there(path)
     assert path in table.now().manifest.files

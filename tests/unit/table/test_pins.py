@@ -9,6 +9,7 @@ import pytest
 
 from lakesplice.errors import UsageError, VersionNotFoundError
 from lakesplice.formats.manifests import decode_manifest, encode_manifest
+from lakesplice.model.moments import EpochMs
 from lakesplice.planning.sources.operator_directions import moved
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.stores import log_keeper
@@ -58,7 +59,7 @@ class Life:
             retries=table.retries(),
             generation=1,
             version=version,
-            ends_ms=ends_ms,
+            ends_ms=EpochMs(ends_ms),
         )
         return made.version
 
@@ -123,12 +124,14 @@ def test_what_an_unpinned_version_kept_is_an_orphan_unless_another_pin_keeps_it(
     life.step()
     life.vacuum()
     life.unpin("one")
-    assert not find_orphans(life.store, open_snapshot(life.store), ALL_MS).keys() & set(
+    assert not find_orphans(life.store, open_snapshot(life.store), EpochMs(ALL_MS)).keys() & set(
         open_pinned(life.store, "two")[1].manifest.files
     )
     files = open_pinned(life.store, "two")[1].manifest.files
     life.unpin("two")
-    assert find_orphans(life.store, open_snapshot(life.store), ALL_MS).keys() >= files.keys()
+    assert (
+        find_orphans(life.store, open_snapshot(life.store), EpochMs(ALL_MS)).keys() >= files.keys()
+    )
     with pytest.raises(UsageError, match="no such pin"):
         life.unpin("two")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lakesplice.errors import RetryableError
+from lakesplice.model.moments import EpochMs
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.generation import Generation, claim_generation
 from lakesplice.table.driver.requests import Answer, Request, answer, ask, forget_answers, pending
@@ -31,7 +32,7 @@ def driver_of(lake: LocalStore) -> Generation:
 def request(clock: FixedClock, seconds: float = 60) -> Request:
     expires_ms = clock.now_ms() + round(seconds * 1000)
     return Request(
-        "00ff", "dlq replay", "shop/orders", "ann@host", expires_ms, {"places": [[0, 1]]}
+        "00ff", "dlq replay", "shop/orders", "ann@host", EpochMs(expires_ms), {"places": [[0, 1]]}
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 from deltalake import DeltaTable
 
 from lakesplice.errors import FencedError, UsageError, VersionNotFoundError
+from lakesplice.model.moments import EpochMs
 from lakesplice.model.names import IS_DELETED
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.log_keeper import DeltaLogKeeper
@@ -135,7 +136,7 @@ def test_a_vacuum_keeps_what_a_restore_brought_back_until_that_expires_too(fed: 
     for hours in (3, 2, 1, 0):
         assert table.snapshot is not None
         Expiry(table.store, table.commit, 2).run(
-            table.snapshot, fed.clock.now_ms() - hours * HOUR * 1000
+            table.snapshot, EpochMs(fed.clock.now_ms() - hours * HOUR * 1000)
         )
         require_true(fed.source, fed.store)
         if table.manifest.retention.retained_from <= made:

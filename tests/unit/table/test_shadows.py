@@ -11,6 +11,7 @@ from lakesplice.errors import CorruptFileError, MissingFileError, UnsupportedErr
 from lakesplice.formats.manifests import decode_manifest, encode_manifest
 from lakesplice.formats.manifests.shadow_plan import decode_shadow_plan, encode_shadow_plan
 from lakesplice.model.backfill import BackfillState
+from lakesplice.model.moments import EpochMs
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.ingest.batch_commit import CommitOutcome
@@ -185,9 +186,9 @@ def test_no_orphan_is_deleted_while_a_shadow_is_open(source: ReadSource, path: P
     filling.fill()
     live.table.store.put_new("_lakesplice/index/0000000000000000.run", b"left by a crash")
     snapshot = open_snapshot(live.table.store)
-    assert find_orphans(live.table.store, snapshot, LATER_MS) == {}
+    assert find_orphans(live.table.store, snapshot, EpochMs(LATER_MS)) == {}
     filling.store.delete(f"_lakesplice/shadows/{SHADOW}/plan.json")
-    orphans = find_orphans(live.table.store, snapshot, LATER_MS)
+    orphans = find_orphans(live.table.store, snapshot, EpochMs(LATER_MS))
     assert filling.driver.table.manifest.files.keys() < orphans.keys()
     assert any(path.startswith("_lakesplice/shadows/1/_delta_log/") for path in orphans)
 
@@ -199,7 +200,7 @@ def test_a_closed_shadow_leaves_nothing(source: ReadSource, path: Path) -> None:
     close_shadow(filling.store, SHADOW)
     with pytest.raises(MissingFileError):
         read_shadow_plan(filling.store, SHADOW)
-    assert find_orphans(filling.store, open_snapshot(filling.store), LATER_MS) == {}
+    assert find_orphans(filling.store, open_snapshot(filling.store), EpochMs(LATER_MS)) == {}
 
 
 def test_the_table_before_a_swap_can_be_restored(source: ReadSource, path: Path) -> None:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 
+from lakesplice.model.moments import EpochMs
 from lakesplice.table.protocol.ports import Clock
 
 _BATCHES_MAX = 60
@@ -24,7 +25,7 @@ class Batch:
     whole, the numbers of records and tables are unknown.
     """
 
-    began_ms: int
+    began_ms: EpochMs
     seconds: float
     records: int | None
     tables: int | None
@@ -39,7 +40,7 @@ class Work:
 
     table: str
     what: str
-    began_ms: int
+    began_ms: EpochMs
     changes: int = 0
     bytes: int = 0
 
@@ -49,7 +50,7 @@ class Failure:
     """Why a table's last compaction failed, and when it is retried."""
 
     reason: str
-    retry_ms: int | None
+    retry_ms: EpochMs | None
 
 
 class Activity:

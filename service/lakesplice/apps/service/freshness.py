@@ -11,20 +11,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NewType
 
 from lakesplice.model.manifest import Manifest
+from lakesplice.model.moments import EpochSeconds, epoch_seconds
 from lakesplice.table.protocol.offsets import view_floor
 
 _SIGHTINGS_MAX = 64
-
-EpochSeconds = NewType("EpochSeconds", float)
-"""A moment in seconds since 1970; clocks, manifests and the broker use milliseconds."""
-
-
-def epoch_seconds(moment_ms: float) -> EpochSeconds:
-    """Convert a moment from milliseconds to seconds since 1970."""
-    return EpochSeconds(moment_ms / 1000)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lakesplice.model.moments import EpochMs, later
 from lakesplice.table.protocol.ports import Clock
 
 PAUSES_SECONDS = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
@@ -31,12 +32,12 @@ class RetryPauses:
         return self.failures > 0 and self._clock.monotonic() < self._until
 
     @property
-    def retry_ms(self) -> int | None:
+    def retry_ms(self) -> EpochMs | None:
         """When the next attempt is made, in milliseconds since 1970; None after no failure."""
         if not self.failures:
             return None
         left = max(0.0, self._until - self._clock.monotonic())
-        return self._clock.now_ms() + round(left * 1000)
+        return later(self._clock.now_ms(), left)
 
     @property
     def is_given_up(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from lakesplice.model.driver_status import SuspectSetting
+from lakesplice.model.moments import EpochMs
 from lakesplice.planning.intake.report import PartitionReport
 from lakesplice.table.protocol.ports import Clock
 
@@ -43,7 +44,7 @@ class SettingWarnings:
         return tuple(self._shown.values())
 
 
-def still_shown(settings: Iterable[SuspectSetting], now_ms: int) -> tuple[SuspectSetting, ...]:
+def still_shown(settings: Iterable[SuspectSetting], now_ms: EpochMs) -> tuple[SuspectSetting, ...]:
     """Return each setting as it was last seen, in order of name, unless that is long ago."""
     newest = {one.name: one for one in sorted(settings, key=lambda one: one.seen_ms)}
     since_ms = now_ms - SHOWN_SECONDS * 1000

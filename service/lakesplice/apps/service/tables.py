@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from lakesplice.apps.service.activity import ChangeRate
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.freshness import EpochSeconds, Freshness, TopicProgress, least_fresh
+from lakesplice.apps.service.freshness import Freshness, TopicProgress, least_fresh
 from lakesplice.apps.service.gauges import CHANGE_OPS, count_commit, log_commit, show_snapshot
 from lakesplice.apps.service.resting import RetryPauses
 from lakesplice.apps.service.setting_warnings import SettingWarnings
@@ -16,6 +16,7 @@ from lakesplice.errors import FencedError, LakespliceError, StorageError, UsageE
 from lakesplice.model.driver_status import TopicCondition, TopicState
 from lakesplice.model.freshness_goal import FreshnessGoal, strictest
 from lakesplice.model.manifest import Manifest, ParkReason, PartitionState, SourceState
+from lakesplice.model.moments import EpochSeconds
 from lakesplice.model.names import TableName
 from lakesplice.planning.shape.metadata_columns import Origin
 from lakesplice.planning.shape.shaping import shard_of

@@ -21,6 +21,7 @@ from lakesplice.apps.table_commands.command_table import CommandResult, CommandT
 from lakesplice.apps.table_commands.work import ONCE, execute
 from lakesplice.config import Settings
 from lakesplice.errors import FencedError, LakespliceError, UsageError
+from lakesplice.model.moments import EpochMs, later
 from lakesplice.model.names import TableName
 from lakesplice.storage.stores import AnyStore
 from lakesplice.storage.system import SystemClock, SystemEntropy
@@ -123,7 +124,7 @@ def _request(
         command,
         name.path,
         _who(),
-        patience.clock.now_ms() + round(patience.seconds_max * 1000),
+        later(patience.clock.now_ms(), patience.seconds_max),
         arguments,
     )
 
@@ -198,7 +199,7 @@ def history_parameters(request: Request) -> dict[str, str]:
 
 
 def _was_done(request: Request, store: Store) -> bool:
-    return was_executed(store, request, request.expires_ms - _EXECUTED_WITHIN_MS)
+    return was_executed(store, request, EpochMs(request.expires_ms - _EXECUTED_WITHIN_MS))
 
 
 @contextmanager

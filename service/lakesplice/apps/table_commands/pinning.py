@@ -18,6 +18,7 @@ from lakesplice.apps.lake import table_names
 from lakesplice.apps.table_commands.dispatch import RequestWait, give_to_each
 from lakesplice.apps.table_commands.work import PIN, UNPIN
 from lakesplice.errors import UsageError
+from lakesplice.model.moments import EpochMs
 from lakesplice.model.names import TableName
 from lakesplice.storage.stores import AnyStore
 from lakesplice.storage.system import SystemEntropy
@@ -53,7 +54,7 @@ class ListedPin:
 
 
 def pin_lake(
-    lake: AnyStore, name: str, patterns: Sequence[str], ends_ms: int, patience: RequestWait
+    lake: AnyStore, name: str, patterns: Sequence[str], ends_ms: EpochMs, patience: RequestWait
 ) -> LakePin:
     """Keep the newest version of each table that a pattern matches, or of all tables without
     patterns.
@@ -146,7 +147,7 @@ class _Tables:
         return [one for one, found in snapshots if found.manifest.retention.pin(name) is not None]
 
     def pinned(
-        self, one: TableName, snapshot: Snapshot, name: str, ends_ms: int, patience: RequestWait
+        self, one: TableName, snapshot: Snapshot, name: str, ends_ms: EpochMs, patience: RequestWait
     ) -> int:
         store, entropy = self.lake.within(one.path), SystemEntropy()
 
@@ -155,7 +156,13 @@ class _Tables:
 
         retries = Retries(patience.clock, entropy, _ATTEMPTS_MAX)
         made = pin(
-            store, snapshot, name, committing, entropy=entropy, retries=retries, ends_ms=ends_ms
+            store,
+            snapshot,
+            name,
+            committing,
+            entropy=entropy,
+            retries=retries,
+            ends_ms=ends_ms,
         )
         return made.version
 

@@ -16,6 +16,7 @@ from lakesplice.apps.table_commands.resetting import reset, reset_arguments
 from lakesplice.config import Settings
 from lakesplice.errors import ParkedTableError, UsageError
 from lakesplice.model.manifest import Manifest, ParkReason
+from lakesplice.model.moments import EpochMs
 from lakesplice.planning.sources.operator_directions import FallBack, onward
 from lakesplice.planning.upkeep.compaction import tasks, work
 from lakesplice.planning.upkeep.file_merge import FILE_MERGE_POLICY, plan_file_merge
@@ -152,7 +153,7 @@ def _restore(table: CommandTable, version: int) -> CommandResult:
     )
 
 
-def _pin(table: CommandTable, name: str, ends_ms: int) -> CommandResult:
+def _pin(table: CommandTable, name: str, ends_ms: EpochMs) -> CommandResult:
     made = pin(
         table.store,
         table.snapshot,

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
+from lakesplice.model.moments import EpochMs
+
 FEATURE = "lakesplice"
 DOMAIN = "lakesplice"
 FEED_FEATURE = "changeDataFeed"
@@ -46,7 +48,7 @@ class TableMetadata:
     schema_json: str
     properties: Mapping[str, str] = field(default_factory=dict)
     partition_columns: tuple[str, ...] = ()
-    created_ms: int | None = None
+    created_ms: EpochMs | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ class Add:
 
     path: str
     bytes: int
-    modified_ms: int
+    modified_ms: EpochMs
     data_change: bool
     stats: str | None = None
     partition_values: Mapping[str, str | None] = field(default_factory=dict)
@@ -72,7 +74,7 @@ class Remove:
 
     path: str
     bytes: int | None
-    deleted_ms: int | None
+    deleted_ms: EpochMs | None
     data_change: bool
     partition_values: Mapping[str, str | None] = field(default_factory=dict)
     log_spelling: str = ""
@@ -109,7 +111,7 @@ class ApplicationTransaction:
 
     application: str
     number: int
-    updated_ms: int
+    updated_ms: EpochMs
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,7 @@ class CommitInfo:
     from version to version, whatever the clock does.
     """
 
-    timestamp_ms: int | None
+    timestamp_ms: EpochMs | None
     operation: str
     id: str = ""
     engine: str = ""

@@ -18,6 +18,7 @@ from lakesplice.formats.log.actions import (
     escaped,
 )
 from lakesplice.formats.log.fields import Fields
+from lakesplice.model.moments import EpochMs
 
 
 def decode_action(name: str, values: object, path: str) -> Action | None:
@@ -44,7 +45,7 @@ def _metadata(fields: Fields) -> TableMetadata:
         schema_json=fields.text("schemaString"),
         properties=_texts(fields.mapping("configuration")),
         partition_columns=fields.texts("partitionColumns"),
-        created_ms=fields.optional_integer("createdTime"),
+        created_ms=fields.optional_moment("createdTime"),
     )
 
 
@@ -53,7 +54,7 @@ def _add(fields: Fields) -> Add:
     return Add(
         path=path,
         bytes=fields.integer("size"),
-        modified_ms=fields.integer("modificationTime", 0),
+        modified_ms=EpochMs(fields.integer("modificationTime", 0)),
         data_change=fields.flag("dataChange", default=True),
         stats=fields.optional_text("stats"),
         partition_values=dict(fields.mapping("partitionValues")),
@@ -66,7 +67,7 @@ def _remove(fields: Fields) -> Remove:
     return Remove(
         path=path,
         bytes=fields.optional_integer("size"),
-        deleted_ms=fields.optional_integer("deletionTimestamp"),
+        deleted_ms=fields.optional_moment("deletionTimestamp"),
         data_change=fields.flag("dataChange", default=True),
         partition_values=dict(fields.mapping("partitionValues")),
         log_spelling=log_spelling,
@@ -87,9 +88,9 @@ def _domain(fields: Fields) -> DomainMetadata:
 
 
 def _commit_info(fields: Fields) -> CommitInfo:
-    timestamp_ms = fields.optional_integer("inCommitTimestamp")
+    timestamp_ms = fields.optional_moment("inCommitTimestamp")
     return CommitInfo(
-        timestamp_ms=fields.optional_integer("timestamp") if timestamp_ms is None else timestamp_ms,
+        timestamp_ms=fields.optional_moment("timestamp") if timestamp_ms is None else timestamp_ms,
         operation=fields.text("operation", ""),
         id=fields.text("txnId", ""),
         engine=fields.text("engineInfo", ""),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from lakesplice.errors import CorruptFileError
+from lakesplice.model.moments import EpochMs
 
 
 class Fields:
@@ -40,6 +41,11 @@ class Fields:
     def optional_integer(self, name: str) -> int | None:
         """Return an integer or None."""
         return None if self._values.get(name) is None else self.integer(name)
+
+    def optional_moment(self, name: str) -> EpochMs | None:
+        """Return a moment or None."""
+        value = self.optional_integer(name)
+        return None if value is None else EpochMs(value)
 
     def texts(self, name: str) -> tuple[str, ...]:
         """Return a list of texts, empty where absent."""

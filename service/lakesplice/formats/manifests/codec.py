@@ -50,6 +50,7 @@ from lakesplice.model.manifest import (
     SourceState,
     UpsertState,
 )
+from lakesplice.model.moments import EpochMs
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.schema import TableSchema
 
@@ -244,7 +245,7 @@ def _dead_letters_in(value: Any) -> DeadLetterRef:
     return DeadLetterRef(
         file_in(value),
         int(value["rows"]),
-        int(value["committed_ms"]),
+        EpochMs(int(value["committed_ms"])),
         position_in(value.get("position", (-1, -1))),
         str(value.get("topic", "")),
     )
@@ -268,7 +269,7 @@ def _delta_in(value: Any) -> DeltaRef:
         rows=int(value["rows"]),
         schema_version=int(value["schema_version"]),
         waiting={int(group, 16): int(changes) for group, changes in value["waiting"].items()},
-        committed_ms=int(value["committed_ms"]),
+        committed_ms=EpochMs(int(value["committed_ms"])),
         floor={int(partition): int(offset) for partition, offset in value["floor"].items()},
         topic=str(value.get("topic", "")),
     )

@@ -18,6 +18,7 @@ from lakesplice.formats.manifests.files import file_in, file_out
 from lakesplice.model.manifest import (
     FileRef,
 )
+from lakesplice.model.moments import EpochMs
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Pointer:
     """
 
     version: int
-    timestamp_ms: int
+    timestamp_ms: EpochMs
     manifest: FileRef
 
 
@@ -51,7 +52,7 @@ def decode_pointer(text: str, path: str) -> Pointer:
         value = json.loads(text)
         require_known_format(value, path)
         return Pointer(
-            int(value["version"]), int(value["timestamp_ms"]), file_in(value["manifest"])
+            int(value["version"]), EpochMs(int(value["timestamp_ms"])), file_in(value["manifest"])
         )
     except MALFORMED as error:
         raise CorruptFileError(

@@ -6,6 +6,7 @@ from typing import Any
 
 from lakesplice.formats.manifests.files import file_in, file_out
 from lakesplice.model.manifest import Pin, Retention
+from lakesplice.model.moments import EpochMs
 
 
 def retention_out(retention: Retention) -> dict[str, Any]:
@@ -29,7 +30,7 @@ def retention_in(value: Any) -> Retention:
         restores=tuple(int(version) for version in value["restores"]),
         writers_from=int(value["writers_from"]),
         swept=int(value["swept"]),
-        swept_ms=int(value["swept_ms"]),
+        swept_ms=EpochMs(int(value["swept_ms"])),
         pins=tuple(_pin_in(pin) for pin in value.get("pins", ())),
     )
 
@@ -48,7 +49,7 @@ def _pin_in(value: Any) -> Pin:
     return Pin(
         name=str(value["name"]),
         version=int(value["version"]),
-        timestamp_ms=int(value["timestamp_ms"]),
+        timestamp_ms=EpochMs(int(value["timestamp_ms"])),
         copy=file_in(value["manifest"]),
-        ends_ms=int(value.get("ends_ms", 0)),
+        ends_ms=EpochMs(int(value.get("ends_ms", 0))),
     )

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, replace
 
 from lakesplice.model.address import BaseFile
 from lakesplice.model.manifest import Manifest
+from lakesplice.model.moments import EpochMs
 
 _NO_ROWS = 1
 
@@ -56,7 +57,7 @@ class Backlog:
     bytes: int = 0
     rows: int = 0
     pages: float = 0.0
-    oldest_ms: int | None = None
+    oldest_ms: EpochMs | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,7 @@ def touched_pages(rows: int, changes: int, rows_per_page: int) -> float:
     return pages * (1.0 - (1.0 - 1.0 / pages) ** changes)
 
 
-def pressure(waiting: Backlog, policy: CompactionPolicy, now_ms: int) -> Pressure:
+def pressure(waiting: Backlog, policy: CompactionPolicy, now_ms: EpochMs) -> Pressure:
     """Weigh a table's backlog; all zero if nothing waits, whatever the clock says."""
     if waiting.oldest_ms is None or not waiting.changes:
         return Pressure(0.0, 0.0, 0.0, 0.0, 0.0)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from lakesplice.model.moments import EpochMs, earlier
+
 if TYPE_CHECKING:  # settings need the numbers alone
     from lakesplice.model.manifest import Manifest
 
@@ -18,11 +20,11 @@ PURGE_SECONDS_MIN = 3_600.0
 ORPHAN_SECONDS_MIN = 86_400.0
 
 
-def temporaries_before_ms(now_ms: int) -> int:
+def temporaries_before_ms(now_ms: EpochMs) -> EpochMs:
     """Return the moment before which a file that is still being written belongs to no living
     writer.
     """
-    return now_ms - int(ORPHAN_SECONDS_MIN * 1000)
+    return earlier(now_ms, ORPHAN_SECONDS_MIN)
 
 
 def files_by_path(manifest: Manifest) -> dict[str, int]:

@@ -29,6 +29,7 @@ from lakesplice.formats.log.state import LogState
 from lakesplice.formats.parquet.adopted import in_layout
 from lakesplice.model.address import GROUP_BITS, BaseFile, Segment
 from lakesplice.model.manifest import Manifest
+from lakesplice.model.moments import NO_MOMENT
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.by_hand.adopted_partitions import Constants, of_folders, of_log
 from lakesplice.planning.by_hand.adoption import (
@@ -238,7 +239,7 @@ def _before(store: Store, log: LogState) -> Snapshot:
     if store.size(path) is not None:
         infos = (a for a in decode_commit(store.read(path), path) if isinstance(a, CommitInfo))
         times += [info.timestamp_ms for info in infos if info.timestamp_ms is not None]
-    return Snapshot(log.version, max(times, default=0), log, Manifest(0))
+    return Snapshot(log.version, max(times, default=NO_MOMENT), log, Manifest(0))
 
 
 def _taken(

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 
 from lakesplice.errors import CorruptFileError, MissingFileError
+from lakesplice.model.moments import EpochMs
 from lakesplice.table.protocol.layout import PINS, lake_pin_path
 from lakesplice.table.protocol.ports import Store
 
@@ -27,9 +28,9 @@ class LakePin:
     """
 
     name: str
-    created_ms: int
-    ends_ms: int
-    complete_ms: int | None
+    created_ms: EpochMs
+    ends_ms: EpochMs
+    complete_ms: EpochMs | None
     tables: Mapping[str, int]
 
 
@@ -53,9 +54,9 @@ def lake_pin(lake: Store, name: str) -> LakePin | None:
         until = value["complete_ms"]
         return LakePin(
             name=str(value["name"]),
-            created_ms=int(value["created_ms"]),
-            ends_ms=int(value["ends_ms"]),
-            complete_ms=None if until is None else int(until),
+            created_ms=EpochMs(int(value["created_ms"])),
+            ends_ms=EpochMs(int(value["ends_ms"])),
+            complete_ms=None if until is None else EpochMs(int(until)),
             tables={str(table): int(version) for table, version in value["tables"].items()},
         )
     except (ValueError, TypeError, KeyError, AttributeError) as error:

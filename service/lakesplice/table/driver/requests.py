@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field
 from itertools import takewhile
 
 from lakesplice.errors import CorruptFileError, MissingFileError, RetryableError
+from lakesplice.model.moments import NO_MOMENT, EpochMs
 from lakesplice.table.driver.generation import lease_of, newest_generation
 from lakesplice.table.protocol.history import history
 from lakesplice.table.protocol.layout import (
@@ -44,7 +45,7 @@ class Request:
     command: str
     table: str
     asked_by: str
-    expires_ms: int
+    expires_ms: EpochMs
     arguments: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -56,7 +57,7 @@ class Answer:
 
     done: bool
     text: str
-    expires_ms: int = 0
+    expires_ms: EpochMs = NO_MOMENT
     facts: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -111,7 +112,7 @@ def answer(lake: Store, request: Request, given: Answer) -> None:
     lake.delete(request_path(request.id))
 
 
-def forget_answers(lake: Store, now_ms: int) -> None:
+def forget_answers(lake: Store, now_ms: EpochMs) -> None:
     """Delete the answers that no command fetched for a day."""
     for path in lake.list(f"{ANSWERS}/"):
         with suppress(MissingFileError, ValueError, KeyError, TypeError):
@@ -119,7 +120,7 @@ def forget_answers(lake: Store, now_ms: int) -> None:
                 lake.delete(path)
 
 
-def was_executed(table: Store, request: Request, since_ms: int) -> bool:
+def was_executed(table: Store, request: Request, since_ms: EpochMs) -> bool:
     """Whether a commit of the table since then executed the request."""
     entries = takewhile(lambda entry: (entry.info.timestamp_ms or 0) >= since_ms, history(table))
     return any(entry.info.parameters.get(REQUEST_PARAMETER) == request.id for entry in entries)

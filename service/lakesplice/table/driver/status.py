@@ -24,6 +24,7 @@ from lakesplice.model.driver_status import (
     TopicStatus,
 )
 from lakesplice.model.freshness_goal import FreshnessGoal
+from lakesplice.model.moments import EpochMs
 from lakesplice.table.protocol.layout import STATUS, status_path
 from lakesplice.table.protocol.ports import Store
 
@@ -79,7 +80,7 @@ def decode_status(data: bytes) -> DriverStatus | None:
             return None
         return DriverStatus(
             int(document["generation"]),
-            int(document["written_ms"]),
+            EpochMs(int(document["written_ms"])),
             bool(document["running"]),
             str(document["pattern"]),
             tuple(_topic(topic) for topic in document["topics"]),
@@ -100,7 +101,7 @@ def _topic(document: Mapping[str, Any]) -> TopicStatus:
             str(standing["code"]),
             _moment(standing["retry_ms"]),
         ),
-        since_ms=int(document["since_ms"]),
+        since_ms=EpochMs(int(document["since_ms"])),
         lag_records=_moment(document["lag_records"]),
         real_time_ms=_moment(document["real_time_ms"]),
         read_optimised_ms=_moment(document["read_optimised_ms"]),
@@ -111,7 +112,9 @@ def _topic(document: Mapping[str, Any]) -> TopicStatus:
 
 
 def _suspect(document: Mapping[str, Any]) -> SuspectSetting:
-    return SuspectSetting(str(document["name"]), str(document["detail"]), int(document["seen_ms"]))
+    return SuspectSetting(
+        str(document["name"]), str(document["detail"]), EpochMs(int(document["seen_ms"]))
+    )
 
 
 def _goal(document: Mapping[str, Any] | None) -> FreshnessGoal | None:
@@ -120,5 +123,5 @@ def _goal(document: Mapping[str, Any] | None) -> FreshnessGoal | None:
     return FreshnessGoal(float(document["real_time"]), float(document["read_optimised"]))
 
 
-def _moment(document: Any) -> int | None:
-    return None if document is None else int(document)
+def _moment(document: Any) -> EpochMs | None:
+    return None if document is None else EpochMs(int(document))

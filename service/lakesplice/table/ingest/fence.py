@@ -19,6 +19,7 @@ from lakesplice.model.address import BaseFile
 from lakesplice.model.arrays import Integers
 from lakesplice.model.change import Op, delta_schema
 from lakesplice.model.manifest import DeltaRef, Manifest, SourceState
+from lakesplice.model.moments import EpochMs
 from lakesplice.model.names import (
     GROUP,
     IS_DELETED,
@@ -44,7 +45,7 @@ ROWS_PER_DELTA = 1 << 20
 
 
 def with_fence(
-    store: Store, manifest: Manifest, intent: Ingest, now_ms: int, entropy: Entropy
+    store: Store, manifest: Manifest, intent: Ingest, now_ms: EpochMs, entropy: Entropy
 ) -> Ingest:
     """Return the ingest with deltas that delete the rows at or below its fence, its own new rows
     included. Return it unchanged unless it raises the fence of `manifest`, on which it will be
@@ -80,7 +81,7 @@ def fence_deltas(
     source: SourceState,
     files: Sequence[NewFile],
     deltas: Sequence[DeltaRef],
-    now_ms: int,
+    now_ms: EpochMs,
     entropy: Entropy,
 ) -> tuple[tuple[DeltaRef, ...], dict[str, int]]:
     """Return deltas that delete the rows of `source` at or below its fence, and their counts for

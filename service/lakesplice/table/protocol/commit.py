@@ -41,6 +41,7 @@ from lakesplice.formats.log.commit_file import decode_commit, encode_commit
 from lakesplice.formats.log.state import replay, start
 from lakesplice.formats.manifests import Pointer, encode_manifest, encode_pointer
 from lakesplice.model.manifest import FileRef, Manifest
+from lakesplice.model.moments import EpochMs
 from lakesplice.table.protocol.conflicts import Conflict, ConflictCode
 from lakesplice.table.protocol.intents import Adopt, Create, Intent
 from lakesplice.table.protocol.layout import commit_path, manifest_path
@@ -207,7 +208,7 @@ def _moment(before: Snapshot | None, clock: Clock, entropy: Entropy) -> CommitPo
         digits = f"{entropy.bits(_ID_BITS):032x}"
         table_id = "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
         return CommitPoint(0, now_ms, TableMetadata(table_id, "", created_ms=now_ms))
-    timestamp_ms = max(now_ms, before.timestamp_ms + 1)
+    timestamp_ms = EpochMs(max(now_ms, before.timestamp_ms + 1))
     return CommitPoint(before.version + 1, timestamp_ms, before.log.metadata)
 
 

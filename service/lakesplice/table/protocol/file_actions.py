@@ -7,12 +7,17 @@ from collections.abc import Iterable, Mapping
 from lakesplice.formats.log.actions import Add, Remove
 from lakesplice.model.address import BaseFile
 from lakesplice.model.manifest import Manifest
+from lakesplice.model.moments import EpochMs
 from lakesplice.model.schema import TableSchema
 from lakesplice.table.protocol.new_files import NewFile
 
 
 def adds_of(
-    schema: TableSchema, files: Iterable[NewFile], timestamp_ms: int, *, data_change: bool = True
+    schema: TableSchema,
+    files: Iterable[NewFile],
+    timestamp_ms: EpochMs,
+    *,
+    data_change: bool = True,
 ) -> tuple[Add, ...]:
     """Return the add actions of files that become part of a table with this schema."""
     return tuple(
@@ -29,7 +34,7 @@ def adds_of(
 
 
 def removes_of(
-    before: Manifest, paths: Iterable[str], timestamp_ms: int, *, data_change: bool = True
+    before: Manifest, paths: Iterable[str], timestamp_ms: EpochMs, *, data_change: bool = True
 ) -> tuple[Remove, ...]:
     """Return the remove actions of files of the manifest."""
     files = (before.files[path] for path in paths)

@@ -14,6 +14,7 @@ from lakesplice.formats.log.actions import (
     CommitInfo,
 )
 from lakesplice.formats.log.commit_file import decode_commit
+from lakesplice.model.moments import NO_MOMENT, EpochMs
 from lakesplice.table.protocol.layout import commit_path
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.snapshot import listed_versions
@@ -93,17 +94,19 @@ def _moved(before: Mapping[int, int], after: Mapping[int, int]) -> dict[int, tup
     }
 
 
-def version_at(store: Store, timestamp_ms: int) -> int:
+def version_at(store: Store, timestamp_ms: EpochMs) -> int:
     """Return the newest retained version that was committed at or before a moment.
 
     Blocks: reads some commits. `VersionNotFoundError` if all were committed later.
     """
     versions = listed_versions(store)
 
-    def committed(version: int) -> int:
+    def committed(version: int) -> EpochMs:
         path = commit_path(version)
         infos = (a for a in decode_commit(store.read(path), path) if isinstance(a, CommitInfo))
-        return next((info.timestamp_ms for info in infos if info.timestamp_ms is not None), 0)
+        return next(
+            (info.timestamp_ms for info in infos if info.timestamp_ms is not None), NO_MOMENT
+        )
 
     before = bisect_right(versions, timestamp_ms, key=committed)
     if not before:

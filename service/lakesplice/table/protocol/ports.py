@@ -11,6 +11,7 @@ import pyarrow as pa
 from lakesplice.formats.events import SchemaText
 from lakesplice.formats.parquet import WrittenBase
 from lakesplice.model.address import BaseFile
+from lakesplice.model.moments import EpochMs
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.edits import ComparedEdits, Edits
 
@@ -63,7 +64,7 @@ class Store(Protocol):
         """Return the size in bytes, or None if the file doesn't exist."""
         ...
 
-    def modified_ms(self, path: str) -> int | None:
+    def modified_ms(self, path: str) -> EpochMs | None:
         """Return when the file was written, in milliseconds since 1970 by the store's own clock, or
         None if it doesn't exist. Not for code that runs in every batch.
         """
@@ -138,7 +139,7 @@ class LogKeeper(Protocol):
 class Clock(Protocol):
     """The time. It stamps commits and measures ages and leases; nothing is ordered by it."""
 
-    def now_ms(self) -> int:
+    def now_ms(self) -> EpochMs:
         """Milliseconds since the epoch; may jump forwards and backwards."""
         ...
 

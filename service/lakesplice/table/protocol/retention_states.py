@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lakesplice.model.manifest import Retention
+from lakesplice.model.moments import EpochMs
 from lakesplice.table.protocol.intents import Expire, Sweep
 
 
@@ -19,7 +20,7 @@ def after_expiry(before: Retention, intent: Expire) -> Retention:
     )
 
 
-def after_sweep(before: Retention, intent: Sweep, version: int, timestamp_ms: int) -> Retention:
+def after_sweep(before: Retention, intent: Sweep, version: int, timestamp_ms: EpochMs) -> Retention:
     """Return the retention after a sweep that is committed as `version`."""
     asked = version if intent.writers_from is None else intent.writers_from
     return replace(

@@ -21,6 +21,7 @@ from contextlib import AbstractContextManager
 
 import pyarrow as pa
 
+from lakesplice.model.moments import EpochMs
 from lakesplice.table.protocol.layout import LOG, MANIFESTS, SHADOWS
 from lakesplice.table.protocol.ports import Store
 
@@ -67,7 +68,7 @@ class ShadowStore:
         """See `Store.size`."""
         return self._store.size(self._at(path))
 
-    def modified_ms(self, path: str) -> int | None:
+    def modified_ms(self, path: str) -> EpochMs | None:
         """See `Store.modified_ms`."""
         return self._store.modified_ms(self._at(path))
 

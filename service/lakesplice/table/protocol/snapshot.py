@@ -37,6 +37,7 @@ from lakesplice.formats.log.commit_file import decode_commit
 from lakesplice.formats.log.state import LogState, replay, start
 from lakesplice.formats.manifests import Pointer, decode_manifest, decode_pointer
 from lakesplice.model.manifest import FileRef, Manifest
+from lakesplice.model.moments import EpochMs
 from lakesplice.table.protocol.layout import LAST_CHECKPOINT, LOG, commit_path, commit_version
 from lakesplice.table.protocol.ports import Store
 
@@ -51,7 +52,7 @@ class Snapshot:
     """
 
     version: int
-    timestamp_ms: int
+    timestamp_ms: EpochMs
     log: LogState
     manifest: Manifest
 

@@ -11,6 +11,7 @@ from lakesplice.formats.log.schema_json import encode_schema
 from lakesplice.formats.parquet import stats_columns
 from lakesplice.model.address import BaseFile
 from lakesplice.model.manifest import Manifest, RunRef
+from lakesplice.model.moments import EpochMs
 from lakesplice.model.schema import TableSchema
 from lakesplice.table.protocol.file_actions import adds_of, removes_of
 from lakesplice.table.protocol.intents import Counts
@@ -25,7 +26,7 @@ class CommitPoint:
     """The version and the time of a commit, and the table's metadata before it."""
 
     version: int
-    timestamp_ms: int
+    timestamp_ms: EpochMs
     metadata: TableMetadata
 
 

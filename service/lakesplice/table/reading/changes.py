@@ -28,6 +28,7 @@ from lakesplice.model.address import BaseFile
 from lakesplice.model.arrays import Mask
 from lakesplice.model.change import Op
 from lakesplice.model.manifest import DeltaRef, Manifest
+from lakesplice.model.moments import EpochMs
 from lakesplice.model.names import CHANGED, GROUP, IS_DELETED, OP, POSITION_FILE, POSITION_OFFSET
 from lakesplice.model.position import Ordering
 from lakesplice.model.schema import TableSchema
@@ -72,7 +73,7 @@ class Version:
 
     number: int
     operation: str
-    timestamp_ms: int
+    timestamp_ms: EpochMs
     manifest: Manifest
 
 

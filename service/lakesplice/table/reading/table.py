@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from lakesplice.errors import UsageError
 from lakesplice.model.manifest import Manifest
+from lakesplice.model.moments import EpochMs
 from lakesplice.model.schema import SYSTEM_FIELDS, TableSchema
 from lakesplice.planning.filtering.filters import Filter, stored_names
 from lakesplice.table.protocol.history import HistoryEntry, history, version_at
@@ -234,7 +235,7 @@ def requested_version(store: Store, version: int | None, as_of: Moment | None) -
     return version_at(store, moment_ms(as_of))
 
 
-def moment_ms(moment: Moment) -> int:
+def moment_ms(moment: Moment) -> EpochMs:
     """Return a moment in milliseconds since 1970, in UTC if it has no time zone; `UsageError` if it
     is none.
     """
@@ -248,4 +249,4 @@ def moment_ms(moment: Moment) -> int:
     if not isinstance(moment, datetime):
         raise UsageError("a time must be a datetime or text", as_of=moment)
     zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return (zoned - _EPOCH) // timedelta(milliseconds=1)
+    return EpochMs((zoned - _EPOCH) // timedelta(milliseconds=1))

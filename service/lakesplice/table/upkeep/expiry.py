@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from lakesplice.errors import CorruptFileError
 from lakesplice.formats.manifests import Pointer
 from lakesplice.model.manifest import FileRef, Manifest
+from lakesplice.model.moments import NO_MOMENT, EpochMs
 from lakesplice.planning.upkeep.retention import gone_files
 from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.protocol.intents import Expire, Intent
@@ -61,10 +62,10 @@ class Expired:
 def plan_expiry(
     store: Store,
     snapshot: Snapshot,
-    expired_ms: int,
+    expired_ms: EpochMs,
     start: int = 0,
     versions_max: int = VERSIONS_PER_ROUND,
-    now_ms: int | None = None,
+    now_ms: EpochMs | None = None,
 ) -> ExpiryPlan:
     """Find what to delete of versions that were replaced before `expired_ms`, and of pins that end
     by `now_ms`; no pin ends if that is None. Pinned versions are kept whole.
@@ -114,7 +115,7 @@ class Expiry:
         self._done = 0
 
     def run(
-        self, snapshot: Snapshot, expired_ms: int, now_ms: int | None = None
+        self, snapshot: Snapshot, expired_ms: EpochMs, now_ms: EpochMs | None = None
     ) -> Expired | Conflict:
         """Delete the files that only versions replaced before `expired_ms` name, some versions at a
         time, and end the pins that are to end by `now_ms`.
@@ -138,7 +139,7 @@ class Expiry:
         announced = snapshot.manifest.retention.retained_from
         if self._done >= announced:
             return Expired(self._done)
-        plan = plan_expiry(self._store, snapshot, 0, self._done)
+        plan = plan_expiry(self._store, snapshot, NO_MOMENT, self._done)
         return self._deleted(plan.retained_from, there(self._store, plan.files), done=plan.is_last)
 
     def _deleted(self, retained_from: int, files: Mapping[str, int], *, done: bool) -> Expired:

@@ -18,6 +18,7 @@ from lakesplice.errors import CorruptFileError, TableNotFoundError
 from lakesplice.formats.log.actions import CommitInfo, DomainMetadata
 from lakesplice.formats.log.checkpoint import Checkpoint, checkpoint_version, complete_checkpoints
 from lakesplice.formats.log.commit_file import decode_commit
+from lakesplice.model.moments import NO_MOMENT, EpochMs, earlier
 from lakesplice.table.protocol.commit import Conflict
 from lakesplice.table.protocol.layout import (
     LAST_CHECKPOINT,
@@ -98,16 +99,16 @@ class Maintenance:
         """
         return self._expire(snapshot, self._expired_ms())
 
-    def _expire(self, snapshot: Snapshot, expired_ms: int) -> Expired | Conflict | None:
+    def _expire(self, snapshot: Snapshot, expired_ms: EpochMs) -> Expired | Conflict | None:
         if self._expiry is None:
             return None
         return self._expiry.run(snapshot, expired_ms, self._clock.now_ms())
 
-    def _expired_ms(self) -> int:
-        return self._clock.now_ms() - int(self._retention_seconds * 1000)
+    def _expired_ms(self) -> EpochMs:
+        return earlier(self._clock.now_ms(), self._retention_seconds)
 
 
-def clean_up(store: Store, expired_ms: int) -> int:
+def clean_up(store: Store, expired_ms: EpochMs) -> int:
     """Delete log files and manifests of versions that were replaced before `expired_ms`; return how
     many.
 
@@ -133,20 +134,20 @@ def clean_up(store: Store, expired_ms: int) -> int:
     return len(doomed)
 
 
-def _oldest_needed(store: Store, commits: Sequence[int], expired_ms: int) -> int:
+def _oldest_needed(store: Store, commits: Sequence[int], expired_ms: EpochMs) -> int:
     """The version that was current at `expired_ms`: the last one committed before it, if any."""
     after = bisect_left(commits, expired_ms, key=lambda version: _committed_ms(store, version))
     return commits[after - 1] if after else -1
 
 
-def _committed_ms(store: Store, version: int) -> int:
+def _committed_ms(store: Store, version: int) -> EpochMs:
     path = commit_path(version)
     actions = decode_commit(store.read(path), path)
     for action in actions:
         if isinstance(action, CommitInfo) and action.timestamp_ms is not None:
             return action.timestamp_ms
     if not any(isinstance(action, DomainMetadata) for action in actions):
-        return 0  # of others, from before the table was adopted
+        return NO_MOMENT  # of others, from before the table was adopted
     raise CorruptFileError("a commit of ours has no time; restore the file", path=path)
 
 

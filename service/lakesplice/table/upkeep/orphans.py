@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lakesplice.model.manifest import Manifest, Retention
+from lakesplice.model.moments import EpochMs
 from lakesplice.planning.upkeep.retention import files_by_path
 from lakesplice.table.files.inner_tables import inner_tables, is_within
 from lakesplice.table.protocol.commit import Conflict
@@ -52,7 +53,7 @@ class Swept:
     left: Mapping[str, int] = field(default_factory=dict)
 
 
-def find_orphans(store: Store, snapshot: Snapshot, before_ms: int) -> dict[str, int]:
+def find_orphans(store: Store, snapshot: Snapshot, before_ms: EpochMs) -> dict[str, int]:
     """Return the files that were written before `before_ms`, by the store's clock, and that no
     version retained or pinned at `snapshot` names, with their sizes. Tables inside this one's
     folder are left out. Blocks: lists the table and reads every such version. There are none while
@@ -86,7 +87,7 @@ class Orphans:
         self._commit = commit
         self._generation = generation
 
-    def sweep(self, snapshot: Snapshot, before_ms: int, *, at_once: bool) -> Swept:
+    def sweep(self, snapshot: Snapshot, before_ms: EpochMs, *, at_once: bool) -> Swept:
         """Delete orphans that were written before `before_ms`; commits only if there are some.
 
         Blocks; may be called again after any error. `StorageError` and `CorruptFileError` as the

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from lakesplice.errors import UsageError, VersionNotFoundError
 from lakesplice.formats.checksum import verify
 from lakesplice.model.manifest import Pin, Retention
+from lakesplice.model.moments import NO_MOMENT, EpochMs
 from lakesplice.table.files.base_files import put_file
 from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.protocol.intents import ChangePins, Intent
@@ -49,7 +50,7 @@ def pin(
     *,
     entropy: Entropy,
     retries: Retries,
-    ends_ms: int = 0,
+    ends_ms: EpochMs = NO_MOMENT,
     version: int | None = None,
     generation: int | None = None,
 ) -> Pin:
@@ -118,7 +119,7 @@ def _whole(store: Store, snapshot: Snapshot, version: int | None) -> Snapshot:
     return open_snapshot(store, version)
 
 
-def _written(store: Store, chosen: Snapshot, name: str, ends_ms: int, entropy: Entropy) -> Pin:
+def _written(store: Store, chosen: Snapshot, name: str, ends_ms: EpochMs, entropy: Entropy) -> Pin:
     ref = manifest_ref(chosen)
     data = store.read(ref.path)
     verify(data, ref)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lakesplice.errors import RetryableError, UsageError
+from lakesplice.model.moments import EpochMs, earlier
 from lakesplice.planning.upkeep.retention import ORPHAN_SECONDS_MIN, RETENTION_SECONDS_MIN
 from lakesplice.table.protocol.commit import Conflict
 from lakesplice.table.protocol.ports import Store
@@ -60,10 +61,10 @@ def require_safe_retention(seconds: float, *, readers_may_fail: bool) -> None:
 
 
 def plan_vacuum(
-    store: Store, snapshot: Snapshot, now_ms: int, retention_seconds: float
+    store: Store, snapshot: Snapshot, now_ms: EpochMs, retention_seconds: float
 ) -> Vacuumed:
     """Return what a vacuum would delete, and change nothing. Blocks: lists the table."""
-    expired_ms = now_ms - int(retention_seconds * 1000)
+    expired_ms = earlier(now_ms, retention_seconds)
     plan = plan_expiry(store, snapshot, expired_ms, versions_max=_VERSIONS_MAX, now_ms=now_ms)
     expired = there(store, plan.files)
     orphans = find_orphans(store, snapshot, orphans_before_ms(now_ms, retention_seconds))
@@ -75,7 +76,7 @@ def vacuum(
     store: Store,
     snapshot: Snapshot,
     commit: Commit,
-    now_ms: int,
+    now_ms: EpochMs,
     retention_seconds: float,
     generation: int | None = None,
 ) -> Vacuumed:
@@ -85,7 +86,7 @@ def vacuum(
     `generation` as in `Expiry`. Blocks: lists the table. `RetryableError` if others vacuum it at
     the same time; what was deleted by then stays deleted.
     """
-    expired_ms = now_ms - int(retention_seconds * 1000)
+    expired_ms = earlier(now_ms, retention_seconds)
     expiry, done = Expiry(store, commit, generation), False
     expired: dict[str, int] = {}
     while not done:
@@ -100,6 +101,6 @@ def vacuum(
     return Vacuumed(retained_from, expired, swept.files)
 
 
-def orphans_before_ms(now_ms: int, retention_seconds: float) -> int:
+def orphans_before_ms(now_ms: EpochMs, retention_seconds: float) -> EpochMs:
     """Return the moment before which a file must have been written to count as an orphan."""
-    return now_ms - int(max(retention_seconds, ORPHAN_SECONDS_MIN) * 1000)
+    return earlier(now_ms, max(retention_seconds, ORPHAN_SECONDS_MIN))

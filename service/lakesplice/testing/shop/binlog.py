@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Final, NamedTuple
 
+from lakesplice.model.moments import EpochMs
 from lakesplice.table.protocol.ports import Clock
 
 SERVER_ID: Final = 223344
@@ -29,9 +30,9 @@ class Moment(NamedTuple):
     micros: int
 
     @property
-    def produced_ms(self) -> int:
+    def produced_ms(self) -> EpochMs:
         """The record's Kafka timestamp."""
-        return self.micros // 1000
+        return EpochMs(self.micros // 1000)
 
     def processed(self, row: int) -> str:
         """The envelope's three timestamps, as members of a JSON object."""
@@ -44,14 +45,14 @@ class Moment(NamedTuple):
 class SimulatedClock:
     """Time that passes only when a test asks for it: a run is the same on any machine."""
 
-    def __init__(self, start_ms: int, random: Random) -> None:
+    def __init__(self, start_ms: EpochMs, random: Random) -> None:
         self._micros = start_ms * 1000
         self._random = random
 
-    def now_ms(self) -> int:
+    def now_ms(self) -> EpochMs:
         """Milliseconds since the epoch, a little later at every call."""
         self._micros += self._random.randrange(2 * _MEAN_GAP_MICROSECONDS)
-        return self._micros // 1000
+        return EpochMs(self._micros // 1000)
 
     def monotonic(self) -> float:
         """The same in seconds."""

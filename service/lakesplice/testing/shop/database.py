@@ -9,6 +9,7 @@ from random import Random
 import pyarrow as pa
 
 from lakesplice.errors import UsageError
+from lakesplice.model.moments import EpochMs
 from lakesplice.table.protocol.ports import Clock
 from lakesplice.testing.shop.binlog import Binlog, Moment, SimulatedClock
 from lakesplice.testing.shop.columns import Column, Value
@@ -104,7 +105,7 @@ class Database:
     ) -> None:
         random = Random(f"database-{seed}")  # noqa: S311  a simulation repeats, it keeps no secret
         self._binlog = Binlog(
-            clock or SimulatedClock(_START_MS, random), file_bytes=binlog_file_bytes
+            clock or SimulatedClock(EpochMs(_START_MS), random), file_bytes=binlog_file_bytes
         )
         run_id = f"{random.getrandbits(64):016x}"
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lakesplice.model.arrays import Integers, Unsigned
+from lakesplice.model.moments import EpochMs
 from lakesplice.model.types import Kind
 from lakesplice.testing.shop.binlog import Binlog, SimulatedClock
 from lakesplice.testing.shop.columns import Column, decimal
@@ -53,7 +54,7 @@ class WideTable:
         self.spec = replace(WIDE, name=table)
         self._seed = np.uint64(seed)
         self._versions = np.zeros(rows + 1, dtype=np.int64)
-        clock = SimulatedClock(_START_MS, Random(seed))  # noqa: S311  a run repeats
+        clock = SimulatedClock(EpochMs(_START_MS), Random(seed))  # noqa: S311  a run repeats
         self._binlog = Binlog(clock, file_bytes=1 << 26)
         self._writer = EventWriter(self.spec, server, database, "wide", with_schemas=with_schemas)
         encode = decimal("", 7, 2).encode

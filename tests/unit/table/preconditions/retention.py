@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lakesplice.model.manifest import FileRef, Pin
+from lakesplice.model.moments import EpochMs
 from lakesplice.table.protocol import preconditions as rules
 from lakesplice.table.protocol.commit import ConflictCode
 from lakesplice.table.protocol.intents import (
@@ -63,7 +64,7 @@ def _files_of_an_expired_version(before: Snapshot, after: Snapshot) -> bool:
 
 
 def _pins(table: TableUnderTest) -> ChangePins:
-    pin = Pin("p", 0, 0, FileRef("_lakesplice/pins/0.json", 1, ""))
+    pin = Pin("p", 0, EpochMs(0), FileRef("_lakesplice/pins/0.json", 1, ""))
     return ChangePins(1, table.now().manifest.retention, (pin,), "PIN")
 
 

@@ -16,6 +16,7 @@ from lakesplice.apps.cli.options import ConfigOption, LakeArgument, duration, la
 from lakesplice.apps.cli.output import JsonOption, json_line, visible
 from lakesplice.errors import TableNotFoundError, UsageError
 from lakesplice.model.driver_status import TopicState
+from lakesplice.model.moments import EpochMs
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -88,7 +89,7 @@ def fleet(root: AnyStore, lake: str) -> Row:
     from lakesplice.table.driver.status import newest_status
 
     told, now_ms = newest_status(root), round(time.time() * 1000)
-    rows = sorted(listing(root, told, now_ms, uncounted), key=_urgency)
+    rows = sorted(listing(root, told, EpochMs(now_ms), uncounted), key=_urgency)
     lags = [row["lag"] for row in rows if row.get("lag") is not None]
     return {
         "lake": lake,

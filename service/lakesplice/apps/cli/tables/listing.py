@@ -20,6 +20,7 @@ from lakesplice.apps.cli.options import (
 )
 from lakesplice.apps.cli.output import Listing, ListingOption, ResultOption, show, show_result
 from lakesplice.errors import TableNotFoundError, UsageError
+from lakesplice.model.moments import EpochMs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,7 +47,7 @@ def tables(
             "there is no lake here; give the folder that contains the tables' folders", path=lake
         )
     status, now_ms = newest_status(root), round(time.time() * 1000)
-    rows = listing(root, status, now_ms)
+    rows = listing(root, status, EpochMs(now_ms))
     if form is Listing.JSON:
         show(rows, (), form, "")
     else:

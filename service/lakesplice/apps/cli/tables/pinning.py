@@ -23,6 +23,7 @@ from lakesplice.apps.cli.output import (
     show_result,
 )
 from lakesplice.errors import TableNotFoundError
+from lakesplice.model.moments import EpochMs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,7 +70,7 @@ def pin(
 
     patience = RequestWait(wait)
     ends_ms = 0 if expires is None else patience.clock.now_ms() + round(expires * 1000)
-    made = pin_lake(_lake(lake, config), name, tables or [], ends_ms, patience)
+    made = pin_lake(_lake(lake, config), name, tables or [], EpochMs(ends_ms), patience)
     until = "" if made.complete_ms is None else f", complete up to {_moment(made.complete_ms)}"
     ends = f"; the pin ends at {_moment(ends_ms)}" if ends_ms else ""
     text = f"{len(made.tables)} tables pinned as {name}{until}{ends}"

@@ -21,9 +21,9 @@ from lakesplice.apps.service.batching.spans import BatchSpans, Span, by_table
 from lakesplice.apps.service.batching.table_commits import PartOutcome, TableCommits
 from lakesplice.apps.service.batching.table_failures import TableFailures
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.freshness import EpochSeconds, epoch_seconds
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.errors import FencedError
+from lakesplice.model.moments import EpochSeconds, epoch_seconds
 from lakesplice.spark.jobs.batch import run_batch
 from lakesplice.spark.kafka.dead_letter_topic import DeadLetterTopic
 from lakesplice.spark.kafka.query import Offsets

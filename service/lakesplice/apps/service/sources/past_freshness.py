@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.freshness import epoch_seconds
 from lakesplice.apps.service.tables import ServiceTables
 from lakesplice.errors import LakespliceError
+from lakesplice.model.moments import epoch_seconds
 from lakesplice.spark.kafka.topics import Topic, TopicCatalogue
 from lakesplice.table.driver.status import newest_status
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.freshness import epoch_seconds
 from lakesplice.apps.service.resting import RetryPauses
 from lakesplice.apps.service.sources.connectors import Connectors
 from lakesplice.apps.service.sources.lost_records import deal_with_loss
@@ -15,6 +14,7 @@ from lakesplice.apps.service.sources.past_freshness import PastFreshness
 from lakesplice.apps.service.tables import ServiceTables, unborn_source
 from lakesplice.errors import FencedError, MissingOffsetsError, UnsupportedError, UsageError
 from lakesplice.model.driver_status import TopicCondition, TopicState
+from lakesplice.model.moments import epoch_seconds
 from lakesplice.planning.sources.source_check import check_source
 from lakesplice.spark.kafka.query import Offsets
 from lakesplice.spark.kafka.topics import Topic, TopicCatalogue

@@ -18,6 +18,7 @@ from lakesplice.model.driver_status import (
     TopicState,
     TopicStatus,
 )
+from lakesplice.model.moments import EpochMs
 from lakesplice.table.driver.status import StatusPublisher, newest_status
 from lakesplice.telemetry.health import Health
 
@@ -178,5 +179,5 @@ def _shown_state(status: TopicStatus) -> tuple[str, ...]:
     return standing.state.value, standing.reason, *settings
 
 
-def _ms(seconds: float | None) -> int | None:
-    return None if seconds is None else round(seconds * 1000)
+def _ms(seconds: float | None) -> EpochMs | None:
+    return None if seconds is None else EpochMs(round(seconds * 1000))

@@ -1,0 +1,31 @@
+"""Moments since 1970 in UTC: in milliseconds, as clocks, manifests, commits and the broker have
+them, and in seconds, as metrics have them. Durations are plain numbers of seconds.
+"""
+
+from __future__ import annotations
+
+from typing import NewType
+
+EpochMs = NewType("EpochMs", int)
+"""A moment in milliseconds; not a duration, a version or an offset."""
+
+NO_MOMENT = EpochMs(0)
+"""Stands for a moment that isn't set."""
+
+EpochSeconds = NewType("EpochSeconds", float)
+"""A moment in seconds."""
+
+
+def epoch_seconds(moment: float) -> EpochSeconds:
+    """Convert a moment from milliseconds to seconds."""
+    return EpochSeconds(moment / 1000)
+
+
+def earlier(moment: EpochMs, seconds: float) -> EpochMs:
+    """Return the moment so many seconds before, in whole milliseconds."""
+    return EpochMs(moment - int(seconds * 1000))
+
+
+def later(moment: EpochMs, seconds: float) -> EpochMs:
+    """Return the moment so many seconds after, rounded to milliseconds."""
+    return EpochMs(moment + round(seconds * 1000))
