@@ -16,9 +16,9 @@ from lakesplice.planning.intake.line import RecordReading
 from lakesplice.table.explaining.record_values import Outcome, RecordAccess, RecordFate
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.snapshot import open_snapshot
-from lakesplice.table.reading.changes import Version, read_version
 from lakesplice.table.reading.scan import View
 from lakesplice.table.reading.table import Table
+from lakesplice.table.reading.versions import Version, read_version
 from lakesplice.testing.oracle import Record, position
 from lakesplice.testing.simulation import SimulatedTopic
 

@@ -12,9 +12,9 @@ from lakesplice.table.protocol.transitions import RESTORE
 from lakesplice.table.reading.changes import (
     ChangesPart,
     changes_of,
-    read_version,
 )
 from lakesplice.table.reading.table import Table
+from lakesplice.table.reading.versions import read_version
 from tests.support.simulated import rows_of
 
 

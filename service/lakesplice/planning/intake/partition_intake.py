@@ -25,9 +25,10 @@ from lakesplice.model.choices import NotInserts
 from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState
 from lakesplice.model.names import OP, SOURCE_TS
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
-from lakesplice.model.schema import SourceSchema, TableSchema
+from lakesplice.model.schema import TableSchema
 from lakesplice.planning.intake import insert_only
 from lakesplice.planning.intake.further_snapshots import ADVICE, further_snapshots
+from lakesplice.planning.intake.image_schemas import ImageSchemas
 from lakesplice.planning.intake.known_topic import (
     NOTHING_KNOWN,
     KnownTopic,
@@ -36,29 +37,12 @@ from lakesplice.planning.intake.known_topic import (
     shared_position,
     with_ordering,
 )
-from lakesplice.planning.intake.record_order import RecordIndex, RecordOrder, first_from, records_in
+from lakesplice.planning.intake.record_order import RecordIndex, RecordOrder, records_in
 from lakesplice.planning.intake.refused_records import refused_records
 from lakesplice.planning.intake.report import IntakeResult, NewDeadLetter, PartitionReport
 from lakesplice.planning.intake.shared_positions import Found, SharedPositions
 from lakesplice.planning.intake.truncations import fence_of, parking_truncations
-from lakesplice.planning.rows.image_changes import to_changes
-from lakesplice.planning.schema.evolution import (
-    Fits,
-    SchemaFit,
-    Unfit,
-    fit,
-    fit_as_new,
-    in_time,
-    plan_evolution,
-)
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
-from lakesplice.planning.schema.shard_columns import (
-    Fitting,
-    ObservedColumn,
-    judge,
-    observed_after,
-    presences_after,
-)
 from lakesplice.planning.sources.epochs import ChangePositions, EpochPath, Opening, follow
 from lakesplice.planning.sources.gaps import lowest_above
 from lakesplice.planning.sources.position_order import accept_repetitions
@@ -87,12 +71,9 @@ class PartitionIntake:
         self._not_inserts = not_inserts
         self._topic = topic
         self._partition = partition
-        self._schema = schema
-        self.first_schema: TableSchema | None = None
+        self._images = ImageSchemas(schema, policy, known.presences)
         self._state = state
-        self._fits: dict[SourceSchema, SchemaFit] = {}
         self._parked: ParkReason | None = None
-        self._sightings: list[tuple[Position, SourceSchema]] = []
         self._counts: Counter[str] = Counter()
         self._source_ts_ms: int | None = None
         self._met = KnownTopic()
@@ -102,18 +83,17 @@ class PartitionIntake:
         self._lowest: Position | None = None
         self._fence = BEFORE_ALL
         self._snapshot: SnapshotMet | None = None
-        self._presences = known.presences
-        self._observed_columns: dict[int, ObservedColumn] = {}
         self._suspect_settings: frozenset[str] = frozenset()
         self.stopped = False
 
+    @property
+    def first_schema(self) -> TableSchema | None:
+        """The schema that changes are made for, if the table had no columns."""
+        return self._images.first_schema
+
     def follow_schema(self, first_schema: TableSchema) -> None:
-        """Take the schema that another partition of the topic found for a table without columns,
-        unless this partition has found its own.
-        """
-        if self.first_schema is None and not self._schema.columns:
-            self._schema = self.first_schema = first_schema
-            self._fits.clear()
+        """See `ImageSchemas.follow_schema`."""
+        self._images.follow_schema(first_schema)
 
     def take(self, offsets: Integers, decoded: Decoded) -> IntakeResult:
         """Take the next records, which have these offsets. After a stop it must not be called
@@ -124,7 +104,7 @@ class PartitionIntake:
         course, limit, found, positions = self._limit(offsets, decoded, order)
         files = order.lifted(course)
         fences = decoded.fences
-        refused = refused_records(decoded, self._not_inserts, self._fit, limit)
+        refused = refused_records(decoded, self._not_inserts, self._images.fit, limit)
         kept = tuple(insert_only.accepted_changes(found, limit, refused))
         changes = tuple(table for _, table in kept)
         if self._not_inserts is None:
@@ -163,7 +143,7 @@ class PartitionIntake:
             state=self._state,
             stopped=self.stopped,
             parked=self._parked,
-            new_schemas=tuple(self._sightings),
+            new_schemas=tuple(self._images.new_schemas),
             counts=dict(self._counts),
             source_ts_ms=self._source_ts_ms,
             format=self._met.format,
@@ -173,8 +153,8 @@ class PartitionIntake:
             lowest=self._lowest,
             fence=self._fence,
             snapshot=self._snapshot,
-            observed_columns=dict(self._observed_columns),
-            first_schema=self.first_schema,
+            observed_columns=dict(self._images.observed_columns),
+            first_schema=self._images.first_schema,
             suspect_settings=self._suspect_settings,
         )
 
@@ -194,10 +174,10 @@ class PartitionIntake:
             stops.append(PartitionStop(limit, code, course.detail))
         # If both stop at one record, the schema's reason counts: it says more than a position's.
         files = order.lifted(course)
-        self._take_first_schema(decoded.blocks, files, limit)
-        columns = self._column_stops(decoded.blocks, files, limit)
-        found = self._accepted_changes(decoded.blocks, files, limit)
-        positions = SharedPositions.of(found, self._state.highest, self._schema.version)
+        self._images.take_first_schema(decoded.blocks, files, limit)
+        columns = self._images.column_stops(decoded.blocks, files, limit)
+        found = self._images.changes(decoded.blocks, files, limit)
+        positions = SharedPositions.of(found, self._state.highest, self._images.schema.version)
         stops = [
             *self._schema_stops(decoded, files, limit),
             *columns,
@@ -252,80 +232,7 @@ class PartitionIntake:
             yield PartitionStop(row, ParkCode.NOT_AN_INSERT, ADVICE)
         for row, code, why in parking_truncations(decoded.fences, self._policy):
             yield PartitionStop(row, code, why)
-        for block, file in zip(decoded.blocks, files, strict=False):
-            count = int(np.searchsorted(block.rows, limit))
-            if not count:
-                continue
-            verdict, first = self._fit(block.schema), 0
-            if isinstance(verdict, Fits):
-                late = first_from(file[:count], block.position_offset[:count], verdict.until)
-                if late is None:
-                    if self.first_schema is not None:
-                        self._add_new_schema(block, file, (count - 1, first))
-                    continue
-                verdict, first = fit_as_new(self._schema, block.schema, self._policy), late
-            position = self._add_new_schema(block, file, (count - 1, first))
-            verdict = in_time(verdict, self._schema, block.schema, position, self._policy)
-            unfit_code = verdict.code if isinstance(verdict, Unfit) else None
-            detail = verdict.detail if isinstance(verdict, Unfit) else ""
-            yield PartitionStop(RecordIndex(int(block.rows[first])), unfit_code, detail)
-
-    def _add_new_schema(self, block: ImageBlock, file: Integers, rows: Sequence[int]) -> Position:
-        """Record that these rows of a block have images of a schema; return the position of the
-        last one.
-        """
-        positions = [Position(int(file[at]), int(block.position_offset[at])) for at in rows]
-        self._sightings += [(position, block.schema) for position in positions]
-        return positions[-1]
-
-    def _take_first_schema(
-        self, blocks: Sequence[ImageBlock], files: Sequence[Integers], limit: RecordIndex
-    ) -> None:
-        """Use the schema of the first image before `limit` for a table without columns.
-
-        The driver creates the table from what all partitions found, and retries the batch if that
-        is another schema. Which columns a shard has is known only to the driver.
-        """
-        if self._schema.columns or self._known.presences is not None:
-            return
-        met = [(int(b.rows[0]), at) for at, b in enumerate(blocks) if int(b.rows[0]) < limit]
-        if not met:
-            return
-        at = min(met)[1]
-        position = Position(int(files[at][0]), int(blocks[at].position_offset[0]))
-        seen = [(position, blocks[at].schema)]
-        schema, _ = plan_evolution(self._schema, seen, self._policy)
-        if schema.columns:
-            self._schema = self.first_schema = schema
-            self._fits.clear()
-
-    def _column_stops(
-        self, blocks: Sequence[ImageBlock], files: Sequence[Integers], limit: RecordIndex
-    ) -> list[PartitionStop]:
-        """Return the records of a shard before `limit` that contradict what is known of its
-        columns.
-        """
-        if self._presences is None:
-            return []
-        images = []
-        for block, file in zip(blocks, files, strict=False):
-            verdict, count = self._fit(block.schema), int(np.searchsorted(block.rows, limit))
-            if isinstance(verdict, Fits) and count:
-                offset = block.position_offset[:count]
-                fitting = block.schema, verdict.mapping, block.rows[:count], file[:count], offset
-                images.append(Fitting(*fitting))
-        judged = judge(self._schema, images, self._presences, self._policy)
-        self._presences = presences_after(self._presences, [judged.observed_columns])
-        self._observed_columns = observed_after(self._observed_columns, judged.observed_columns)
-        return [PartitionStop(RecordIndex(record), *why) for record, why in judged.stops]
-
-    def _fit(self, image: SourceSchema) -> SchemaFit:
-        verdict = self._fits.get(image)
-        if verdict is None:
-            verdict = self._fits[image] = fit(
-                self._schema, image, self._policy, self._known.presences
-            )
-        return verdict
+        yield from self._images.stops(decoded.blocks, files, limit)
 
     def _update_snapshot(
         self, order: RecordOrder, files: Sequence[Integers], limit: RecordIndex, lost: int
@@ -348,26 +255,6 @@ class PartitionIntake:
         if met is not None:
             self._snapshot = met if self._snapshot is None else self._snapshot.then(met)
         return lossy
-
-    def _accepted_changes(
-        self, blocks: Sequence[ImageBlock], files: Sequence[Integers], limit: RecordIndex
-    ) -> list[tuple[Integers, pa.Table]]:
-        """Return the changes that may be applied, per block, with the indexes of their records."""
-        found = []
-        for block, file in zip(blocks, files, strict=False):
-            verdict = self._fit(block.schema)
-            count = int(np.searchsorted(block.rows, limit))
-            if isinstance(verdict, Fits) and count:
-                changes = to_changes(
-                    block,
-                    self._schema,
-                    verdict.mapping,
-                    file,
-                    partial=verdict.partial,
-                    presences=self._presences,
-                )
-                found.append((block.rows[:count], changes.slice(0, count)))
-        return found
 
     def _count(
         self,

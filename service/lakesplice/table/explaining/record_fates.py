@@ -28,7 +28,7 @@ from lakesplice.table.explaining.row_states import RowState
 from lakesplice.table.explaining.version_walk import VersionWalk
 from lakesplice.table.ingest.append import AppendPlan
 from lakesplice.table.protocol.ports import Store
-from lakesplice.table.reading.changes import Version
+from lakesplice.table.reading.versions import Version
 
 
 class RecordFates:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from lakesplice.table.protocol.offsets import next_offsets
-from lakesplice.table.reading.changes import Version
+from lakesplice.table.reading.versions import Version
 
 Ranges = Mapping[int, tuple[int, int]]
 INGEST = "INGEST"

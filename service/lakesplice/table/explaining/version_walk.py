@@ -27,7 +27,7 @@ from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.shadow_transitions import SWAP
 from lakesplice.table.protocol.snapshot import Snapshot
 from lakesplice.table.protocol.transitions import ADOPT, PURGE, RESET, RESTORE
-from lakesplice.table.reading.changes import Version, read_version
+from lakesplice.table.reading.versions import Version, read_version
 from lakesplice.table.upkeep.expiry import first_there
 
 

@@ -20,15 +20,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.errors import MissingFileError, UnsupportedError, VersionNotFoundError
-from lakesplice.formats.log.actions import DOMAIN, Action, CommitInfo, DomainMetadata
-from lakesplice.formats.log.commit_file import decode_commit
-from lakesplice.formats.manifests import decode_pointer
+from lakesplice.errors import UnsupportedError, VersionNotFoundError
 from lakesplice.model.address import BaseFile
 from lakesplice.model.arrays import Mask
 from lakesplice.model.change import Op
 from lakesplice.model.manifest import DeltaRef, Manifest
-from lakesplice.model.moments import EpochMs
 from lakesplice.model.names import CHANGED, GROUP, IS_DELETED, OP, POSITION_FILE, POSITION_OFFSET
 from lakesplice.model.position import Ordering
 from lakesplice.model.schema import TableSchema
@@ -39,13 +35,12 @@ from lakesplice.planning.rows.row_images import DELETE, FEED_FIELDS, INSERT, UPD
 from lakesplice.planning.rows.waiting_changes import Waiting
 from lakesplice.table.files.base_files import open_base
 from lakesplice.table.files.pending_changes import read_waiting
-from lakesplice.table.protocol.layout import commit_path
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.shadow_transitions import SWAP
-from lakesplice.table.protocol.snapshot import read_manifest
 from lakesplice.table.protocol.transitions import ADOPT, PURGE, RESTORE
 from lakesplice.table.reading.effective_changes import took_effect
 from lakesplice.table.reading.merged_upserts import files_of_merge, merged_rows
+from lakesplice.table.reading.versions import Version, read_version
 
 _OF_OP = {Op.CREATE: INSERT, Op.UPDATE: UPDATE_AFTER, Op.READ: UPDATE_AFTER, Op.DELETE: DELETE}
 
@@ -65,38 +60,6 @@ class ChangesPart:
 
 
 WHOLE = ChangesPart()
-
-
-@dataclass(frozen=True)
-class Version:
-    """A committed version: its time, its operation, and its manifest."""
-
-    number: int
-    operation: str
-    timestamp_ms: EpochMs
-    manifest: Manifest
-
-
-def read_version(store: Store, number: int) -> Version:
-    """Read one version by its commit alone; `VersionNotFoundError` if it isn't retained."""
-    path = commit_path(number)
-    try:
-        actions = decode_commit(store.read(path), path)
-    except MissingFileError:
-        raise VersionNotFoundError(
-            "the version is past its retention, or doesn't exist yet; begin with a later one",
-            version=number,
-        ) from None
-    domain = next(_domains(actions), None)
-    info = next((action for action in actions if isinstance(action, CommitInfo)), None)
-    if domain is None or info is None:
-        raise UnsupportedError(
-            "a commit of another writer can't be read as changes", version=number
-        )
-    pointer = decode_pointer(domain.configuration, path)
-    return Version(
-        number, info.operation, pointer.timestamp_ms, read_manifest(store, pointer.manifest)
-    )
 
 
 def changes_of(
@@ -354,10 +317,6 @@ def feed_schema(fields: Sequence[pa.Field]) -> pa.Schema:
     lacks them.
     """
     return pa.schema([*FEED_FIELDS, *(field.with_nullable(True) for field in fields)])
-
-
-def _domains(actions: Sequence[Action]) -> Iterator[DomainMetadata]:
-    return (a for a in actions if isinstance(a, DomainMetadata) and a.domain == DOMAIN)
 
 
 def _new_deltas(now: Manifest, before: Manifest) -> list[DeltaRef]:
