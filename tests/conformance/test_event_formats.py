@@ -17,8 +17,8 @@ from lakesplice.formats.events.debezium.ddl_types import Handling, types_of
 from lakesplice.formats.events.maxwell import ddl_types as maxwell
 from lakesplice.model.change import Op
 from lakesplice.model.choices import FormatName
-from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import TableName
+from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import Ordering, Position
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.table.reading.scan import View

@@ -19,7 +19,7 @@ import xxhash
 
 import lakesplice
 from lakesplice.formats.events.values.refusals import DeadReason
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.testing import worked_example
 from tests.support.independent import blake3_of_one_block, digest, text_word
 from tests.support.machine import ROOT

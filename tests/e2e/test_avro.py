@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.files.dead_letters import read_dead_letters
 from lakesplice.testing.compare import compare

@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import IS_DELETED
+from lakesplice.model.parking import ParkCode
 from lakesplice.testing.compare import compare
 from lakesplice.testing.oracle import Record
 from tests.support.readers import READERS

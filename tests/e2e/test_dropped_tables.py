@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import TableName
+from lakesplice.model.parking import ParkCode
 from lakesplice.testing.compare import compare
 from lakesplice.testing.shop import Database, Event
 from tests.support.dropped import Teller

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.testing.compare import compare
 from lakesplice.testing.oracle import Record
 from lakesplice.testing.shop import Database, Event

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.testing.compare import compare
 from lakesplice.testing.oracle import Record
 from tests.support.maxwell import Columns, row_record, schema_record

@@ -18,8 +18,8 @@ from kafka.admin import KafkaAdminClient
 
 from lakesplice import Table
 from lakesplice.errors import TableNotFoundError
-from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import TableName
+from lakesplice.model.parking import ParkCode
 from lakesplice.testing.compare import compare
 from lakesplice.testing.oracle import Record
 from lakesplice.testing.shop import Event

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.status import newest_status
 from tests.support.apicurio import Apicurio

@@ -8,7 +8,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from lakesplice import Table
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.testing.producer import create_topics
 from lakesplice.testing.shop import Event
 from tests.support.altered import event

@@ -15,7 +15,7 @@ from pathlib import Path
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
 
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.testing.broker import LocalBroker
 from lakesplice.testing.oracle import Record
 from tests.support.ledgers import PARTITIONS, Ledger, partition_of, send

@@ -15,7 +15,7 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from lakesplice.apps.service.page import html
-from lakesplice.model.manifest import ParkCode, ParkReason
+from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.telemetry.http import WebServer
 from tests.support.browser import Browser, browser
 from tests.support.machine import ROOT

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from lakesplice.formats.events import declare
 from lakesplice.model.choices import NotInserts
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.ingest.batch_commit import CommitOutcome

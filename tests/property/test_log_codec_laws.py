@@ -38,14 +38,13 @@ from lakesplice.model.manifest import (
     DeltaRef,
     FileRef,
     Manifest,
-    ParkCode,
-    ParkReason,
     PartitionState,
     RunRef,
     SnapshotState,
     SourceState,
 )
 from lakesplice.model.names import SYSTEM_COLUMNS
+from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import Position
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind

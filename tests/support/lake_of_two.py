@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from lakesplice.model.change import Op
-from lakesplice.model.manifest import ParkCode, ParkReason
+from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.table.protocol.intents import Redirect

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from lakesplice.formats.events import DecodeContext, Decoded, TypeHistory, declare
 from lakesplice.formats.events.ddl import SchemaChange, SchemaHistory, read_schema_change
 from lakesplice.formats.events.maxwell.ddl_types import types_of
-from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import TableName
+from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import Position
 from tests.support.debezium import TABLE, Record, decode_all
 

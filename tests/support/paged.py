@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from lakesplice.apps.service.page import Board, site
 from lakesplice.errors import StorageError
-from lakesplice.model.manifest import ParkCode, ParkReason
+from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.telemetry.endpoints import application, endpoints
 from tests.support.simulated_loop import SimulatedService
 

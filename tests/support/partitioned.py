@@ -9,7 +9,7 @@ import duckdb
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.planning.shape.shaping import Shape
 from lakesplice.storage.local import LocalStore

@@ -14,8 +14,8 @@ from kafka import KafkaConsumer, TopicPartition
 
 from lakesplice import Table
 from lakesplice.errors import TableNotFoundError
-from lakesplice.model.manifest import ParkCode, ParkReason
 from lakesplice.model.names import TableName
+from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.testing.compare import Difference, compare
 from tests.support.apicurio import Apicurio
 from tests.support.command_line import CommandLine

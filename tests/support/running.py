@@ -19,8 +19,8 @@ import yaml
 
 from lakesplice import Table
 from lakesplice.errors import TableNotFoundError
-from lakesplice.model.manifest import ParkReason
 from lakesplice.model.names import TableName
+from lakesplice.model.parking import ParkReason
 from lakesplice.testing.compare import compare
 from lakesplice.testing.oracle import Record
 from tests.support import machine, short_jvms

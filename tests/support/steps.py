@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from lakesplice.model.manifest import ParkReason, RunRef, SourceState
+from lakesplice.model.manifest import RunRef, SourceState
+from lakesplice.model.parking import ParkReason
 from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.intents import Redirect

@@ -9,7 +9,7 @@ import pytest
 import documentation
 from lakesplice.formats.events.decode import EVENT_FORMATS
 from lakesplice.formats.events.values.refusals import DeadReason
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from tests.support.machine import ROOT
 
 DOCS = ROOT / "docs"

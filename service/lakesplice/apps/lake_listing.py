@@ -12,9 +12,10 @@ from lakesplice.apps.lake import table_names
 from lakesplice.errors import LakespliceError, TableNotFoundError
 from lakesplice.model.driver_status import WORST_FIRST, DriverStatus, TopicState, TopicStatus
 from lakesplice.model.freshness_goal import strictest
-from lakesplice.model.manifest import Manifest, ParkReason
+from lakesplice.model.manifest import Manifest
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.names import IS_DELETED, TableName
+from lakesplice.model.parking import ParkReason
 from lakesplice.storage.stores import AnyStore
 from lakesplice.table.protocol.offsets import gap_names
 from lakesplice.table.protocol.ports import Store

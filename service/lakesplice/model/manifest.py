@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 
 from lakesplice.errors import UsageError
 from lakesplice.model.address import BaseFile
@@ -14,6 +13,7 @@ from lakesplice.model.column_presence import ColumnPresences
 from lakesplice.model.epochs import Epoch
 from lakesplice.model.gaps import Gap
 from lakesplice.model.moments import NO_MOMENT, EpochMs
+from lakesplice.model.parking import ParkReason
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.schema import TableSchema
 
@@ -119,49 +119,6 @@ class SnapshotState:
     position: Position
     passed: frozenset[int] = frozenset()
     lossy: bool = False
-
-
-class ParkCode(StrEnum):
-    """Why a table is parked."""
-
-    NO_KEY = "no-key"
-    TYPES_UNDECLARED = "types-undeclared"
-    SCHEMA_CHANGE = "schema-change"
-    UNSUPPORTED = "unsupported"
-    POSITIONS_FELL_BACK = "positions-fell-back"
-    OFFSETS_GONE = "offsets-gone"
-    FORMAT_CHANGED = "format-changed"
-    ORDER_UNKNOWN = "order-unknown"
-    NOT_AN_INSERT = "not-an-insert"
-    DEAD_LETTERS = "dead-letters"
-    PARTIAL_IMAGE = "partial-image"
-    TOPIC_RECREATED = "topic-recreated"
-    TRUNCATED = "truncated"
-    DROPPED = "dropped"
-    ROWS_MOVED = "rows-moved"
-    KEY_CHANGED = "key-changed"
-    NEW_TABLE = "new-table"
-    CORRUPT = "corrupt"
-    JOB_DIED = "job-died"
-    FED_BY_HAND = "fed-by-hand"
-
-
-@dataclass(frozen=True, slots=True)
-class ParkReason:
-    """Why a table does not continue, in words that say what to do, and the record that showed
-    it.
-    """
-
-    code: ParkCode
-    detail: str
-    topic: str = ""
-    partition: int = -1
-    offset: int = -1
-
-    @property
-    def is_of_topic(self) -> bool:
-        """Whether the table could continue with its other topics, if it had any."""
-        return self.code is not ParkCode.CORRUPT
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lakesplice.errors import FencedError, StorageError
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.table.protocol.layout import generation_path
 from tests.support.simulated import driver_of, require_true
 from tests.support.simulated_service import Scene

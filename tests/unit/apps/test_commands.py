@@ -36,8 +36,8 @@ from lakesplice.errors import (
     UsageError,
 )
 from lakesplice.model.change import Op
-from lakesplice.model.manifest import ParkCode, ParkReason
 from lakesplice.model.moments import EpochMs
+from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.schema import TableSchema
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.generation import (

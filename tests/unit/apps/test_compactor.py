@@ -14,7 +14,8 @@ from lakesplice.apps.service.upkeep import compactor
 from lakesplice.apps.service.upkeep.compactor import Compactor
 from lakesplice.apps.service.upkeep.table_upkeep import Upkeep
 from lakesplice.errors import CorruptFileError, FencedError, StorageError
-from lakesplice.model.manifest import Manifest, ParkCode
+from lakesplice.model.manifest import Manifest
+from lakesplice.model.parking import ParkCode
 from lakesplice.planning.upkeep.compaction import Backlog, backlog
 from lakesplice.spark.jobs.rewrites import RewriteTask
 from lakesplice.table.protocol.layout import generation_path

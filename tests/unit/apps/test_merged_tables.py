@@ -15,7 +15,7 @@ from lakesplice.apps.table_commands.command_table import CommandTable
 from lakesplice.apps.table_commands.work import DROP, REPLAY, UNPARK, execute
 from lakesplice.config import Settings
 from lakesplice.errors import UsageError
-from lakesplice.model.manifest import ParkCode, ParkReason
+from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.schema import TableSchema
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.generation import Generation

@@ -11,8 +11,8 @@ from lakesplice.apps.cli.tables.lake_overview import print_overview
 from lakesplice.apps.lake_listing import listing
 from lakesplice.apps.service.page.table_answers import table_answers
 from lakesplice.errors import MissingOffsetsError
-from lakesplice.model.manifest import ParkCode
 from lakesplice.model.moments import EpochMs
+from lakesplice.model.parking import ParkCode
 from lakesplice.table.protocol.history import history
 from lakesplice.telemetry.catalogue import GAP_RECORDS
 from tests.support.simulated import rows_of

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.sources.new_topics import NewTopics
 from lakesplice.apps.service.tables import ServiceTables, unborn_source
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.generation import Generation
 from lakesplice.table.protocol.intents import Redirect

@@ -14,7 +14,7 @@ from lakesplice.apps.service.activity import ChangeRate
 from lakesplice.apps.service.page.api import OPERATIONS
 from lakesplice.apps.service.page.document import openapi_text
 from lakesplice.errors import StorageError
-from lakesplice.model.manifest import ParkCode, ParkReason
+from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.spark.jobs.rewrites import RewriteTask
 from lakesplice.table.protocol.layout import commit_path
 from lakesplice.table.upkeep.compact import Compacted

@@ -12,8 +12,9 @@ from lakesplice.apps.table_commands.command_table import CommandTable
 from lakesplice.apps.table_commands.dispatch import command_table
 from lakesplice.apps.table_commands.resetting import EARLIEST, Reset, reset
 from lakesplice.apps.table_commands.work import RESET
-from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState, SourceState
+from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.moments import EpochMs
+from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.schema import TableSchema
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.generation import claim_generation

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from lakesplice.errors import UsageError
-from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState, SourceState
+from lakesplice.model.manifest import PartitionState, SourceState
+from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import Ordering, Position
 from lakesplice.planning.sources.operator_directions import FallBack, onward
 

@@ -8,7 +8,8 @@ import pytest
 
 from lakesplice.formats.events.ddl import TableDrop
 from lakesplice.formats.events.values.fences import Fences
-from lakesplice.model.manifest import ParkCode, PartitionState, SourceState
+from lakesplice.model.manifest import PartitionState, SourceState
+from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.planning.intake.record_order import RecordIndex
 from lakesplice.planning.intake.truncations import fence_of, parking_truncations

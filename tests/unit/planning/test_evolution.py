@@ -6,7 +6,7 @@ from itertools import permutations
 
 import pytest
 
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.schema import SourceField, SourceSchema, TableSchema
 from lakesplice.model.types import ColumnType

@@ -6,8 +6,9 @@ import numpy as np
 import pyarrow as pa
 
 from lakesplice.formats.events import DecodeContext, decode
-from lakesplice.model.manifest import ParkCode, PartitionState
+from lakesplice.model.manifest import PartitionState
 from lakesplice.model.names import TableName
+from lakesplice.model.parking import ParkCode
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.intake.known_topic import KnownTopic
 from lakesplice.planning.intake.line import IntakeLine, RecordReading

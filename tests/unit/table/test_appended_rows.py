@@ -12,8 +12,8 @@ import pytest
 from lakesplice.config import Settings
 from lakesplice.errors import ConfigurationError
 from lakesplice.model.choices import NotInserts
-from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import APPENDED, SOURCE_POSITION, TableName
+from lakesplice.model.parking import ParkCode
 from lakesplice.planning.shape.metadata_columns import Metadata
 from lakesplice.planning.shape.shaping import Shape
 from lakesplice.storage.local import LocalStore

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from lakesplice.formats.events import DecodeContext, decode
-from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import TableName
+from lakesplice.model.parking import ParkCode
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.reading.scan import View
 from lakesplice.table.reading.table import Table

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.model.schema import SourceField, SourceSchema
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy

@@ -11,7 +11,7 @@ import pytest
 from lakesplice.config.sections.schema_changes import SchemaChangeSettings, policy_of
 from lakesplice.formats.events import TypeHistory
 from lakesplice.formats.events.ddl import TableDrop
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import Position
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.planning.sources.dropped_tables import DropHistory

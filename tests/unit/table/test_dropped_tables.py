@@ -13,7 +13,7 @@ import pytest
 
 from lakesplice.model.choices import NotInserts
 from lakesplice.model.epochs import Epoch
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.ingest.dropped_tables import DropResult

@@ -10,7 +10,7 @@ from random import Random
 
 import pytest
 
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.reading.scan import View
 from lakesplice.table.reading.table import Table

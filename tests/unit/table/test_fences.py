@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.protocol.commit import Committed

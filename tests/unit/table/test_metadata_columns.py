@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.planning.shape.metadata_columns import Metadata

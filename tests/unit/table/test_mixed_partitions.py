@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from lakesplice.model.choices import FormatName
-from lakesplice.model.manifest import ParkCode, PartitionState
+from lakesplice.model.manifest import PartitionState
+from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import Ordering
 from lakesplice.planning.intake.report import PartitionReport
 from lakesplice.storage.local import LocalStore

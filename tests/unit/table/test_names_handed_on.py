@@ -10,7 +10,7 @@ import pytest
 
 from lakesplice.config.sections.schema_changes import SchemaChangeSettings, policy_of
 from lakesplice.formats.events import TypeHistory
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.reading.scan import View

@@ -14,8 +14,8 @@ from deltalake import DeltaTable
 
 from lakesplice.formats.events import declare
 from lakesplice.formats.manifests import encode_manifest
-from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import SYSTEM_COLUMNS
+from lakesplice.model.parking import ParkCode
 from lakesplice.model.schema import SourceField, SourceSchema, TableSchema
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.planning.intake.line import RecordReading

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType
 from lakesplice.apps.spark_format.source import LakespliceSource
 from lakesplice.errors import MissingFileError
 from lakesplice.model.choices import NotInserts
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.planning.shape.computing.expression import parse
 from lakesplice.planning.shape.shaping import Shape

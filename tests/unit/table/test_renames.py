@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from lakesplice.config.sections.schema_changes import SchemaChangeSettings, policy_of
 from lakesplice.formats.events import TypeHistory, TypeVersion
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import Position
 from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
 from lakesplice.model.types import ColumnType, Kind

@@ -8,7 +8,7 @@ import pytest
 from deltalake import DeltaTable
 
 from lakesplice.errors import UnsupportedError, UsageError
-from lakesplice.model.manifest import ParkCode, ParkReason
+from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.log_keeper import DeltaLogKeeper
 from lakesplice.table.ingest.reset import TopicStart, plan_reset

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import SYSTEM_COLUMNS
+from lakesplice.model.parking import ParkCode
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.files.base_files import open_base

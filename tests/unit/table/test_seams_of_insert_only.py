@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lakesplice.model.choices import NotInserts
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import BEFORE_ALL
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.storage.local import LocalStore

@@ -9,7 +9,7 @@ import pytest
 
 from lakesplice.errors import SourceUnavailable
 from lakesplice.formats.events import SchemaText
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.planning.shape.masks import masks_of
 from lakesplice.planning.shape.shaping import Shape

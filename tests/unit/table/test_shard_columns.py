@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lakesplice.formats.manifests import decode_manifest, encode_manifest
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.reading.table import Table

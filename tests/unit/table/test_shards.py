@@ -10,7 +10,7 @@ import pytest
 
 from lakesplice.errors import UsageError
 from lakesplice.formats.manifests import decode_manifest, encode_manifest
-from lakesplice.model.manifest import ParkCode, ParkReason
+from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.protocol.intents import Redirect

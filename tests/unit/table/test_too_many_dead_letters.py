@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from lakesplice.model.manifest import DeadLetterRef, ParkCode
+from lakesplice.model.manifest import DeadLetterRef
+from lakesplice.model.parking import ParkCode
 from lakesplice.planning.intake.dead_letter_limit import NO_LIMIT, DeadLetterLimit
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.ingest.batch_commit import commit_contribution

@@ -16,7 +16,8 @@ import pytest
 
 import lakesplice
 from lakesplice.errors import ParkedTableError, RetryableError, UsageError
-from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState, SourceState
+from lakesplice.model.manifest import PartitionState, SourceState
+from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.by_hand import delta_pieces, new_rows
 from lakesplice.table.by_hand.hand_fed_table import HandFedTable

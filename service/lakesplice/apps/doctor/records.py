@@ -18,8 +18,8 @@ from lakesplice.formats.events import (
     schema_ids,
 )
 from lakesplice.model.change import Op
-from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import TableName
+from lakesplice.model.parking import ParkCode
 from lakesplice.planning.diagnosis.records import RecordFacts
 from lakesplice.spark.kafka.record_samples import RecordSampler
 from lakesplice.spark.kafka.topics import Topic

@@ -15,9 +15,10 @@ from lakesplice.apps.service.topic_names import FirstRecords, TopicNames
 from lakesplice.errors import FencedError, LakespliceError, StorageError, UsageError
 from lakesplice.model.driver_status import TopicCondition, TopicState
 from lakesplice.model.freshness_goal import FreshnessGoal, strictest
-from lakesplice.model.manifest import Manifest, ParkReason, PartitionState, SourceState
+from lakesplice.model.manifest import Manifest, PartitionState, SourceState
 from lakesplice.model.moments import EpochSeconds
 from lakesplice.model.names import TableName
+from lakesplice.model.parking import ParkReason
 from lakesplice.planning.shape.metadata_columns import Origin
 from lakesplice.planning.shape.shaping import shard_of
 from lakesplice.planning.sources.shards import joining_problem

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from lakesplice.formats.events import TypeHistory
-from lakesplice.model.manifest import ParkReason, RunRef, SourceState
+from lakesplice.model.manifest import RunRef, SourceState
 from lakesplice.model.names import TableName
+from lakesplice.model.parking import ParkReason
 from lakesplice.table.ingest.reset import TopicStart
 from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.protocol.intents import Intent, Redirect

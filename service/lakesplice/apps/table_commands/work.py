@@ -15,8 +15,9 @@ from lakesplice.apps.table_commands.command_table import CommandResult, CommandT
 from lakesplice.apps.table_commands.resetting import reset, reset_arguments
 from lakesplice.config import Settings
 from lakesplice.errors import ParkedTableError, UsageError
-from lakesplice.model.manifest import Manifest, ParkReason
+from lakesplice.model.manifest import Manifest
 from lakesplice.model.moments import EpochMs
+from lakesplice.model.parking import ParkReason
 from lakesplice.planning.sources.operator_directions import FallBack, onward
 from lakesplice.planning.upkeep.compaction import tasks, work
 from lakesplice.planning.upkeep.file_merge import FILE_MERGE_POLICY, plan_file_merge

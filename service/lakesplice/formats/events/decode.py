@@ -28,7 +28,7 @@ from lakesplice.formats.events.records_to_blocks import settle_records
 from lakesplice.formats.events.values.blocks import Decoded
 from lakesplice.formats.events.values.decode_context import DecodeContext, SchemaText
 from lakesplice.model.choices import FormatName
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 
 EVENT_FORMATS: Mapping[FormatName, EventFormat] = {
     format_.name: format_

@@ -12,14 +12,8 @@ from lakesplice.model.choices import FormatName
 from lakesplice.model.column_presence import ColumnPresence, ColumnPresences
 from lakesplice.model.epochs import Epoch
 from lakesplice.model.gaps import Gap
-from lakesplice.model.manifest import (
-    HighestChange,
-    ParkCode,
-    ParkReason,
-    PartitionState,
-    SnapshotState,
-    SourceState,
-)
+from lakesplice.model.manifest import HighestChange, PartitionState, SnapshotState, SourceState
+from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 
 

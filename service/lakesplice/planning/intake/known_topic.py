@@ -11,7 +11,8 @@ from lakesplice.formats.events.values.blocks import Decoded
 from lakesplice.model.choices import FormatName
 from lakesplice.model.column_presence import ColumnPresences
 from lakesplice.model.epochs import Epoch
-from lakesplice.model.manifest import Manifest, ParkCode, PartitionState, SourceState
+from lakesplice.model.manifest import Manifest, PartitionState, SourceState
+from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import BEFORE_ALL, Ordering
 from lakesplice.planning.intake.record_order import RecordIndex
 from lakesplice.planning.intake.shared_positions import SHARED, SharedPositions

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from lakesplice.model.arrays import Integers
 from lakesplice.model.choices import FormatName
-from lakesplice.model.manifest import ParkReason, PartitionState
+from lakesplice.model.manifest import PartitionState
+from lakesplice.model.parking import ParkReason
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.schema import SourceSchema, TableSchema
 from lakesplice.planning.intake.record_order import RecordIndex

@@ -8,7 +8,7 @@ import numpy as np
 
 from lakesplice.formats.events.values.fences import Fences
 from lakesplice.model.arrays import Integers
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.planning.intake.record_order import RecordIndex
 from lakesplice.planning.schema.policy import SchemaPolicy

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import column_name
+from lakesplice.model.parking import ParkCode
 from lakesplice.model.schema import SourceSchema, TableSchema
 from lakesplice.planning.schema import policy_refusals
 from lakesplice.planning.schema.missing_columns import Why

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.model.schema import SourceSchema
 from lakesplice.planning.schema.policy import PartialImages, SchemaPolicy
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from lakesplice.errors import UnsupportedError
 from lakesplice.model.address import Partition
 from lakesplice.model.arrays import Integers
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import Kind
 from lakesplice.planning.rows.row_digest import contiguous

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lakesplice.model.manifest import ParkCode, ParkReason, PartitionState, SourceState
+from lakesplice.model.manifest import PartitionState, SourceState
+from lakesplice.model.parking import ParkCode, ParkReason
 
 _ANEW = "give `lakesplice reset --anew` to reload the table"
 

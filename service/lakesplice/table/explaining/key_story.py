@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lakesplice.model.manifest import Manifest, ParkReason
+from lakesplice.model.manifest import Manifest
+from lakesplice.model.parking import ParkReason
 from lakesplice.table.explaining.asked_key import AskedKey, KeyValues
 from lakesplice.table.explaining.record_fates import RecordFates
 from lakesplice.table.explaining.record_values import RecordAccess, RecordFate

@@ -9,15 +9,12 @@ otherwise it is planned again (`OpenDeadLetters.replay`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-
-import pyarrow as pa
 
 from lakesplice.errors import UsageError
 from lakesplice.formats.events import schema_ids
-from lakesplice.model.manifest import DeadLetterRef, Manifest, SourceState
-from lakesplice.model.position import Position
+from lakesplice.model.manifest import DeadLetterRef, SourceState
 from lakesplice.planning.intake.known_topic import KnownTopic
 from lakesplice.planning.intake.late_records import ReplayedRecords, replay_records
 from lakesplice.planning.intake.line import RecordReading
@@ -32,6 +29,13 @@ from lakesplice.table.files.dead_letters import (
 )
 from lakesplice.table.files.index_runs import RunCache
 from lakesplice.table.ingest.append import AppendPlan, append
+from lakesplice.table.ingest.dead_letter_groups import (
+    by_partition,
+    by_position_above,
+    commit_shares,
+    records_of,
+    refs_of,
+)
 from lakesplice.table.ingest.fence import fence_deltas
 from lakesplice.table.ingest.moved_row_deletes import with_moved_rows_deleted
 from lakesplice.table.ingest.reshape import reshape
@@ -42,17 +46,7 @@ from lakesplice.table.protocol.retries import Retries
 from lakesplice.table.protocol.snapshot import Snapshot, latest
 
 DROP = "DROP LETTERS"
-# All dead letters of one commit are in memory.
-_BYTES_PER_COMMIT = 64 << 20
 _ATTEMPTS_MAX = 20
-_RECORDS = pa.schema(
-    [
-        ("offset", pa.int64()),
-        ("timestamp", pa.int64()),
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-    ]
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +102,7 @@ class OpenDeadLetters:
         self, work: Callable[[Sequence[DeadLetterRef]], DeadLetterCounts | None]
     ) -> DeadLetterCounts:
         total = DeadLetterCounts()
-        for paths in _shares(refs_of(self.snapshot.manifest, self._source().topic)):
+        for paths in commit_shares(refs_of(self.snapshot.manifest, self._source().topic)):
             retries = Retries(self.clock, self.entropy, _ATTEMPTS_MAX)
             while True:
                 self.snapshot = latest(self.store, self.snapshot)
@@ -189,8 +183,8 @@ class OpenDeadLetters:
             source.own_presences,
         )
         parts = []
-        for (topic, partition), share in _by_partition(dead_letters):
-            records = _records(share)
+        for (topic, partition), share in by_partition(dead_letters):
+            records = records_of(share)
             numbers = schema_ids(records.column(name) for name in ("key", "value"))
             found = replay_records(
                 records,
@@ -285,7 +279,7 @@ class OpenDeadLetters:
     ) -> Replay:
         kept = tuple(
             replace(write_dead_letters(self.store, table_of(some), self.entropy), position=above)
-            for above, some in _by_above(left)
+            for above, some in by_position_above(left)
         )
         return Replay(
             self.generation,
@@ -314,46 +308,3 @@ class _Part:
     def of(cls, dead_letters: Sequence[DeadLetter], replayed: ReplayedRecords) -> _Part:
         failed = {dead_letters[at].place: why for at, why in replayed.failed.items()}
         return cls(replayed, failed)
-
-
-def refs_of(manifest: Manifest, topic: str) -> list[DeadLetterRef]:
-    """Return the files that hold a topic's dead letters."""
-    return [ref for ref in manifest.dead_letters if ref.topic in ("", topic)]
-
-
-def _shares(refs: Sequence[DeadLetterRef]) -> Iterator[frozenset[str]]:
-    """Split the files of dead letters into shares that fit into memory."""
-    share: set[str] = set()
-    size = 0
-    for ref in refs:
-        if share and size + ref.file.bytes > _BYTES_PER_COMMIT:
-            yield frozenset(share)
-            share, size = set(), 0
-        share.add(ref.file.path)
-        size += ref.file.bytes
-    if share:
-        yield frozenset(share)
-
-
-def _by_above(dead_letters: Sequence[DeadLetter]) -> Iterator[tuple[Position, list[DeadLetter]]]:
-    """Group dead letters by the position that they are above: the purge floor rises once the oldest
-    are gone.
-    """
-    places: dict[Position, list[DeadLetter]] = {}
-    for letter in dead_letters:
-        places.setdefault(letter.above, []).append(letter)
-    yield from sorted(places.items())
-
-
-def _by_partition(
-    dead_letters: Sequence[DeadLetter],
-) -> Iterator[tuple[tuple[str, int], list[DeadLetter]]]:
-    places: dict[tuple[str, int], list[DeadLetter]] = {}
-    for letter in dead_letters:
-        places.setdefault((letter.topic, letter.partition), []).append(letter)
-    yield from sorted(places.items())
-
-
-def _records(dead_letters: Sequence[DeadLetter]) -> pa.RecordBatch:
-    rows = [{name: getattr(letter, name) for name in _RECORDS.names} for letter in dead_letters]
-    return pa.RecordBatch.from_pylist(rows, schema=_RECORDS)

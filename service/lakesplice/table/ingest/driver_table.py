@@ -12,7 +12,8 @@ from dataclasses import replace
 from lakesplice.errors import TableNotFoundError, UsageError
 from lakesplice.model.column_presence import ColumnPresences
 from lakesplice.model.epochs import Epoch
-from lakesplice.model.manifest import Manifest, ParkCode, ParkReason, PartitionState, SourceState
+from lakesplice.model.manifest import Manifest, PartitionState, SourceState
+from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import Position
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.intake.known_topic import KnownTopic, known_topic

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lakesplice.model.manifest import Manifest, ParkCode, ParkReason
+from lakesplice.model.manifest import Manifest
+from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import AFTER_ALL, BEFORE_ALL, Position
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.planning.sources.dropped_tables import DropDecision, DropHistory, Remedy, due

@@ -7,13 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from lakesplice.model.epochs import Epoch
-from lakesplice.model.manifest import (
-    DeadLetterRef,
-    Manifest,
-    ParkReason,
-    PartitionState,
-    SourceState,
-)
+from lakesplice.model.manifest import DeadLetterRef, Manifest, PartitionState, SourceState
+from lakesplice.model.parking import ParkReason
 from lakesplice.planning.intake.report import PartitionReport
 from lakesplice.planning.schema.shard_columns import presences_after
 from lakesplice.planning.sources.gaps import after_reading

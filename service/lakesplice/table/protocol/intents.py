@@ -15,13 +15,13 @@ from lakesplice.model.manifest import (
     DeadLetterRef,
     DeltaRef,
     Manifest,
-    ParkReason,
     Pin,
     Retention,
     RunRef,
     SourceState,
     UpsertState,
 )
+from lakesplice.model.parking import ParkReason
 from lakesplice.model.position import Position
 from lakesplice.model.schema import TableSchema
 from lakesplice.table.protocol.new_files import ChangeImages, NewFile

@@ -13,7 +13,7 @@ from lakesplice.formats.events import SchemaText
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.change import Op
 from lakesplice.model.choices import FormatName
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.testing.avro_records import frame, write_value
 from tests.support.avro import (
     CONTEXT,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lakesplice.formats.events import DecodeContext, Decoded, declare
 from lakesplice.model.change import Op
 from lakesplice.model.choices import FormatName
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import Ordering, Position
 from tests.support.canal_messages import COMMIT_TS, TYPES, Json, message, row, ticdc
 from tests.support.debezium import TABLE, Record, dead, decode_all, images, type_name

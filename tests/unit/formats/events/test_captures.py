@@ -12,8 +12,8 @@ import pytest
 
 from lakesplice.formats.events import DecodeContext, Decoded, declare
 from lakesplice.model.change import Op
-from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import TableName
+from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import Position
 from tests.support.debezium import captured, dead, decode_all
 

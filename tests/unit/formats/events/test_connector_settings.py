@@ -11,7 +11,7 @@ import pytest
 
 from lakesplice.formats.events import DecodeContext, Decoded
 from lakesplice.formats.events.debezium.ddl_types import Handling
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from tests.support.debezium import TABLE, Record, compact, dead, decode_all, images, payload
 from tests.unit.formats.events.test_typed import _told
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from lakesplice.formats.events import DecodeContext, declare
-from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import TableName
+from lakesplice.model.parking import ParkCode
 from tests.support.debezium import (
     TABLE,
     Flavour,

@@ -12,8 +12,8 @@ import pytest
 from lakesplice.formats.events import DecodeContext, declare
 from lakesplice.model.change import Op
 from lakesplice.model.choices import FormatName
-from lakesplice.model.manifest import ParkCode
 from lakesplice.model.names import TableName
+from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import Ordering, Position
 from tests.support.debezium import DECLARED, TABLE, compact, dead, decode_all, image, images
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lakesplice.model.change import Op
 from lakesplice.model.choices import FormatName
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import Ordering, Position
 from tests.support.debezium import Record, compact, dead, images
 from tests.support.maxwell_events import (

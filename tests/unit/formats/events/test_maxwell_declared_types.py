@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from lakesplice.formats.events import TypeHistory
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.model.types import ColumnType
 from tests.support.debezium import images
 from tests.support.maxwell import row_record, schema_record

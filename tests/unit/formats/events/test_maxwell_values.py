@@ -17,7 +17,7 @@ from lakesplice.formats.events import (
     declare,
 )
 from lakesplice.formats.events.values.refusals import DeadReason
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import Position
 from tests.support.debezium import TABLE, Record, compact, dead, decode_all, images
 from tests.support.maxwell_events import (

@@ -11,7 +11,7 @@ from lakesplice.formats.events import DecodeContext, declare
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.change import Op
 from lakesplice.model.choices import FormatName
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import RANK_OTHER, Ordering
 from tests.property.test_format_laws import ticdc_debezium
 from tests.support.debezium import DECLARED, TABLE, compact, dead, decode_all, images

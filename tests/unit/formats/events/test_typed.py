@@ -9,7 +9,7 @@ import pytest
 from lakesplice.formats.events import DecodeContext, TypeHistory, TypeVersion, declare
 from lakesplice.formats.events.ddl import SchemaChange, history_of, read_schema_change
 from lakesplice.formats.events.debezium.ddl_types import Handling, types_of
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import Position
 from tests.support.debezium import (
     DECLARED,

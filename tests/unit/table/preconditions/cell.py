@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from lakesplice.model.manifest import ParkCode, ParkReason
+from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.schema import Column
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.planning.upkeep.retention import files_by_path

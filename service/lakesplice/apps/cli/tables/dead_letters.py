@@ -192,7 +192,7 @@ def _chosen(
     places: list[str] | None, reasons: list[str] | None, topic: str = ""
 ) -> DeadLetterSelection:
     from lakesplice.formats.events.values.refusals import DeadReason
-    from lakesplice.model.manifest import ParkCode
+    from lakesplice.model.parking import ParkCode
     from lakesplice.table.files.dead_letters import DeadLetterSelection
 
     known = {*(str(reason) for reason in DeadReason), *(str(code) for code in ParkCode)}

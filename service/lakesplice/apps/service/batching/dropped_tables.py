@@ -16,7 +16,7 @@ from lakesplice.errors import (
     RetryableError,
     StorageError,
 )
-from lakesplice.model.manifest import ParkCode, ParkReason
+from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import Position
 from lakesplice.planning.sources.dropped_tables import DropHistory, kept, open_after
 from lakesplice.spark.kafka.topics import TopicCatalogue

@@ -15,8 +15,8 @@ from lakesplice.apps.service.batching.spans import Span, continues
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable
 from lakesplice.formats.events import TypeHistory
-from lakesplice.model.manifest import ParkCode, ParkReason
 from lakesplice.model.names import TableName
+from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.planning.intake.key_ranges import assign_targets
 from lakesplice.spark.jobs.batch_plan import BatchPlan, TopicPlan, TopicResult
 from lakesplice.spark.kafka.topics import TopicCatalogue

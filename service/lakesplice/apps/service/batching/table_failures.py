@@ -8,7 +8,7 @@ from __future__ import annotations
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable
 from lakesplice.errors import CorruptFileError, RetryableError, StorageError
-from lakesplice.model.manifest import ParkCode, ParkReason
+from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.spark.jobs.batch_plan import TaskError
 
 # A table whose part fails this often in a row, for a reason that doesn't pass, is parked.

@@ -6,7 +6,7 @@ from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable
 from lakesplice.errors import MissingOffsetsError
 from lakesplice.model.choices import MissingOffsets
-from lakesplice.model.manifest import ParkCode, ParkReason
+from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.planning.sources.missing_offsets import after_loss, can_continue
 from lakesplice.spark.kafka.topics import Topic
 from lakesplice.table.protocol.offsets import gap_names

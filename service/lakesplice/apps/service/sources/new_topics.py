@@ -7,7 +7,7 @@ from __future__ import annotations
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.errors import LakespliceError, TableNotFoundError
-from lakesplice.model.manifest import ParkCode, ParkReason
+from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.table.protocol.snapshot import open_snapshot
 from lakesplice.telemetry import catalogue as metric
 

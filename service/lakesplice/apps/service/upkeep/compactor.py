@@ -21,7 +21,8 @@ from lakesplice.apps.service.upkeep.slots import Slots
 from lakesplice.apps.service.upkeep.table_upkeep import Upkeep
 from lakesplice.errors import CorruptFileError, FencedError, LakespliceError
 from lakesplice.formats.parquet import ROWS_PER_PAGE
-from lakesplice.model.manifest import Manifest, ParkCode, ParkReason
+from lakesplice.model.manifest import Manifest
+from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.planning.upkeep.compaction import (
     Backlog,
     CompactionPolicy,

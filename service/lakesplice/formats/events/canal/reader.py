@@ -41,7 +41,7 @@ from lakesplice.formats.events.values.decode_context import DecodeContext
 from lakesplice.formats.events.values.encoding import Cell
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.choices import FormatName
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 
 _WATERMARK = "TIDB_WATERMARK"
 # Canal calls a dropped table erased; TiCDC's types of DDL are other words.

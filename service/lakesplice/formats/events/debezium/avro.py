@@ -29,7 +29,7 @@ from lakesplice.formats.events.json_reading.template import Halt, Template, Verd
 from lakesplice.formats.events.values.decode_context import DecodeContext, SchemaText
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.choices import FormatName
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 
 
 class AvroReader:

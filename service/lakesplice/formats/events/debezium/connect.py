@@ -25,7 +25,7 @@ from lakesplice.formats.events.json_reading.template import Halt
 from lakesplice.formats.events.values.encoding import Cell, Encoding
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.column_values import fill_text
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Kind
 
 _TIMESTAMP = ColumnType(Kind.TIMESTAMP)

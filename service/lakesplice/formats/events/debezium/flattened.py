@@ -61,7 +61,7 @@ from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.arrays import Marks, Mask
 from lakesplice.model.change import Op
 from lakesplice.model.choices import FormatName
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import Ordering, Position
 from lakesplice.model.schema import SourceSchema
 

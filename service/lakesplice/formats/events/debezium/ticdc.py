@@ -44,7 +44,7 @@ from lakesplice.formats.events.values.decode_context import DecodeContext
 from lakesplice.formats.events.values.encoding import Encoding
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.choices import FormatName
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.model.types import Kind
 
 _DOUBLE_DIGITS = 15

@@ -11,7 +11,7 @@ from lakesplice.formats.events.json_reading.strict import Flaw, shown
 from lakesplice.formats.events.json_reading.template import Halt, Truncated
 from lakesplice.formats.events.values.decode_context import DecodeContext
 from lakesplice.formats.events.values.refusals import DeadReason
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 
 
 def unknown_op(op: object) -> Flaw:

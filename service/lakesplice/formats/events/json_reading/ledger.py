@@ -14,7 +14,7 @@ from lakesplice.formats.events.values.fences import Fence, Fences
 from lakesplice.formats.events.values.refusals import DeadLetters, Stop
 from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.choices import FormatName
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import Position
 
 TRUNCATE, DROP = "truncate", "drop"

@@ -14,7 +14,7 @@ from lakesplice.formats.events.json_reading.strict import Flaw, read_json
 from lakesplice.formats.events.values.column_types import EVERYWHERE, PositionRange
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.arrays import Integers
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import Position
 
 TOMBSTONE, MESSAGE = "tombstone", "message"

@@ -30,7 +30,7 @@ from lakesplice.formats.events.values.encoding import Cell
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.arrays import Marks, Mask
 from lakesplice.model.change import Op
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import ROW_BITS, Ordering
 from lakesplice.model.schema import SourceField, SourceSchema
 

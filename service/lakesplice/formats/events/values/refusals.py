@@ -8,7 +8,7 @@ from enum import StrEnum
 import numpy as np
 
 from lakesplice.model.arrays import Integers
-from lakesplice.model.manifest import ParkCode
+from lakesplice.model.parking import ParkCode
 
 
 class DeadReason(StrEnum):

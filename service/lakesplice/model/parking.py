@@ -1,0 +1,49 @@
+"""Why a table, or one of its topics, is parked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class ParkCode(StrEnum):
+    """Why a table is parked."""
+
+    NO_KEY = "no-key"
+    TYPES_UNDECLARED = "types-undeclared"
+    SCHEMA_CHANGE = "schema-change"
+    UNSUPPORTED = "unsupported"
+    POSITIONS_FELL_BACK = "positions-fell-back"
+    OFFSETS_GONE = "offsets-gone"
+    FORMAT_CHANGED = "format-changed"
+    ORDER_UNKNOWN = "order-unknown"
+    NOT_AN_INSERT = "not-an-insert"
+    DEAD_LETTERS = "dead-letters"
+    PARTIAL_IMAGE = "partial-image"
+    TOPIC_RECREATED = "topic-recreated"
+    TRUNCATED = "truncated"
+    DROPPED = "dropped"
+    ROWS_MOVED = "rows-moved"
+    KEY_CHANGED = "key-changed"
+    NEW_TABLE = "new-table"
+    CORRUPT = "corrupt"
+    JOB_DIED = "job-died"
+    FED_BY_HAND = "fed-by-hand"
+
+
+@dataclass(frozen=True, slots=True)
+class ParkReason:
+    """Why a table does not continue, in words that say what to do, and the record that showed
+    it.
+    """
+
+    code: ParkCode
+    detail: str
+    topic: str = ""
+    partition: int = -1
+    offset: int = -1
+
+    @property
+    def is_of_topic(self) -> bool:
+        """Whether the table could continue with its other topics, if it had any."""
+        return self.code is not ParkCode.CORRUPT
