@@ -76,7 +76,7 @@ def require_delta_feed(store: Store, root: Path, key: str = "id") -> int:
     if not any("%" in path for path in snapshot.log.adds):  # deltalake doesn't decode such paths
         middle = (first + 1 + newest) // 2
         part = [image for image in told if image[COMMIT_VERSION] >= middle]
-        _require_same(load_feed(root, middle, newest), part)
+        require_same(load_feed(root, middle, newest), part)
     shown = Table(store).schema.names or [key]
     rows: dict[Any, dict[str, Any]] = {}
     for version in range(first, newest + 1):
@@ -113,7 +113,7 @@ def _values(rows: Iterable[dict[str, Any]], names: Sequence[str]) -> list[tuple[
     return [tuple(row.get(name) for name in names) for row in rows]
 
 
-def _require_same(found: Images, meant: Images) -> None:
+def require_same(found: Images, meant: Images) -> None:
     """A reader gives a column that a file lacks as null."""
     names = sorted({name for image in found for name in image})
     filled = [{name: image.get(name) for name in names} for image in meant]

@@ -21,6 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.support import short_jvms
@@ -75,6 +76,27 @@ def run_delta_spark(
     _process(paths).run(scratch / "job.json")
     result = json.loads((scratch / "result.json").read_text())
     return DeltaSpark(tuple(result["versions"]), result["outcomes"])
+
+
+def run_delta_feed(
+    jars: Sequence[Path], table: Path, scratch: Path, first: int, last: int
+) -> Mapping[str, pa.Table]:
+    """Read the change feed of the versions `first` to `last`, both included, the newest one, as a
+    batch, by SQL and as a stream; return what each way gave.
+    """
+    paths = tuple(str(jar) for jar in jars)
+    feed = {way: str(scratch / f"{way}.parquet") for way in ("batch", "sql", "stream")}
+    job = {
+        "table": str(table),
+        "rows_of": 0,
+        "statements": [],
+        "exports": [],
+        "result": str(scratch / "result.json"),
+        "feed": {"first": first, "last": last, "checkpoint": str(scratch / "checkpoint"), **feed},
+    }
+    (scratch / "job.json").write_text(json.dumps(job))
+    _process(paths).run(scratch / "job.json")
+    return {way: pq.read_table(path) for way, path in feed.items()}
 
 
 class _Process:
@@ -169,7 +191,22 @@ def _do(spark: SparkSession, job: Mapping[str, Any]) -> None:
     }
     for version, path in enumerate(job["exports"]):
         pq.write_table(_frame(spark, job, version).toArrow(), path)
+    if "feed" in job:
+        _write_feed(spark, job["table"], job["feed"])
     Path(job["result"]).write_text(json.dumps(result))
+
+
+def _write_feed(spark: Any, table: str, feed: Mapping[str, Any]) -> None:
+    first, last = feed["first"], feed["last"]
+    asked = {"readChangeFeed": "true", "startingVersion": str(first)}
+    batch = spark.read.format("delta").options(**asked, endingVersion=str(last)).load(table)
+    pq.write_table(batch.toArrow(), feed["batch"])
+    sql = spark.sql(f"SELECT * FROM table_changes_by_path('{table}', {first}, {last})")
+    pq.write_table(sql.toArrow(), feed["sql"])
+    stream = spark.readStream.format("delta").options(**asked).load(table).writeStream
+    stream = stream.format("memory").queryName("feed").trigger(availableNow=True)
+    stream.option("checkpointLocation", feed["checkpoint"]).start().awaitTermination()
+    pq.write_table(spark.table("feed").toArrow(), feed["stream"])
 
 
 def _frame(spark: Any, job: Mapping[str, Any], version: int) -> Any:

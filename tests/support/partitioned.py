@@ -13,6 +13,7 @@ from lakesplice.model.parking import ParkCode
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.planning.shape.shaping import Shape
 from lakesplice.storage.local import LocalStore
+from lakesplice.table.protocol.ports import Clock
 from lakesplice.table.reading.scan import View
 from lakesplice.table.reading.table import Table
 from lakesplice.table.upkeep.index_check import check
@@ -39,8 +40,13 @@ class Life:
     """A topic of two partitions and the driver of its table."""
 
     def __init__(
-        self, root: Path, policy: SchemaPolicy = BY_NAME, shape: Shape | None = None
+        self,
+        root: Path,
+        policy: SchemaPolicy = BY_NAME,
+        shape: Shape | None = None,
+        clock: Clock | None = None,
     ) -> None:
+        self.clock = clock or FixedClock()
         self.root = root / "s" / "t"
         self.lake = LocalStore(str(root))
         self.topic = SimulatedTopic("t.s.t", 2)
@@ -52,7 +58,7 @@ class Life:
         self.driver = SimulatedDriver(
             self.lake,
             self.topic,
-            FixedClock(),
+            self.clock,
             SeededEntropy(self.seed),
             ranges=2,
             policy=policy,
@@ -111,9 +117,9 @@ def sound(life: Life) -> bool:
     return report.sound and not report.duplicates
 
 
-def begun(folder: Path) -> Life:
+def begun(folder: Path, clock: Clock | None = None) -> Life:
     """With rows 1 and 2 in partition a, 3 in b, and 4 where the column is null."""
-    found = Life(folder)
+    found = Life(folder, clock=clock)
     found.take(*(event(INT, 10 + at, row(at, at, "a")) for at in (1, 2)))
     found.take(event(INT, 13, row(3, 3, "b")), event(INT, 14, row(4, 4, None)))
     return found

@@ -1,0 +1,66 @@
+"""Delta's change feed of a table that lived through everything, in Spark: as a batch and a stream.
+
+deltalake reads the feeds of random histories (`tests/support/delta_feed.py`); here Spark reads one.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from lakesplice.model.names import COMMIT_TIME, IS_DELETED
+from lakesplice.spark.jars import DELTA
+from lakesplice.storage.system import SystemClock
+from lakesplice.table.upkeep.restore import restore
+from tests.support import machine
+from tests.support.altered import event
+from tests.support.delta_feed import Images, read_feed, require_delta_feed, require_same
+from tests.support.delta_spark import run_delta_feed
+from tests.support.partitioned import ALL, INT, MORE, Life, begun, row
+
+
+@pytest.fixture
+def life(tmp_path: Path) -> Life:
+    """Updates, deletes, moves, a row that lives again, one more column with a default, a merge of
+    files, a purge, a restored version, and changes after it.
+    """
+    life = begun(tmp_path, SystemClock())
+    table = life.driver.table
+    table.set_change_feed(on=True)
+    life.take(event(INT, 20, row(1, 9, "b"), row(1, 1, "a")))
+    life.take(event(INT, 21, None, row(2, 2, "a")), event(INT, 22, row(3, 8, "b"), row(3, 3, "b")))
+    life.driver.compact()
+    life.take(event(INT, 23, row(2, 5, "a")), event(INT, 24, None, row(4, 4, None)))
+    life.driver.compact()
+    kept = table.version
+    life.take(event(MORE, 30, {**row(6, 6, "c"), "c": 1}))
+    life.take(event(MORE, 31, {**row(3, 7, "b"), "c": 2}, {**row(3, 8, "b"), "c": 5}))
+    life.driver.compact()
+    life.driver.merge_files(2)
+    life.driver.purge(ALL)
+    assert table.snapshot is not None
+    restore(table.store, table.snapshot, kept, table.commit, 1, retries=table.retries())
+    life.take(event(MORE, 40, {**row(1, 3, "a"), "c": 3}, {**row(1, 9, "b"), "c": 5}))
+    life.driver.compact()
+    return life
+
+
+def shown(found: pa.Table) -> Images:
+    """What a consumer looks at."""
+    return [image for image in found.drop([COMMIT_TIME]).to_pylist() if not image[IS_DELETED]]
+
+
+def test_spark_reads_the_same_feed_as_a_batch_by_sql_and_as_a_stream(
+    life: Life, tmp_path: Path
+) -> None:
+    manifest = life.driver.table.manifest
+    assert manifest.feed is not None
+    first, last = manifest.feed.since, life.driver.table.version
+    assert require_delta_feed(life.store, life.root) > 0
+    meant = read_feed(life.root, first, last)
+    found = run_delta_feed(machine.jars(DELTA), life.root, tmp_path, first, last)
+    assert {*found} == {"batch", "sql", "stream"}
+    for rows in found.values():
+        require_same(shown(rows), meant)
