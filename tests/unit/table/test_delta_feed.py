@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 
 from lakesplice.apps.library.table import Table as LibraryTable
 from lakesplice.errors import UsageError
+from lakesplice.model.types import ColumnType, Kind
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.by_hand.hand_fed_table import HandFedTable
 from lakesplice.table.protocol.commit import Committed
@@ -124,6 +127,22 @@ def test_a_row_that_moves_to_another_partition_is_updated(tmp_path: Path) -> Non
         (5, "insert", 5, "b"),
     ]
     life.driver.compact()
+    require_delta_feed(life.store, life.root)
+
+
+@pytest.mark.parametrize("what", ["type", "name"])
+def test_a_column_that_changes_is_told_in_every_row(tmp_path: Path, what: str) -> None:
+    life = begun(tmp_path)
+    table = life.driver.table
+    table.set_change_feed(on=True)
+    life.take(event(INT, 20, row_of(1, 9, "a"), row_of(1, 1, "a")))
+    life.driver.compact()
+    column = next(one for one in table.schema.columns if one.name == "n")
+    other = {"type": ColumnType(Kind.LONG)} if what == "type" else {"name": "m"}
+    changed = replace(column, **other)
+    table.evolve(table.schema.with_columns((), table.schema.key, [changed]))
+    kinds = Counter(image["_change_type"] for image in load_feed(life.root, table.version))
+    assert kinds == {"insert": 4, "delete": 4}
     require_delta_feed(life.store, life.root)
 
 

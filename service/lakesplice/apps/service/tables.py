@@ -67,6 +67,8 @@ class ServiceTable(DriverTable):
         self._own_goal = driver.settings.freshness_goal(self.origin)
         entry = driver.settings.table(self.origin)
         self.whole_snapshots = entry is None or entry.whole_snapshots
+        self._own_feed = None if entry is None else entry.change_feed
+        self.begins_with_feed = self.wants_change_feed is True
         self.refused = False
         self.changes_in = 0
         self.compactions = 0
@@ -79,6 +81,14 @@ class ServiceTable(DriverTable):
         self._lag: int | None = None
         self.holders.append(self)
         self.show()
+
+    @property
+    def wants_change_feed(self) -> bool | None:
+        """Whether the settings ask for a change feed, for any of its topics; None if no setting
+        says anything.
+        """
+        asked = {holder._own_feed for holder in self.holders} | {self._own_feed}  # noqa: SLF001
+        return True if True in asked else (False if False in asked else None)
 
     @property
     def rests(self) -> bool:

@@ -166,6 +166,13 @@ class TableSettings(RowSettings):
         description="How old the views of these tables may become before the tables count as late"
         " (docs/operations.md).",
     )
+    change_feed: bool | None = Field(
+        default=None,
+        description="Whether other Delta readers get a change feed of these tables, with images of"
+        " rows before and after each change (docs/change-feed.md). The feed of an existing table"
+        " begins when this is set, and ends when it is set to false; without the setting the table"
+        " stays as it is. Compaction then writes more.",
+    )
     retention: Seconds | None = Field(
         default=None,
         ge=RETENTION_SECONDS_MIN,

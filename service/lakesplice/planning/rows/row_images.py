@@ -37,17 +37,24 @@ INSERT, DELETE = "insert", "delete"
 UPDATE_BEFORE, UPDATE_AFTER = "update_preimage", "update_postimage"
 
 
-def require_feedable(schema: TableSchema) -> None:
-    """Return if a table can have a change feed; `UsageError` if a column has a name of the feed's.
-
-    Engines compare names without regard to case.
+def is_feedable(schema: TableSchema) -> bool:
+    """Whether a table can have a change feed: no column has a name of the feed's, in any case of
+    letters, since engines don't distinguish these.
     """
-    taken = [name for name in schema.shown if name.lower() in FEED_COLUMNS]
-    if taken:
+    return not _taken(schema)
+
+
+def require_feedable(schema: TableSchema) -> None:
+    """Return if a table can have a change feed; else `UsageError`."""
+    if taken := _taken(schema):
         raise UsageError(
             "Delta's change feed has columns of these names itself; rename them first",
             columns=taken,
         )
+
+
+def _taken(schema: TableSchema) -> list[str]:
+    return [name for name in schema.shown if name.lower() in FEED_COLUMNS]
 
 
 def image_layout(schema: TableSchema) -> pa.Schema:

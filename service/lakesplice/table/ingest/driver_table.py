@@ -17,7 +17,7 @@ from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import Position
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.intake.known_topic import KnownTopic, known_topic
-from lakesplice.planning.rows.row_images import require_feedable
+from lakesplice.planning.rows.row_images import is_feedable, require_feedable
 from lakesplice.planning.sources.shards import joining_problem
 from lakesplice.table.ingest.fence import lives_below, with_fence
 from lakesplice.table.ingest.moved_row_deletes import with_moved_rows_deleted
@@ -59,8 +59,8 @@ class DriverTable:
     `snapshot` is None until the table is created. `source` is the state from which a new table
     starts, and a topic that is added to a table later. Methods that commit block, and raise what
     `lakesplice.table.protocol.commit.commit` does. `whole_snapshots=False` says that snapshots of
-    the source don't have all of its rows. `beside` is the object of the same table for another
-    topic.
+    the source don't have all of its rows, `begins_with_feed=True` that a new table has a change
+    feed from its first version on. `beside` is the object of the same table for another topic.
     """
 
     def __init__(
@@ -78,6 +78,7 @@ class DriverTable:
         self.generation = generation
         self._newest: _Newest = _Newest(_open(store)) if beside is None else beside._newest  # noqa: SLF001
         self.whole_snapshots = True
+        self.begins_with_feed = False
         self._unborn_source = source
         self._clock = clock
         self._entropy = entropy
@@ -187,7 +188,8 @@ class DriverTable:
         """
         if self.snapshot is None:
             source, hours = self._unborn_source, self._log_retention_hours
-            intent = Create(self.generation, schema, source, parked, hours)
+            feed = self.begins_with_feed and is_feedable(schema)
+            intent = Create(self.generation, schema, source, parked, hours, change_feed=feed)
             if isinstance(self.commit(intent), Conflict):
                 self._hold(open_snapshot(self.store))
         retries = self.retries()

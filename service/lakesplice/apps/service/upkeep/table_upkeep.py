@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.resting import RetryPauses
 from lakesplice.apps.service.tables import ServiceTable
+from lakesplice.apps.service.upkeep.change_feeds import ChangeFeeds
 from lakesplice.apps.service.upkeep.purges import Purges
 from lakesplice.apps.service.upkeep.vacuums import Vacuums
 from lakesplice.errors import FencedError, LakespliceError
@@ -52,10 +53,11 @@ class Upkeep:
         self._rests: dict[str, RetryPauses] = {}
         self._vacuums = Vacuums(driver)
         self._purges = Purges(driver, partial(purge_table, session))
+        self._feeds = ChangeFeeds(driver)
 
     def is_due(self, table: ServiceTable) -> bool:
         """Whether there are too many index runs or small files, the log has grown enough to look at
-        it, or it is time for a vacuum or a purge.
+        it, it is time for a vacuum or a purge, or the change feed is to begin or end.
         """
         rest = self._rests.get(str(table.name))
         if table.snapshot is None or (rest is not None and rest.is_on):
@@ -65,11 +67,13 @@ class Upkeep:
         grown = version - self._seen.setdefault(str(table.name), version - version % every)
         merges = self._merge_plan(table) is not None or self._file_merge_plan(table) is not None
         timed = self._vacuums.is_due(table) or self._purges.is_due(table)
-        return merges or grown >= every or timed
+        return merges or grown >= every or timed or self._feeds.is_due(table)
 
     def see_to(self, table: ServiceTable) -> None:
         """Do what is due. Failures are logged, and the table has its next turn after a pause."""
         try:
+            if self._feeds.is_due(table):
+                self._feeds.see_to(table)
             if self._merge_plan(table) is not None:
                 self._merge(table)
             if (paths := self._file_merge_plan(table)) is not None:

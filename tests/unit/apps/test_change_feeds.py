@@ -1,0 +1,71 @@
+"""The setting `change_feed`: the service begins and ends the feeds of its tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import structlog.testing
+
+from lakesplice.apps.service.upkeep.change_feeds import ChangeFeeds
+from lakesplice.model.manifest import ChangeFeed
+from lakesplice.testing.shop.columns import integer
+from tests.support.simulated_service import Scene
+
+
+def serving(folder: Path, **wanted: bool | None) -> Scene:
+    """A service over the lake, which asks for feeds of these databases' tables."""
+    tables: list[dict[str, Any]] = [
+        {"match": f"{name}.*", "change_feed": on} for name, on in wanted.items()
+    ]
+    return Scene(folder, tables=tables)
+
+
+def feeds(scene: Scene) -> list[ChangeFeed | None]:
+    return [scene.table(at).manifest.feed for at in range(3)]
+
+
+def turn(scene: Scene) -> list[bool]:
+    """A turn of the upkeep for each table: which ones were due."""
+    service = ChangeFeeds(scene.driver)
+    due = [service.is_due(scene.table(at)) for at in range(3)]
+    for at in range(3):
+        if due[at]:
+            service.see_to(scene.table(at))
+            assert not service.is_due(scene.table(at))
+    return due
+
+
+def test_a_new_table_begins_with_its_feed(tmp_path: Path) -> None:
+    scene = serving(tmp_path, one=True)
+    scene.put(1)
+    scene.batch()
+    assert feeds(scene) == [ChangeFeed(0), None, None]
+    assert turn(scene) == [False, False, False]
+
+
+def test_the_feed_of_an_existing_table_begins_and_ends_with_the_setting(tmp_path: Path) -> None:
+    scene = serving(tmp_path)
+    scene.put(1)
+    scene.batch()
+    then = scene.table(0).version
+    later = serving(tmp_path, one=True, two=False)
+    assert turn(later) == [True, False, False]
+    assert feeds(later) == [ChangeFeed(then + 1), None, None]
+    assert turn(serving(tmp_path)) == [False, False, False], "a setting that says nothing"
+    ended = serving(tmp_path, one=False)
+    assert turn(ended) == [True, False, False]
+    assert feeds(ended) == [None, None, None]
+
+
+def test_a_table_that_can_have_no_feed_is_told_once(tmp_path: Path) -> None:
+    scene = serving(tmp_path, one=True)
+    source = scene.sources[0]
+    source.database.add_column(source.database.tables[0].name, integer("_change_type"))
+    scene.put(1)
+    scene.batch()
+    assert feeds(scene) == [None, None, None]
+    with structlog.testing.capture_logs() as told:
+        assert turn(scene) == [True, False, False]
+    assert [line["event"] for line in told] == ["change-feed-refused"]
+    assert "rename them first" in told[0]["error"]
