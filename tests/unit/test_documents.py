@@ -9,11 +9,14 @@ import pytest
 import documentation
 from lakesplice.formats.events.decode import EVENT_FORMATS
 from lakesplice.formats.events.values.refusals import DeadReason
+from lakesplice.model.driver_status import TopicState
 from lakesplice.model.parking import ParkCode
 from tests.support.machine import ROOT
 
 DOCS = ROOT / "docs"
 HOUSE = ROOT / "service" / "lakesplice"
+# Commands that are named after what they do to a table.
+_WHAT_COMMANDS_DO = ("pin", "purge", "vacuum", "restore", "reset", "unpark")
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 
 
@@ -70,6 +73,28 @@ def test_the_table_that_leads_into_the_code_names_what_there_is() -> None:
                 continue
             module = HOUSE / name if "/" in name else module.parent / name
             assert module.is_file(), name
+
+
+def test_terms_that_are_shown_as_such_are_in_the_glossary() -> None:
+    rows = re.findall(r"^\| ([^|]+) \|", (DOCS / "glossary.md").read_text(), re.MULTILINE)
+    terms = {term for row in rows for term in row.split(", ")}
+    stressed = re.compile(r"(?<![*\w])\*([a-z][a-z -]+)\*(?![*\w])")
+    pages = [
+        ROOT / "ARCHITECTURE.md",
+        ROOT / "README.md",
+        DOCS / "reading.md",
+        DOCS / "tutorial.md",
+    ]
+    shown = {term for page in pages for term in stressed.findall(page.read_text())}
+    assert {"deltas", "splice", "real-time view"} <= shown
+    shown |= {state.value for state in TopicState} | set(_WHAT_COMMANDS_DO)
+    assert not {term for term in shown if not {term, term.removesuffix("s")} & terms}
+
+
+def test_no_term_is_explained_twice() -> None:
+    rows = re.findall(r"^\| ([^|]+) \|", (DOCS / "glossary.md").read_text(), re.MULTILINE)
+    terms = [row for row in rows if row not in ("word", "---")]
+    assert len(terms) == len(set(terms))
 
 
 def row_modules(row: str) -> str:
