@@ -22,6 +22,7 @@ from lakesplice.table.driver.generation import Generation
 from lakesplice.table.files.index_runs import RunCache
 from lakesplice.table.protocol.ports import Store
 from lakesplice.telemetry.registry import Metrics
+from lakesplice.telemetry.tracing import Tracing
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.faulty_store import Call, Fault, FaultyStore, How
 from lakesplice.testing.simulation import SimulatedTopic, run_plan
@@ -75,7 +76,7 @@ class Job:
 class Scene:
     """A driver of a table per database, the runner of its batches, and what a query gives it."""
 
-    def __init__(self, folder: Path, **settings: Any) -> None:
+    def __init__(self, folder: Path, tracing: Tracing | None = None, **settings: Any) -> None:
         self.sources = [Source(at, database=name) for at, name in enumerate(DATABASES)]
         self.broker, self.job = Broker(self.sources), Job()
         self.fails: Callable[[Call], bool] = lambda _: False
@@ -92,6 +93,7 @@ class Scene:
             generation=Generation(self.lake, 1),
             metrics=self.metrics,
             log=structlog.get_logger(),
+            tracing=tracing or Tracing(),
         )
         self.tables = ServiceTables(self.driver)
         for source in self.sources:

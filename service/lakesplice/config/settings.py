@@ -36,7 +36,12 @@ from lakesplice.config.sections.upkeep import (
     PurgeSettings,
     VacuumSettings,
 )
-from lakesplice.config.sections.watching import AlertSettings, LoggingSettings, MetricsSettings
+from lakesplice.config.sections.watching import (
+    AlertSettings,
+    LoggingSettings,
+    MetricsSettings,
+    TracingSettings,
+)
 from lakesplice.model.choices import FormatName, MissingOffsets, NotInserts
 from lakesplice.model.freshness_goal import FreshnessGoal
 from lakesplice.model.names import TableName
@@ -167,6 +172,7 @@ class Settings(Section):
     alerts: AlertSettings = AlertSettings()
     spark: SparkSettings = SparkSettings()
     logging: LoggingSettings = LoggingSettings()
+    tracing: TracingSettings = TracingSettings()
     schema_registry: SchemaRegistrySettings = SchemaRegistrySettings()
     schema_change_topics: SchemaChangeTopicSettings = SchemaChangeTopicSettings()
     schema_changes: SchemaChangeSettings = SchemaChangeSettings()

@@ -8,10 +8,12 @@ import threading
 from pathlib import Path
 
 import pytest
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from lakesplice.errors import FencedError, StorageError
 from lakesplice.model.parking import ParkCode
 from lakesplice.table.protocol.layout import generation_path
+from lakesplice.telemetry.tracing import tracing_to
 from tests.support.simulated import driver_of, require_true
 from tests.support.simulated_service import Scene
 
@@ -38,6 +40,24 @@ def test_a_batch_brings_every_table_to_its_ends_and_is_passed_over_when_repeated
     scene.batch(starts)
     assert [table.version for table in scene.tables] == versions
     assert scene.runner.restart == "refused-commit"
+
+
+def test_a_trace_has_the_batch_its_job_and_the_commit_of_each_table(tmp_path: Path) -> None:
+    spans = InMemorySpanExporter()
+    tracing = tracing_to(spans, 1.0, {})
+    scene = Scene(tmp_path, tracing)
+    scene.put(1, 2, 3)
+    scene.batch()
+    tracing.close()
+    (batch,) = (one for one in spans.get_finished_spans() if one.parent is None)
+    parts = [one for one in spans.get_finished_spans() if one.parent == batch.context]
+    assert (batch.name, dict(batch.attributes or {})["result"]) == ("lakesplice.batch", "ok")
+    assert {one.name for one in parts} == {"lakesplice.commit", "lakesplice.job"}
+    commits = [dict(one.attributes or {}) for one in parts if one.name == "lakesplice.commit"]
+    ingests = [one for one in commits if one["operation"] == "ingest"]
+    assert {(one["table"], one["version"]) for one in ingests} == {
+        (str(table.name), table.version) for table in scene.tables
+    }
 
 
 def test_only_what_moved_is_in_the_job(scene: Scene) -> None:

@@ -12,6 +12,7 @@ from lakesplice.config import Settings
 from lakesplice.table.driver.generation import Generation
 from lakesplice.table.protocol.ports import Clock, Entropy, SchemaSource, Store
 from lakesplice.telemetry.registry import Metrics
+from lakesplice.telemetry.tracing import Tracing
 
 
 @dataclass(frozen=True)
@@ -31,4 +32,5 @@ class Driver:
     schemas: SchemaSource | None = None
     schema_topics: SchemaTopics | None = None
     activity: Activity = field(default_factory=Activity)
+    tracing: Tracing = field(default_factory=Tracing)
     kill_point: Callable[[str], None] = lambda _name: None

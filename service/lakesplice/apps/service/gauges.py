@@ -50,13 +50,18 @@ _OPERATIONS: Mapping[type[Intent], str] = {
 CHANGE_OPS = ("create", "update", "delete", "read")
 
 
+def operation_of(intent: Intent) -> str:
+    """Return how metrics, log lines and traces name what a commit does."""
+    return _OPERATIONS[type(intent)]
+
+
 def log_commit(log: Any, name: TableName, intent: Intent, outcome: Committed) -> None:
     """Log a commit, with the operation and version that it has in the table's history."""
     log.info(
         "committed",
         table=str(name),
         version=outcome.snapshot.version,
-        operation=_OPERATIONS[type(intent)],
+        operation=operation_of(intent),
         counts={what: count for what, count in getattr(intent, "counts", {}).items() if count},
     )
 
@@ -69,7 +74,7 @@ def count_commit(
     if isinstance(outcome, Conflict):
         metrics.add(metric.COMMIT_CONFLICTS, table=table, reason=outcome.reason.value)
         return
-    metrics.add(metric.COMMITS, operation=_OPERATIONS[type(intent)])
+    metrics.add(metric.COMMITS, operation=operation_of(intent))
     if not isinstance(intent, Ingest):
         return
     counts = intent.counts

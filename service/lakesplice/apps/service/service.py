@@ -62,6 +62,7 @@ from lakesplice.telemetry.health import Health
 from lakesplice.telemetry.http import WebServer
 from lakesplice.telemetry.logs import configure_logs
 from lakesplice.telemetry.registry import Metrics
+from lakesplice.telemetry.tracing import Tracing, open_tracing
 
 _TICK_SECONDS = 0.2
 _ALIVE_SECONDS = 120.0
@@ -196,6 +197,7 @@ class Service:
             log=self._log.bind(generation=generation.number),
             schemas=registry_of(settings.schema_registry),
             schema_topics=schema_topics_of(settings, session, self._log),
+            tracing=self._tracing(stack, generation),
         )
         at_once = partial(cores, session)
         # At the same time topics and tables are read for the first time, which needs no Spark.
@@ -239,6 +241,16 @@ class Service:
         )
         self._run_loop(loop, compactor)
         self._tell_end(reporter.close(), tables)
+
+    def _tracing(self, stack: ExitStack, generation: Generation) -> Tracing:
+        tracing = self._settings.tracing
+        facts: dict[str, str | int] = {
+            "service.version": __version__,
+            "lakesplice.generation": generation.number,
+        }
+        opened = open_tracing(tracing.endpoint, tracing.headers, tracing.share, facts)
+        stack.callback(opened.close)
+        return opened
 
     def _tell_end(self, status: DriverStatus, tables: ServiceTables) -> None:
         """Log what was done, if everything was to be read once and was."""

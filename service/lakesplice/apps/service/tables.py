@@ -8,7 +8,13 @@ from dataclasses import replace
 from lakesplice.apps.service.activity import ChangeRate
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.freshness import Freshness, TopicProgress, least_fresh
-from lakesplice.apps.service.gauges import CHANGE_OPS, count_commit, log_commit, show_snapshot
+from lakesplice.apps.service.gauges import (
+    CHANGE_OPS,
+    count_commit,
+    log_commit,
+    operation_of,
+    show_snapshot,
+)
 from lakesplice.apps.service.resting import RetryPauses
 from lakesplice.apps.service.setting_warnings import SettingWarnings
 from lakesplice.apps.service.topic_names import FirstRecords, TopicNames
@@ -179,8 +185,16 @@ class ServiceTable(DriverTable):
         """See `DriverTable.commit`."""
         driver = self._driver
         driver.kill_point(f"before-commit:{type(intent).__name__.lower()}")
-        with driver.metrics.timed(COMMIT_SECONDS):
+        operation = operation_of(intent)
+        with (
+            driver.metrics.timed(COMMIT_SECONDS),
+            driver.tracing.span("commit", table=str(self.name), operation=operation) as span,
+        ):
             outcome = super().commit(intent, parameters)
+            if isinstance(outcome, Committed):
+                span.note(version=outcome.snapshot.version)
+            else:
+                span.note(conflict=outcome.reason.value)
         driver.kill_point(f"after-commit:{type(intent).__name__.lower()}")
         if isinstance(outcome, Committed):
             self._note(intent)

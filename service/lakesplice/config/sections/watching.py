@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from lakesplice.config.options import Options
 from lakesplice.config.sections.section import SECRET_CHARS_MIN, Secret, Section
 
 
@@ -61,4 +62,24 @@ class LoggingSettings(Section):
     format: Literal["console", "json"] = Field(
         default="console",
         description="`console` for people, `json` for programs: one object per line.",
+    )
+
+
+class TracingSettings(Section):
+    """Traces of batches, commits and compactions, for a collector of OpenTelemetry."""
+
+    endpoint: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=2_000,
+        pattern=r"^https?://",
+        description="Where traces are sent by OTLP over HTTP, such as"
+        " http://collector:4318/v1/traces. Without it nothing is traced.",
+    )
+    headers: Options = Field(
+        default=Options(),
+        description="Headers of each request to the collector, such as `authorization`.",
+    )
+    share: float = Field(
+        default=1.0, ge=0.0, le=1.0, description="The share of batches and compactions to trace."
     )

@@ -30,6 +30,7 @@ from lakesplice.spark.kafka.query import Offsets
 from lakesplice.spark.kafka.topics import Topic, TopicCatalogue
 from lakesplice.telemetry import catalogue as metric
 from lakesplice.telemetry.logs import log_context
+from lakesplice.telemetry.tracing import Span as TracedSpan
 
 _COMMIT_THREADS = 8
 
@@ -93,8 +94,11 @@ class BatchRunner:
             moment = self._driver.clock
             began_ms, began = moment.now_ms(), moment.monotonic()
             try:
-                with log_context(lane=self._lane, batch=batch_id):
-                    self._run(frame, starts, ends)
+                with (
+                    log_context(lane=self._lane, batch=batch_id),
+                    self._driver.tracing.span("batch", lane=self._lane, batch=batch_id) as span,
+                ):
+                    self._run(frame, starts, ends, span)
             except FencedError as error:
                 self.fatal = error
                 raise
@@ -116,7 +120,7 @@ class BatchRunner:
         self._busy.release()
         return True
 
-    def _run(self, frame: DataFrame, starts: Offsets, ends: Offsets) -> None:
+    def _run(self, frame: DataFrame, starts: Offsets, ends: Offsets, span: TracedSpan) -> None:
         driver, started = self._driver, self._driver.clock.now_ms()
         began = driver.clock.monotonic()
         with driver.metrics.timed(metric.BATCH_SECONDS, phase="whole"):
@@ -136,6 +140,7 @@ class BatchRunner:
             records = sum(span.records for span in spans.values())
             seconds = driver.clock.monotonic() - began
             driver.activity.add_batch(Batch(started, seconds, records, len(spans), result))
+            span.note(tables=len(spans), offsets=records, result=result)
             driver.log.info(
                 "batch",
                 tables=len(spans),
@@ -156,7 +161,10 @@ class BatchRunner:
         driver, pending, committed = self._driver, dict(spans), 0
         while pending:
             versions = {name: span.table.version for name, span in pending.items()}
-            with driver.metrics.timed(metric.BATCH_SECONDS, phase="job"):
+            with (
+                driver.metrics.timed(metric.BATCH_SECONDS, phase="job"),
+                driver.tracing.span("job", tables=len(pending)),
+            ):
                 results = self._job.results(frame, pending)
             driver.kill_point("after-job")
             with (

@@ -208,7 +208,11 @@ class Compactor:
         now_ms = driver.clock.now_ms()
         work = Work(name, "compaction", now_ms, waiting.changes, waiting.bytes)
         try:
-            with driver.activity.working(work), driver.metrics.timed(metric.COMPACTION_SECONDS):
+            with (
+                driver.activity.working(work),
+                driver.metrics.timed(metric.COMPACTION_SECONDS),
+                driver.tracing.span("compaction", table=name, changes=waiting.changes),
+            ):
                 committed = self._splice(table)
         except FencedError:
             raise
