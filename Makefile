@@ -8,7 +8,7 @@ PYTEST := $(VENV)/python -m pytest
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test nightly test-crash check lint site format mutants bench bench-splice ci lock clean
+.PHONY: help setup demo test nightly test-crash check lint site format mutants supply-chain bench bench-splice ci lock clean
 
 help: ## What there is to make (this list)
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,11 @@ format: setup ## Let ruff format the code and fix what it can
 
 mutants: setup ## 200 faults put into the code, one by one, and which no test notices (hours)
 	@PYTHONPATH=tools $(VENV)/python -m mutants $(ARGS)
+
+supply-chain: setup ## The bill of materials, licences, and known weaknesses of what the service runs on
+	@$(VENV)/python tools/supply_chain.py
+	@$(VENV)/python tools/runtime_lock.py requirements.lock > build/supply-chain/runtime.lock
+	@$(VENV)/uvx pip-audit@2.10.1 --strict --require-hashes --disable-pip --requirement build/supply-chain/runtime.lock
 
 bench: setup ## The figures, each beside its peers and floor in the same run
 	@$(VENV)/python -m benchmarks $(ARGS)
