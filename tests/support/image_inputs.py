@@ -31,11 +31,16 @@ def digest() -> str:
     project = tomllib.loads((machine.ROOT / "pyproject.toml").read_text())
     inputs = [
         *(_meaning(machine.ROOT / name) for name in _FILES),
-        named(lock, runtime_names(lock) | {"setuptools"}),
+        _without_comments(named(lock, runtime_names(lock) | {"setuptools"})),
         repr(project["build-system"]),
         repr(project["project"]["scripts"]),
     ]
     return hashlib.sha256("\0".join(inputs).encode()).hexdigest()
+
+
+def _without_comments(lock: str) -> str:
+    """The entries of a lock, but not who asked for them: some of these are for developers only."""
+    return "".join(line for line in lock.splitlines(keepends=True) if "#" not in line)
 
 
 def _meaning(path: Path) -> str:
