@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -103,6 +104,12 @@ def test_a_running_service_reads_a_topic_again_as_it_is_told_to(
         assert f" to {ends[0]}" not in said
         take_in(service, lake, ends_of([*first, *later]))
         assert compare(goods.truth, lake.table(goods.topic).read(), ["id"]) is None
+        place = json.loads(later[0].value or b"")["payload"]["source"]
+        last = json.loads(first[-1].value or b"")["payload"]["source"]
+        for to in (f"binlog {place['file']}:{place['pos']}", f"gtid {last['gtid']}"):
+            said = reset("--to", to, "--dry-run")
+            for (_, at), end in ends_of(first).items():
+                assert f"partition {at} is moved from {ends[at]} to {end} " in said
         assert f"{200} rows would be deleted" in reset("--anew", "--dry-run")
         made = reset("--anew")
         assert "rows left in version" in made

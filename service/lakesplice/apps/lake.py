@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from lakesplice.errors import LakespliceError, TableNotFoundError, UsageError
@@ -14,6 +16,7 @@ from lakesplice.table.files.inner_tables import require_no_outer_table
 from lakesplice.table.protocol.layout import LOG
 
 LEVELS = 2
+_PATTERN = re.compile(r"[*?\[]")
 _NEAR, _NEAR_MAX = 0.6, 3
 
 
@@ -64,6 +67,29 @@ def _meant(store: AnyStore) -> str:
 
 def _near(name: str, known: Sequence[str]) -> Sequence[str]:
     return difflib.get_close_matches(name, known, _NEAR_MAX, _NEAR)
+
+
+def matching_tables(
+    address: str, options: Mapping[str, str] | None = None
+) -> tuple[AnyStore, list[TableName]]:
+    """Return a lake and its tables that an address means: one, or all that match if the names of
+    database and table are patterns (*, ?, […]). `TableNotFoundError` if none does; otherwise as
+    `lake_of`.
+    """
+    outer, _, table = address.rstrip("/").rpartition("/")
+    outer, _, database = outer.rpartition("/")
+    if not _PATTERN.search(database + table):
+        lake, name = lake_of(address, options)
+        return lake, [name]
+    lake = open_store(outer or ".", options)
+    found = [
+        name
+        for name in table_names(lake)
+        if fnmatchcase(name.database, database) and fnmatchcase(name.table, table)
+    ]
+    if not found:
+        raise TableNotFoundError("no table matches the pattern", path=address)
+    return lake, found
 
 
 def lake_of(

@@ -224,7 +224,7 @@ def test_what_a_driver_did_before_it_died_is_not_done_twice(
         (UNPARK, {**ONWARD, "stated": "maybe"}),
         (RESTORE, {"version": "the last"}),
         (RESET, {"anew": True}),
-        (RESET, {**AGAIN, "to": "latest"}),
+        (RESET, {**AGAIN, "to": "the last"}),
         (VACUUM, {}),
         (PURGE, {"older_than_seconds": None}),
         (REPLAY, {}),

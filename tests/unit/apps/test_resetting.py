@@ -10,8 +10,10 @@ import pytest
 
 from lakesplice.apps.table_commands.command_table import CommandTable
 from lakesplice.apps.table_commands.dispatch import command_table
-from lakesplice.apps.table_commands.resetting import EARLIEST, Reset, reset
+from lakesplice.apps.table_commands.reset_target import EARLIEST, LATEST, ResetTarget
+from lakesplice.apps.table_commands.resetting import Reset, reset
 from lakesplice.apps.table_commands.work import RESET
+from lakesplice.errors import UsageError
 from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.parking import ParkCode, ParkReason
@@ -28,7 +30,7 @@ from tests.support.command_line import CommandLine
 from tests.support.made import GENERATION, MadeTable
 
 WHY = ("--why", "a probe")
-NOTHING = Reset({}, None, "", anew=False, skip=False, dry_run=False, why="a probe")
+NOTHING = Reset(None, "", anew=False, skip=False, dry_run=False, why="a probe")
 
 
 @pytest.fixture
@@ -57,8 +59,10 @@ def driven(table: MadeTable) -> CommandTable:
     place = command_table(lake, asked, generation, FixedClock(), SeededEntropy(1))
 
     def starts(topics: Sequence[str], since_ms: int | None) -> Mapping[str, TopicStart]:
-        offsets = {0: 10, 1: 10, 2: 0} if since_ms is None else {0: 70, 1: 90, 2: 0}
-        return {topic: TopicStart("its new id", offsets) for topic in topics}
+        first, ends = {0: 10, 1: 10, 2: 0}, {0: 120, 1: 90, 2: 0}
+        offsets = first if since_ms is None else {0: 70, 1: 90, 2: 0}
+        start = TopicStart("its new id", offsets, earliest=first, ends=ends)
+        return dict.fromkeys(topics, start)
 
     return replace(place, starts=starts)
 
@@ -67,7 +71,10 @@ def test_a_table_goes_back_to_offsets_and_knows_what_it_reads_again(
     lakesplice: CommandLine, table: MadeTable
 ) -> None:
     ended = lakesplice("reset", table.store.root, "--offset", "0:20", *WHY)
-    assert ended.out == "partition 0 is moved from 100 to 20, in version 2\n"
+    assert (
+        ended.out
+        == "partition 0 is moved from 100 to 20 (up to 80 records are read again), in version 2\n"
+    )
     first, other = source_of(table).partitions.values()
     assert (first.next_offset, first.met_until, first.lossy) == (20, 100, False)
     assert other.next_offset == 50
@@ -78,7 +85,8 @@ def test_a_table_goes_back_to_offsets_and_knows_what_it_reads_again(
 
 def test_a_dry_run_only_says_what_would_be_done(lakesplice: CommandLine, table: MadeTable) -> None:
     ended = lakesplice("reset", table.store.root, "--offset", "1:20", "--dry-run", *WHY)
-    assert ended.out == "partition 1 is moved from 50 to 20: nothing done yet\n"
+    way = "partition 1 is moved from 50 to 20 (up to 30 records are read again)"
+    assert ended.out == f"{way}: nothing done yet\n"
     assert source_of(table).partitions[1].next_offset == 50
 
 
@@ -99,9 +107,13 @@ def test_records_are_left_out_only_if_that_is_meant(
         (["--offset", "0"], "partition:offset"),
         (["--to", EARLIEST], "no service runs"),
         (["--anew"], "no service runs"),
-        (["--to", "tomorrow"], "isn't a time"),
-        ([], "one of --offset, --to and --anew"),
-        (["--anew", "--to", EARLIEST], "one of --offset, --to and --anew"),
+        (["--to", "tomorrow"], "say where to begin: earliest"),
+        (["--to", "binlog no-number"], "FILE:POSITION"),
+        (["--to", "gtid nothing"], "isn't a set of GTIDs"),
+        (["--to", "gtid 3e11fa47-71ca-11e1-9e33-c80aa9429562:1-3:7-9"], "in between"),
+        (["--to", LATEST], "no service runs"),
+        ([], "one of --to, --offset and --anew"),
+        (["--anew", "--to", EARLIEST], "one of --to, --offset and --anew"),
         (["--anew", "--topic", "shop.orders"], "leave --topic out"),
         (["--offset", "0:1", "--topic", "shop.others"], "no such topic"),
     ],
@@ -133,13 +145,53 @@ def test_a_parked_table_is_not_moved_but_may_begin_anew(
 
 def test_a_driver_knows_where_a_topic_begins_and_what_came_since(table: MadeTable) -> None:
     place = driven(table)
-    said = reset(place, replace(NOTHING, to=1_700_000_000_000, skip=True)).text
+    said = reset(
+        place, replace(NOTHING, to=ResetTarget(moment_ms=EpochMs(1_700_000_000_000)), skip=True)
+    ).text
     assert said.startswith(
-        "partition 0 is moved from 100 to 70; partition 1 is moved from 50 to 90, in"
+        "partition 0 is moved from 100 to 70 (up to 30 records are read again);"
+        " partition 1 is moved from 50 to 90 (up to 40 records are never read), in"
     )
-    reset(place, replace(NOTHING, to=EARLIEST))
+    reset(place, replace(NOTHING, to=ResetTarget(EARLIEST)))
     offsets = {at: state.next_offset for at, state in source_of(table).partitions.items()}
     assert offsets == {0: 10, 1: 10}
+
+
+def test_the_newest_records_are_read_on_if_the_others_may_be_skipped(table: MadeTable) -> None:
+    place, latest = driven(table), ResetTarget(LATEST)
+    with pytest.raises(UsageError, match="give --skip"):
+        reset(place, replace(NOTHING, to=latest))
+    done = reset(place, replace(NOTHING, to=latest, skip=True, dry_run=True))
+    assert done.facts["partitions"] == [
+        {"partition": 0, "from": 100, "to": 120, "read_again": 0, "skipped": 20},
+        {"partition": 1, "from": 50, "to": 90, "read_again": 0, "skipped": 40},
+    ]
+    assert source_of(table).gaps == ()
+    reset(place, replace(NOTHING, to=latest, skip=True))
+    assert [gap.text for gap in source_of(table).gaps] == ["0:100-120", "1:50-90"]
+
+
+@pytest.mark.parametrize("offset", [9, 121])
+def test_offsets_that_the_broker_has_not_got_are_refused(table: MadeTable, offset: int) -> None:
+    there = ResetTarget(offsets={0: offset})
+    with pytest.raises(UsageError, match=f"offset={offset} first=10 end=120"):
+        reset(driven(table), replace(NOTHING, to=there, skip=True))
+    assert source_of(table).partitions[0].next_offset == 100
+
+
+def test_several_tables_are_named_by_a_pattern_and_one_that_refuses_holds_up_no_other(
+    lakesplice: CommandLine, table: MadeTable, tmp_path: Path
+) -> None:
+    created(LocalStore(tmp_path / "shop" / "by_hand"), [{"id": 1, "name": "a", "n": 0}])
+    MadeTable(tmp_path / "other" / "orders", TableSchema())
+    ended = lakesplice("reset", f"{tmp_path}/sh*/*", "--to", "0:20", *WHY)
+    assert (ended.code, ended.out.split(" (")[0]) == (
+        1,
+        "shop.orders: partition 0 is moved from 100 to 20",
+    )
+    assert "shop.by_hand: the table is fed by hand" in ended.err
+    assert source_of(table).partitions[0].next_offset == 20
+    assert lakesplice("reset", f"{tmp_path}/n*/*", "--to", "0:20", *WHY).code == 1
 
 
 def test_a_table_fed_by_hand_has_nothing_to_read_again(

@@ -93,7 +93,12 @@ class Requests:
             found = command_table(
                 driver.lake, request, driver.generation, driver.clock, driver.entropy
             )
-            return replace(found, starts=self._selection.starts, origin=self._tables.names.of)
+            return replace(
+                found,
+                starts=self._selection.starts,
+                records=self._selection.records,
+                origin=self._tables.names.of,
+            )
         return CommandTable(
             store=table.store,
             snapshot=table.snapshot,
@@ -104,6 +109,7 @@ class Requests:
             history_parameters=history_parameters(request),
             history=self._history,
             starts=self._selection.starts,
+            records=self._selection.records,
             origin=self._tables.names.of,
         )
 

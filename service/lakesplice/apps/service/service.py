@@ -50,6 +50,7 @@ from lakesplice.spark.kafka.admin import KafkaAdmin
 from lakesplice.spark.kafka.dead_letter_topic import DeadLetterTopic
 from lakesplice.spark.kafka.first_records import FirstRecordReader
 from lakesplice.spark.kafka.query_folders import remove_leftovers
+from lakesplice.spark.kafka.topic_ranges import TopicReader
 from lakesplice.spark.kafka.topics import TopicCatalogue
 from lakesplice.spark.session import build_session, cores
 from lakesplice.storage.stores import open_store
@@ -215,7 +216,8 @@ class Service:
         if dead_letters is not None:
             stack.callback(dead_letters.close)
         drops = TableDrops(driver, tables, catalogue)
-        sources = TopicSelection(driver, tables, catalogue)
+        reader = TopicReader(session, catalogue, kafka.bootstrap_servers, kafka.options)
+        sources = TopicSelection(driver, tables, catalogue, reader)
         reporter = StatusReporter(driver, tables, sources, self._health)
         self._board.show(driver, tables, reporter)
         runner = partial(

@@ -10,6 +10,7 @@ from lakesplice.formats.events import TypeHistory
 from lakesplice.model.manifest import RunRef, SourceState
 from lakesplice.model.names import TableName
 from lakesplice.model.parking import ParkReason
+from lakesplice.table.explaining.record_values import TopicRecords
 from lakesplice.table.ingest.reset import TopicStart
 from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.protocol.intents import Intent, Redirect
@@ -35,7 +36,8 @@ class CommandTable:
 
     `history_parameters` are written into the history with every commit. `history` returns the types
     that a source described; `starts` returns the first offsets of topics, or of the records written
-    at a moment (in milliseconds) or later; both exist only in a driver. `origin` returns the source
+    at a moment (in milliseconds) or later; `records` reads topics. These three exist only in a
+    driver. `origin` returns the source
     table of a topic, and `progress` is told how far the work is. Not thread-safe.
     """
 
@@ -48,6 +50,7 @@ class CommandTable:
     history_parameters: Mapping[str, str]
     history: Callable[[SourceState], TypeHistory | None] | None = None
     starts: Callable[[Sequence[str], int | None], Mapping[str, TopicStart]] | None = None
+    records: TopicRecords | None = None
     origin: Callable[[str], TableName] = TableName.from_topic
     progress: Progress = UNWATCHED
 

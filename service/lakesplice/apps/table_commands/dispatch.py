@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -99,6 +100,25 @@ def give_to_each(
     The running driver gets all requests at once, so that it stops its queries only once. Otherwise
     as `give_command`; after an error some tables may have executed it.
     """
+    done: dict[TableName, CommandResult] = {}
+    for name, result in results_of_each(lake, names, command, arguments, patience).items():
+        if isinstance(result, LakespliceError):
+            raise result
+        done[name] = result
+    return done
+
+
+def results_of_each(
+    lake: AnyStore,
+    names: Sequence[TableName],
+    command: str,
+    arguments: Mapping[str, Any],
+    patience: RequestWait,
+    settings: Settings | None = None,
+) -> dict[TableName, CommandResult | LakespliceError]:
+    """Do the same, and return for each table the result or the error: a table that refuses doesn't
+    affect the others. Raises what concerns no table, such as that another driver took over.
+    """
     requests = {name: _request(name, command, arguments, patience) for name in names}
 
     def asked(name: TableName) -> Answer | None:
@@ -106,14 +126,31 @@ def give_to_each(
 
     with ThreadPoolExecutor(_REQUESTS_AT_ONCE, "requests") as pool:
         answers = dict(zip(names, pool.map(asked, names), strict=True))
-    done = {name: _accepted(answered, name) for name, answered in answers.items() if answered}
+    done = {
+        name: _or_error(partial(_accepted, answered, name))
+        for name, answered in answers.items()
+        if answered
+    }
     left = [name for name in names if name not in done]
     if left:
         with _generation(lake, patience) as generation:
             clock, entropy = patience.clock, SystemEntropy()
-            for name in left:
-                done[name] = execute_here(lake, requests[name], generation, clock, entropy, None)
-    return done
+
+            def here(name: TableName) -> CommandResult:
+                request = requests[name]
+                return execute_here(lake, request, generation, clock, entropy, settings)
+
+            done |= {name: _or_error(partial(here, name)) for name in left}
+    return {name: done[name] for name in names}
+
+
+def _or_error(work: Callable[[], CommandResult]) -> CommandResult | LakespliceError:
+    try:
+        return work()
+    except FencedError:
+        raise
+    except LakespliceError as error:
+        return error
 
 
 def _request(

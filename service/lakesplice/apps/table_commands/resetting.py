@@ -7,24 +7,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from lakesplice.apps.table_commands.command_table import CommandResult, CommandTable
+from lakesplice.apps.table_commands.reset_target import EARLIEST, LATEST, ResetTarget
+from lakesplice.apps.table_commands.topic_search import search_topic
+from lakesplice.config import Settings
 from lakesplice.errors import ParkedTableError, UsageError
 from lakesplice.model.manifest import Manifest, SourceState
+from lakesplice.planning.sources.gaps import read_until
 from lakesplice.planning.sources.operator_directions import moved, skipping
 from lakesplice.table.ingest.reset import TopicStart, plan_reset
 from lakesplice.table.protocol.intents import Redirect
 
-EARLIEST = "earliest"
-
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """Where a table is to be read from again: `offsets` by partition, or `to` the earliest ones
-    (`EARLIEST`) or a moment in milliseconds; or with `anew`, from the start, without the rows that
-    it has.
+    """Where a table is to be read from again: `to` a target; or with `anew`, from the start,
+    without the rows that it has.
     """
 
-    offsets: Mapping[int, int]
-    to: str | int | None
+    to: ResetTarget | None
     topic: str
     anew: bool
     skip: bool
@@ -32,16 +32,19 @@ class Reset:
     why: str
 
 
-def reset(table: CommandTable, wanted: Reset) -> CommandResult:
+def reset(table: CommandTable, wanted: Reset, settings: Settings | None = None) -> CommandResult:
     """Let the table's topics be read from other offsets, or reload the table. Blocks.
 
-    `UsageError` where the topic, a partition or who knows the broker is missing, and where records
-    would be skipped without being asked for; `ParkedTableError`.
+    `settings` say how records are read, if they have to be searched. `UsageError` where the topic,
+    a partition or who knows the broker is missing, where the broker lacks the offsets, and where
+    records would be skipped without being asked for; `ParkedTableError`.
     """
     table.history_parameters = {**table.history_parameters, "why": wanted.why}
     if not table.snapshot.manifest.sources:
         raise UsageError("the table is fed by hand, so no topic is read for it")
-    return _reload(table, wanted) if wanted.anew else _read_again(table, wanted)
+    if wanted.anew or wanted.to is None:
+        return _reload(table, wanted)
+    return _read_again(table, wanted, wanted.to, settings)
 
 
 def _reload(table: CommandTable, wanted: Reset) -> CommandResult:
@@ -60,7 +63,9 @@ def _reload(table: CommandTable, wanted: Reset) -> CommandResult:
     )
 
 
-def _read_again(table: CommandTable, wanted: Reset) -> CommandResult:
+def _read_again(
+    table: CommandTable, wanted: Reset, target: ResetTarget, settings: Settings | None
+) -> CommandResult:
     def source_now() -> SourceState:
         source = _source_of(table.snapshot.manifest, wanted.topic)
         if table.snapshot.manifest.parked_for(source.topic) is not None:
@@ -73,26 +78,109 @@ def _read_again(table: CommandTable, wanted: Reset) -> CommandResult:
     def direction() -> Redirect:
         return table.redirected(source=moved(source_now(), offsets))
 
-    source, offsets = source_now(), wanted.offsets
-    if wanted.to is not None:
-        since_ms = None if wanted.to == EARLIEST else int(wanted.to)
-        found = _starts(table, [source.topic], since_ms)[source.topic].offsets
-        offsets = {at: offset for at, offset in found.items() if at in source.partitions}
+    source = source_now()
+    topic = _topic_if_known(table, source.topic, target)
+    offsets = _offsets(table, source, target, topic, settings)
     moved(source, offsets)
+    _require_there(offsets, topic)
     skipped = skipping(source, offsets)
     if skipped and not wanted.skip:
         raise UsageError(
             "records that were never read would be skipped; give --skip if you want that",
             offsets_by_partition=skipped,
         )
-    ways = "; ".join(
-        f"partition {at} is moved from {source.partitions[at].next_offset} to {offset}"
-        for at, offset in sorted(offsets.items())
-    )
+    moves = [_Move.of(source, at, offset, topic) for at, offset in sorted(offsets.items())]
+    facts = {"topic": source.topic, "partitions": [move.facts for move in moves]}
+    ways = "; ".join(move.text for move in moves)
     if wanted.dry_run:
-        return CommandResult(f"{ways}: nothing done yet")
+        return CommandResult(f"{ways}: nothing done yet", facts)
     table.commit_with_retries(direction)
-    return CommandResult(f"{ways}, in version {table.snapshot.version}")
+    version = table.snapshot.version
+    return CommandResult(f"{ways}, in version {version}", {**facts, "version": version})
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """A partition's next offset before and after, how many records that were read before are read
+    again by it, as far as the broker is known to have them, and how many are never read.
+    """
+
+    partition: int
+    start: int
+    end: int
+    again: int
+    skipped: int
+
+    @classmethod
+    def of(cls, source: SourceState, at: int, offset: int, topic: TopicStart | None) -> _Move:
+        state = source.partitions[at]
+        first = max(offset, 0 if topic is None else topic.earliest.get(at, 0))
+        again, skipped = read_until(state) - first, offset - read_until(state)
+        return cls(at, state.next_offset, offset, max(0, again), max(0, skipped))
+
+    @property
+    def text(self) -> str:
+        """The move in words."""
+        if self.start == self.end:
+            return f"partition {self.partition} stays at {self.end}"
+        way = f"partition {self.partition} is moved from {self.start} to {self.end}"
+        again = f"up to {self.again} records are read again" if self.again else ""
+        skipped = f"up to {self.skipped} records are never read" if self.skipped else ""
+        return f"{way} ({again or skipped})" if again or skipped else way
+
+    @property
+    def facts(self) -> dict[str, int]:
+        """The move as values of JSON."""
+        return {
+            "partition": self.partition,
+            "from": self.start,
+            "to": self.end,
+            "read_again": self.again,
+            "skipped": self.skipped,
+        }
+
+
+def _topic_if_known(table: CommandTable, topic: str, target: ResetTarget) -> TopicStart | None:
+    """The topic as the broker has it; None without a service, if the target needs none."""
+    if table.starts is None and target.offsets:
+        return None
+    return _starts(table, [topic], None)[topic]
+
+
+def _offsets(
+    table: CommandTable,
+    source: SourceState,
+    target: ResetTarget,
+    topic: TopicStart | None,
+    settings: Settings | None,
+) -> Mapping[int, int]:
+    if target.offsets or topic is None:
+        return dict(target.offsets)
+    found: Mapping[int, int]
+    if target.word == EARLIEST:
+        found = topic.earliest
+    elif target.word == LATEST:
+        found = topic.ends
+    elif target.moment_ms is not None:
+        found = _starts(table, [source.topic], target.moment_ms)[source.topic].offsets
+    else:
+        found = search_topic(table, source, target, topic, settings)
+    return {at: offset for at, offset in found.items() if at in source.partitions}
+
+
+def _require_there(offsets: Mapping[int, int], topic: TopicStart | None) -> None:
+    """Refuse offsets that the broker hasn't got: the table would be parked for them."""
+    for at, offset in sorted(offsets.items()) if topic is not None else ():
+        assert topic is not None, "there is nothing to check without it"
+        earliest, end = topic.earliest.get(at, 0), topic.ends.get(at, offset)
+        if not earliest <= offset <= end:
+            raise UsageError(
+                "the broker hasn't got that offset; its first one and its end are given",
+                partition=at,
+                offset=offset,
+                first=earliest,
+                end=end,
+            )
 
 
 def _source_of(manifest: Manifest, topic: str) -> SourceState:
@@ -110,7 +198,7 @@ def _starts(
     if table.starts is None:
         raise UsageError(
             "no service runs, and only a service knows where a topic begins; start the service"
-            " and give the command again, or give --offset"
+            " and give the command again, or give offsets"
         )
     return table.starts(topics, since_ms)
 
@@ -118,9 +206,12 @@ def _starts(
 def reset_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Read what a request says of it; `KeyError`, `TypeError` or `ValueError` if it doesn't."""
     to = arguments["to"]
+    try:
+        target = None if to is None else ResetTarget.of(str(to))
+    except UsageError as error:
+        raise ValueError(str(error)) from error
     wanted = Reset(
-        offsets={int(number): int(offset) for number, offset in arguments["offsets"]},
-        to=to if to in (None, EARLIEST) else int(to),
+        to=target,
         topic=str(arguments["topic"]),
         anew=bool(arguments["anew"]),
         skip=bool(arguments["skip"]),

@@ -84,7 +84,7 @@ def execute(
         read = kind.read(arguments)
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError("the request's arguments can't be read", command=command) from error
-    if command == REPLAY:
+    if command in (REPLAY, RESET):
         read["settings"] = settings
     return kind.work(table, **read)
 

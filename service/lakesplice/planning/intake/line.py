@@ -58,6 +58,20 @@ class RecordReading:
     not_inserts: NotInserts | None = None
     policy: SchemaPolicy = DEFAULT_POLICY
 
+    def context(
+        self, format_: FormatName | None, schemas: Mapping[int, SchemaText] | None
+    ) -> DecodeContext:
+        """Return how records are decoded that are in a format, if it is known, and name schemas."""
+        return DecodeContext(
+            self.table,
+            self.declared,
+            self.format or format_,
+            mappings=self.mappings,
+            key=self.key,
+            history=self.history,
+            schemas=schemas,
+        )
+
     @property
     def withholds(self) -> bool:
         """Whether no part of a record may be shown as it was sent, since values are masked."""
@@ -166,16 +180,7 @@ class IntakeLine:
         """
         if first_schema is not None:
             self._intake.follow_schema(first_schema)
-        reading = self._reading
-        context = DecodeContext(
-            reading.table,
-            reading.declared,
-            self._format,
-            mappings=reading.mappings,
-            key=reading.key,
-            history=reading.history,
-            schemas=schemas,
-        )
+        context = self._reading.context(self._format, schemas)
         offsets = records.column("offset").to_numpy()
         return self.take_decoded(offsets, decode(records, context))
 

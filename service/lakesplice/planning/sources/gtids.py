@@ -51,7 +51,8 @@ class GtidStreams:
         texts = encoded.dictionary.to_pylist()
         rows = encoded.indices.fill_null(len(texts)).to_numpy()
         read = [_read(text) for text in texts]
-        if any(found is None and _read_set(text) for found, text in zip(read, texts, strict=True)):
+        singles = zip(read, texts, strict=True)
+        if any(found is None and read_gtid_set(text) for found, text in singles):
             return _of_sets([*texts, ""], rows, seen)
         return _of_pairs([*read, None], rows)
 
@@ -84,6 +85,18 @@ class GtidStreams:
         return None if stream < 0 else (self.names[stream], int(self.number[row]))
 
 
+def read_gtid_set(text: str) -> dict[str, int] | None:
+    """Return a set's highest number per stream; None if a part of it can't be read."""
+    highest: dict[str, int] = {}
+    for part in text.replace("\n", "").split(","):
+        single = _read(part.strip())
+        found = {single[0]: single[1]} if single else _read_intervals(part.strip())
+        if not found:
+            return None
+        highest = higher_numbers(highest, found)
+    return highest
+
+
 def higher_numbers(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     """Return per stream the higher number of the two."""
     return {name: max(one.get(name, 0), other.get(name, 0)) for name in sorted({*one, *other})}
@@ -99,7 +112,7 @@ def _of_pairs(read: list[tuple[str, int] | None], rows: Integers) -> GtidStreams
 
 def _of_sets(texts: list[str], rows: Integers, seen: Mapping[str, int]) -> GtidStreams:
     """Give each run of rows with one set the stream that the set advanced."""
-    sets = [_read_set(text) for text in texts]
+    sets = [read_gtid_set(text) for text in texts]
     starts = np.flatnonzero(np.diff(rows, prepend=-1))
     chosen: list[tuple[str, int] | None] = []
     met = dict(seen)
@@ -123,18 +136,6 @@ def _read(gtid: str) -> tuple[str, int] | None:
         stream, *rest = gtid.split("-", 2)
         number = rest[-1] if len(rest) == _MARIADB_PARTS else ""
     return (stream, int(number)) if _is_number(number) else None
-
-
-def _read_set(text: str) -> dict[str, int] | None:
-    """Return a set's highest number per stream; None if a part of it can't be read."""
-    highest: dict[str, int] = {}
-    for part in text.replace("\n", "").split(","):
-        single = _read(part.strip())
-        found = {single[0]: single[1]} if single else _read_intervals(part.strip())
-        if not found:
-            return None
-        highest = higher_numbers(highest, found)
-    return highest
 
 
 def _read_intervals(part: str) -> dict[str, int] | None:

@@ -7,7 +7,7 @@ until they expire as usual, and writers that began before the reset have to writ
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lakesplice.errors import UsageError
 from lakesplice.model.manifest import Manifest, PartitionState, SourceState
@@ -19,11 +19,14 @@ from lakesplice.table.protocol.snapshot import Snapshot
 class TopicStart:
     """Where a topic is read from: its identity at the broker and an offset per partition; `shard`
     is the topic's shard of the table, by the configuration, if the table has several topics.
+    `earliest` and `ends` are the first offset that each partition has, and the next one to come.
     """
 
     id: str
     offsets: Mapping[int, int]
     shard: tuple[tuple[str, str], ...] = ()
+    earliest: Mapping[int, int] = field(default_factory=dict)
+    ends: Mapping[int, int] = field(default_factory=dict)
 
 
 def plan_reset(snapshot: Snapshot, starts: Mapping[str, TopicStart], generation: int) -> Restore:

@@ -18,6 +18,7 @@ from lakesplice.model.moments import epoch_seconds
 from lakesplice.planning.sources.source_check import check_source
 from lakesplice.spark.kafka.query import Offsets
 from lakesplice.spark.kafka.topics import Topic, TopicCatalogue
+from lakesplice.table.explaining.record_values import TopicRecords
 from lakesplice.table.ingest.reset import TopicStart
 from lakesplice.telemetry import catalogue as metric
 
@@ -63,7 +64,15 @@ class TopicSelection:
     Used by one thread, except for `starts`.
     """
 
-    def __init__(self, driver: Driver, tables: ServiceTables, catalogue: TopicCatalogue) -> None:
+    def __init__(
+        self,
+        driver: Driver,
+        tables: ServiceTables,
+        catalogue: TopicCatalogue,
+        records: TopicRecords | None = None,
+    ) -> None:
+        """`records` reads records of topics for commands."""
+        self.records = records
         self._driver = driver
         self._tables = tables
         self._catalogue = catalogue
@@ -140,7 +149,8 @@ class TopicSelection:
     def _start_of(self, topic: Topic, since_ms: int | None) -> TopicStart:
         earliest = topic.earliest
         offsets = earliest if since_ms is None else self._catalogue.since(topic, since_ms)
-        return TopicStart(topic.id, offsets, self._tables.shard(topic.name))
+        shard = self._tables.shard(topic.name)
+        return TopicStart(topic.id, offsets, shard, earliest, topic.latest)
 
     def peek(self) -> ReadableTopics:
         """Return what could be read now, without opening or parking tables. Tables whose pause has

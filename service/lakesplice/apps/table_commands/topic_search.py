@@ -1,0 +1,97 @@
+"""Searches a table's topic for a place of its source, by the records' own positions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+import numpy as np
+
+from lakesplice.apps.record_reading import reading_of, registry_of
+from lakesplice.apps.table_commands.command_table import CommandTable
+from lakesplice.apps.table_commands.reset_target import ResetTarget
+from lakesplice.config import Settings
+from lakesplice.errors import UsageError
+from lakesplice.formats.events import decode, schema_ids
+from lakesplice.model.arrays import Integers, Mask
+from lakesplice.model.manifest import SourceState
+from lakesplice.planning.sources.position_search import (
+    GtidPlace,
+    PlacedRecords,
+    Ranges,
+    find_offsets,
+    placed_records,
+)
+from lakesplice.table.ingest.reset import TopicStart
+
+
+def search_topic(
+    table: CommandTable,
+    source: SourceState,
+    target: ResetTarget,
+    topic: TopicStart,
+    settings: Settings | None,
+) -> Mapping[int, int]:
+    """Return per partition the offset from which on all changes are that aren't before the target's
+    place. Blocks: reads some records of the topic, again and again.
+
+    `UsageError` if the records don't have such positions or can't be read, if the place can't be
+    told from those of another server, or if no service runs.
+    """
+    place = target.place
+    if place is None or table.records is None or settings is None:
+        raise UsageError(
+            "only a running service can search a topic; start it and give the command again, or"
+            " give offsets"
+        )
+    ranges: Ranges = _ranges(source, topic)
+    if isinstance(place, GtidPlace):
+        _require_streams(source, place)
+    else:
+        ranges = _of_present_server(source, ranges)
+    history = None if table.history is None else table.history(source)
+    reading = reading_of(settings, table.origin(source.topic), history)
+    registry, records_of = registry_of(settings.schema_registry), table.records
+
+    def probe(asked: Ranges) -> Mapping[int, PlacedRecords]:
+        found: dict[int, list[PlacedRecords]] = defaultdict(list)
+        for at, records in records_of.read(source.topic, asked):
+            ids = schema_ids(records.column(name) for name in ("key", "value"))
+            schemas = None if registry is None else registry.schemas(ids)
+            decoded = decode(records, reading.context(source.format, schemas))
+            offsets = records.column("offset").to_numpy()
+            found[at].append(placed_records(offsets, decoded, place))
+        return {at: _joined(parts) for at, parts in found.items()}
+
+    return find_offsets(ranges, probe)
+
+
+def _joined(parts: list[PlacedRecords]) -> PlacedRecords:
+    offsets: Integers = np.concatenate([part.offsets for part in parts])
+    before: Mask = np.concatenate([part.before for part in parts])
+    return PlacedRecords(offsets, before)
+
+
+def _ranges(source: SourceState, topic: TopicStart) -> dict[int, tuple[int, int]]:
+    return {at: (topic.earliest.get(at, 0), topic.ends.get(at, 0)) for at in source.partitions}
+
+
+def _of_present_server(source: SourceState, ranges: Ranges) -> Ranges:
+    """Leave out records of former servers, whose binlog files have numbers of their own."""
+    if not source.epochs:
+        return ranges
+    entered = source.epochs[-1].entered
+    return {
+        at: (min(end, max(start, entered.get(at, end))), end) for at, (start, end) in ranges.items()
+    }
+
+
+def _require_streams(source: SourceState, place: GtidPlace) -> None:
+    """A set that says nothing about a stream would have all of its transactions read again."""
+    met = {name for state in source.partitions.values() for name in state.gtids}
+    if missing := sorted(met - place.numbers.keys()):
+        raise UsageError(
+            "the set has no transactions of some streams that the table has read; give the whole"
+            " set of a server (gtid_executed, or gtid_binlog_pos of MariaDB)",
+            missing=missing,
+        )
