@@ -4,6 +4,7 @@
     +-- RetryableError            try again; nothing was changed
     |   +-- StorageError          the store failed; the effect is unknown or absent
     |   +-- SourceUnavailable     Kafka or the schema registry could not be reached
+    |       +-- CredentialsRefused  correct kafka.options, or the user at the broker
     +-- FencedError               stop: another driver owns the lake
     +-- CorruptFileError          restore or rebuild the named file; it is never read on
     |   +-- MissingFileError      a file that a retained version names does not exist
@@ -67,6 +68,10 @@ class StorageError(RetryableError):
 
 class SourceUnavailable(RetryableError):
     """Kafka or the schema registry did not answer within its time, or refuses."""
+
+
+class CredentialsRefused(SourceUnavailable):
+    """Kafka doesn't believe who we are, or we don't believe who it is."""
 
 
 class FencedError(LakespliceError):

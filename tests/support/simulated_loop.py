@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,13 +23,15 @@ from lakesplice.apps.service.batching.batches import BatchRunner
 from lakesplice.apps.service.batching.dropped_tables import TableDrops
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.loop import QueryLoop
+from lakesplice.apps.service.sources.group_offsets import GroupOffsets
 from lakesplice.apps.service.sources.topic_selection import TopicSelection
 from lakesplice.apps.service.status.status_reporter import StatusReporter
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.apps.service.upkeep.compactor import Compactor
 from lakesplice.config import Settings
-from lakesplice.errors import RetryableError, SourceUnavailable, StorageError
+from lakesplice.errors import CredentialsRefused, RetryableError, SourceUnavailable, StorageError
 from lakesplice.spark.jobs.rewrites import RewriteTask
+from lakesplice.spark.kafka.consumer_group import GroupOffset, TopicPartition
 from lakesplice.spark.kafka.query import QueryPlan
 from lakesplice.spark.kafka.topics import Topic
 from lakesplice.storage.local import LocalStore
@@ -61,12 +64,16 @@ class LookedAtBroker(Broker):
     def __init__(self, sources: Iterable[Source]) -> None:
         super().__init__(sources)
         self.away = False
+        self.refuses = False
+        self.unreadable: set[str] = set()
         self.answered: Step = lambda: None
         self.listed: Step = lambda: None
 
     def matching(self, _pattern: str) -> list[str]:
         if self.away:
             raise SourceUnavailable("the broker does not answer")
+        if self.refuses:
+            raise CredentialsRefused("Kafka refuses the connection")
         listed, self.listed = self.listed, lambda: None
         listed()
         return sorted(self.topics)
@@ -77,13 +84,42 @@ class LookedAtBroker(Broker):
         found = super().describe(names)
         answered, self.answered = self.answered, lambda: None
         answered()
-        return found
+        return {
+            name: replace(topic, is_readable=name not in self.unreadable)
+            for name, topic in found.items()
+        }
 
     def newest_ms(self, _topics: Iterable[Topic]) -> dict[str, int]:
         return {}
 
     def since_in_each(self, topics: Iterable[Topic], _moment_ms: int) -> dict[str, dict[int, int]]:
         return {topic.name: dict(topic.latest) for topic in topics}
+
+
+class SimulatedGroup:
+    """A consumer group; `refusal` is why the broker refuses it, empty if it doesn't."""
+
+    def __init__(self) -> None:
+        self.name = "the-group"
+        self.entries: dict[TopicPartition, GroupOffset] = {}
+        self.refusal = ""
+
+    def set(self, topic: str, at: int, offset: int) -> None:
+        """What Kafka's own tools do."""
+        self.entries[topic, at] = GroupOffset(offset, is_ours=False)
+
+    def offsets(self) -> dict[TopicPartition, GroupOffset]:
+        self._check()
+        return dict(self.entries)
+
+    def write(self, offsets: Mapping[TopicPartition, int]) -> None:
+        self._check()
+        for where, offset in offsets.items():
+            self.entries[where] = GroupOffset(offset, is_ours=True)
+
+    def _check(self) -> None:
+        if self.refusal:
+            raise SourceUnavailable(self.refusal)
 
 
 class SimulatedQuery:
@@ -164,7 +200,9 @@ class SimulatedService:
         folder: Path,
         databases: Sequence[str] = ("one", "two", "three"),
         tables: Sequence[Mapping[str, Any]] = (),
+        group: SimulatedGroup | None = None,
     ) -> None:
+        self.group = group
         self.folder, self.lake = folder, LocalStore(folder)
         self.sources = [Source(at, database=name) for at, name in enumerate(databases)]
         self.broker, self.job, self.trap = LookedAtBroker(self.sources), Job(), Trap()
@@ -244,6 +282,7 @@ class SimulatedService:
             drops,
             self.reporter,
             self._open_query,
+            group=None if self.group is None else GroupOffsets(driver, self.tables, self.group),
         )
 
     def run(self, steps: Sequence[Step] = (), *, once: bool = False) -> None:

@@ -24,6 +24,7 @@ from lakesplice.planning.diagnosis.broker import (
     BrokerFacts,
     ServerFacts,
     TopicFacts,
+    judge_group,
     judge_letter_topic,
     judge_schema_topics,
     judge_servers,
@@ -41,6 +42,7 @@ from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars, folder_of
 from lakesplice.spark.jvm import start_jvm
 from lakesplice.spark.kafka.admin import KafkaAdmin
 from lakesplice.spark.kafka.broker_questions import cluster, topic_descriptions
+from lakesplice.spark.kafka.consumer_group import ConsumerGroup
 from lakesplice.spark.kafka.record_samples import RecordSampler
 from lakesplice.spark.kafka.topics import Topic, TopicCatalogue
 from lakesplice.spark.session import session_properties
@@ -165,6 +167,8 @@ class KafkaExamination:
             [found[name] for name in read if name in found], self._brokers, outage
         )
         yield from judge_schema_topics(told, found)
+        if group := self._settings.kafka.group_id:
+            yield judge_group(group, self._group_refusal(group))
         if letters:
             yield judge_letter_topic(letters, found.get(letters))
 
@@ -192,6 +196,13 @@ class KafkaExamination:
     def _asked(self) -> KafkaAdmin:
         assert self._admin is not None, "the client is made first"
         return self._admin
+
+    def _group_refusal(self, group: str) -> str:
+        try:
+            ConsumerGroup(self._asked, group).offsets()
+        except SourceUnavailable as error:
+            return str(error.facts.get("cause", error.message))
+        return ""
 
     def _sampler(self) -> RecordSampler:
         kafka = self._settings.kafka

@@ -15,10 +15,11 @@ from lakesplice.apps.service.batching.restart import RestartReason
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.interruptible_work import run_interruptibly
 from lakesplice.apps.service.requests import Requests
+from lakesplice.apps.service.sources.group_offsets import GroupOffsets
 from lakesplice.apps.service.sources.topic_selection import ReadableTopics, TopicSelection
 from lakesplice.apps.service.status.status_reporter import StatusReporter
 from lakesplice.apps.service.tables import ServiceTables
-from lakesplice.errors import RetryableError
+from lakesplice.errors import CredentialsRefused, RetryableError
 from lakesplice.planning.sources.topic_lanes import catching_up
 from lakesplice.spark.kafka.query import Offsets, Query, QueryPlan
 from lakesplice.spark.session import INGEST_POOL
@@ -63,7 +64,7 @@ class QueryLoop:
 
     There are two lanes: topics that are so far behind that they would hold up the others have a
     query of their own until they have caught up. Both queries restart together, so a topic is in
-    one lane at a time. `open_query` starts a query.
+    one lane at a time. `open_query` starts a query; `group` has other tools see how far tables are.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class QueryLoop:
         drops: TableDrops,
         reporter: StatusReporter,
         open_query: OpenQuery = Query,
+        group: GroupOffsets | None = None,
     ) -> None:
         self._driver = driver
         self._session = session
@@ -88,6 +90,7 @@ class QueryLoop:
         self._drops = drops
         self._reporter = reporter
         self._open_query = open_query
+        self._group = group
         self._requests = Requests(driver, tables, sources, stopping, self._tick)
         self._failures = 0
 
@@ -103,6 +106,8 @@ class QueryLoop:
                 # First: they need no broker, and change where tables continue.
                 self._requests.execute()
                 readable = self._look()
+                if self._follow_group():
+                    continue  # what it asks for comes before anything is read
                 behind = frozenset() if once else self._behind(readable, frozenset())
                 self._start(readable.starts, behind, once)
                 self._health.reached("query")
@@ -112,6 +117,8 @@ class QueryLoop:
                 self._back_off(error, once)
                 continue
             self._failures = 0
+            if self._follow_group():
+                continue
             if once and finished:
                 if not self._selection.any_rests() and not self._drops.any_due():
                     return
@@ -128,6 +135,7 @@ class QueryLoop:
             if not self._drained(lane, until):
                 self._driver.log.warning("batch-dropped", lane=lane.name, stop_timeout=seconds)
         self._end_queries()
+        self._follow_group()
 
     def _end_queries(self) -> None:
         """Stop the running queries. One that doesn't stop must not prevent that the other lane's
@@ -138,6 +146,10 @@ class QueryLoop:
                 lane.end_query()
             except RetryableError as unstopped:
                 self._driver.log.warning("query-not-stopped", lane=lane.name, error=str(unstopped))
+
+    def _follow_group(self) -> bool:
+        """Have the consumer group follow the tables; True if somebody has reset it."""
+        return self._group is not None and self._group.follow()
 
     def _drained(self, lane: Lane, until: float) -> bool:
         """Wait for a lane's batch up to a moment; meanwhile health checks see that the loop is
@@ -209,6 +221,7 @@ class QueryLoop:
             for lane in running:
                 if lane.query is not None and lane.query.wait(_TICK_SECONDS):
                     lane.end_query()
+            self._follow_group()
             reason = self._restart_reason()
             if self._driver.clock.monotonic() - polled >= poll_seconds:
                 polled = self._driver.clock.monotonic()
@@ -265,6 +278,8 @@ class QueryLoop:
         fatal = self._main.runner.fatal or self._catch_up.runner.fatal
         if fatal is not None:
             raise fatal
+        if isinstance(error, CredentialsRefused) and not self._selection.has_looked:
+            raise error  # they never worked, so that somebody has to correct them
         self._driver.metrics.add(metric.QUERY_RESTARTS, reason=RestartReason.ERROR)
         self._driver.log.error("query-failed", error=str(error))
         self._end_queries()

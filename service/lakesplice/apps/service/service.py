@@ -32,6 +32,7 @@ from lakesplice.apps.service.gauges import show_memory
 from lakesplice.apps.service.loop import QueryLoop
 from lakesplice.apps.service.page import Board, site
 from lakesplice.apps.service.schema_topics import schema_topics_of
+from lakesplice.apps.service.sources.group_offsets import GroupOffsets
 from lakesplice.apps.service.sources.topic_selection import TopicSelection
 from lakesplice.apps.service.status.service_status import (
     ServiceStatus,
@@ -47,6 +48,7 @@ from lakesplice.spark.class_archive import use_archive
 from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars
 from lakesplice.spark.jobs.batch import start_workers
 from lakesplice.spark.kafka.admin import KafkaAdmin
+from lakesplice.spark.kafka.consumer_group import ConsumerGroup
 from lakesplice.spark.kafka.dead_letter_topic import DeadLetterTopic
 from lakesplice.spark.kafka.first_records import FirstRecordReader
 from lakesplice.spark.kafka.query_folders import remove_leftovers
@@ -240,6 +242,7 @@ class Service:
             tables=tables,
             drops=drops,
             reporter=reporter,
+            group=_group_offsets(stack, driver, tables, session),
         )
         self._run_loop(loop, compactor)
         self._tell_end(reporter.close(), tables)
@@ -330,6 +333,18 @@ def run(settings: Settings, *, once: bool = False) -> int:
 def _catalogue(session: SparkSession, kafka: KafkaSettings) -> TopicCatalogue:
     servers, seconds = kafka.bootstrap_servers, kafka.request_timeout_seconds
     return TopicCatalogue(KafkaAdmin.in_session(session, servers, kafka.options, seconds))
+
+
+def _group_offsets(
+    stack: ExitStack, driver: Driver, tables: ServiceTables, session: SparkSession
+) -> GroupOffsets | None:
+    kafka = driver.settings.kafka
+    if kafka.group_id is None:
+        return None
+    servers, seconds = kafka.bootstrap_servers, kafka.request_timeout_seconds
+    admin = KafkaAdmin.in_session(session, servers, kafka.options, seconds)
+    stack.callback(admin.close)
+    return GroupOffsets(driver, tables, ConsumerGroup(admin, kafka.group_id))
 
 
 def _dead_letter_topic(session: SparkSession, kafka: KafkaSettings) -> DeadLetterTopic | None:

@@ -14,7 +14,7 @@ from lakesplice.config.sections.section import Section
 _SERVER = re.compile(r"(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+):(\d{1,5})")
 _OWN_KAFKA_OPTIONS = {
     "bootstrap.servers": "set kafka.bootstrap_servers",
-    "group.id": "offsets are kept in the tables, no group is used",
+    "group.id": "offsets are kept in the tables; kafka.group_id also shows them to Kafka's tools",
     "enable.auto.commit": "offsets are kept in the tables",
     "auto.offset.reset": "a table starts at its topic's beginning and then at its own offsets",
     "isolation.level": "always read_committed",
@@ -77,6 +77,15 @@ class KafkaSettings(Section):
         pattern=r"[A-Za-z0-9._-]{1,249}",
         description="A topic to which dead letters are sent in addition. They are always stored"
         " in the lake.",
+    )
+    group_id: str | None = Field(
+        default=None,
+        pattern=r"[A-Za-z0-9._-]{1,200}",
+        description="A consumer group to which the driver writes the offsets that the tables have"
+        " committed, so that Kafka's tools and exporters show the lag. Tables start from their own"
+        " offsets, never from the group's. If another client sets the group's offsets, as"
+        " `kafka-consumer-groups --reset-offsets` does, the tables are read from there, as by"
+        " `lakesplice reset`. A group for each lake, that no consumer is a member of.",
     )
     heartbeat_prefix: str = Field(
         default="__debezium-heartbeat",

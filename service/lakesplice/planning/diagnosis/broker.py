@@ -133,6 +133,17 @@ def judge_letter_topic(name: str, topic: TopicFacts | None) -> Finding:
     return _AREA.ok("dead letter topic", f"{name} is there")
 
 
+def judge_group(name: str, refusal: str) -> Finding:
+    """Judge the group to which offsets are written; `refusal` is why it can't be seen, if so."""
+    if refusal:
+        return _AREA.problem(
+            "consumer group",
+            f"we may not see {name}: {refusal}",
+            f"kafka-acls --add --allow-principal User:… --operation Read --group {name}",
+        )
+    return _AREA.ok("consumer group", f"{name} may be seen")
+
+
 def judge_schema_topics(names: Sequence[str], found: Mapping[str, TopicFacts]) -> Iterator[Finding]:
     """Judge the topics of schema changes: they have to be there, and whole."""
     if missing := [name for name in names if name not in found]:

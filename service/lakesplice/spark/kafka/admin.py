@@ -9,14 +9,18 @@ them, seconds in all, so answers come over as a whole, as the text that Java mak
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.sql import SparkSession
 
-from lakesplice.errors import ConfigurationError, SourceUnavailable
+from lakesplice.errors import ConfigurationError, CredentialsRefused, SourceUnavailable
 
+# How the names of Kafka's errors end.
+_NOT_BELIEVED = ("AuthenticationException", "UnsupportedSaslMechanismException")
+_NO_RIGHT = "AuthorizationException"
+_CAUSE = "Caused by: "
 _UNRESOLVED = "No resolvable bootstrap urls"
 
 
@@ -65,26 +69,45 @@ class KafkaAdmin:
         """Return a client in the JVM of a session, to which there is no public way."""
         return cls(session._jvm, bootstrap_servers, options, timeout_seconds)
 
-    def ask(self, question: Callable[[Any], Any]) -> str:
+    def ask(self, question: Callable[[Any], Any], right: str = "") -> str:
         """Return the text of the answer. `SourceUnavailable` if the broker doesn't answer or
-        refuses, `ConfigurationError` if the options can't be.
+        refuses, `CredentialsRefused` if it doesn't know us, `ConfigurationError` if the options
+        can't be. `right` is what the user needs to ask this.
         """
         if self._client is None:
             self._client = self._made()
         try:
             return str(question(self._client).toString())
         except Py4JJavaError as error:
-            raise SourceUnavailable(
-                "Kafka did not answer; check kafka.bootstrap_servers and kafka.options",
-                bootstrap_servers=self._servers,
-                cause=innermost(error),
-            ) from error
+            raise self._refused(error, right) from error
 
     def close(self) -> None:
         """Give the connection back; the next question opens a new one."""
         if self._client is not None:
             self._client.close()
             self._client = None
+
+    def _refused(self, error: Py4JJavaError, right: str) -> SourceUnavailable:
+        kinds, cause = _kinds(error), innermost(error)
+        if any(kind.endswith(_NOT_BELIEVED) for kind in kinds):
+            return CredentialsRefused(
+                "Kafka refuses the connection; correct the credentials or certificates in"
+                " kafka.options",
+                bootstrap_servers=self._servers,
+                cause=cause,
+            )
+        if lacks_right(error):
+            missing = {"right": right} if right else {}
+            return SourceUnavailable(
+                "the user of Kafka lacks a right; give it the ACL (docs/kafka-security.md)",
+                **missing,
+                cause=cause,
+            )
+        return SourceUnavailable(
+            "Kafka did not answer; check kafka.bootstrap_servers and kafka.options",
+            bootstrap_servers=self._servers,
+            cause=cause,
+        )
 
     def _made(self) -> Any:
         """Return a client; it contacts no server yet, so an error here concerns its input."""
@@ -122,10 +145,31 @@ def java_list(jvm: Any, items: Iterable[Any]) -> Any:
 
 def innermost(error: Py4JJavaError) -> str:
     """Return the first line of the innermost cause, which says most."""
+    *_, last = _thrown(error)
+    return str(last.toString()).splitlines()[0]
+
+
+def lacks_right(error: Py4JJavaError) -> bool:
+    """Whether Kafka refused because an ACL is missing."""
+    return any(kind.endswith(_NO_RIGHT) for kind in _kinds(error))
+
+
+def _kinds(error: Py4JJavaError) -> list[str]:
+    return [str(thrown.getClass().getName()) for thrown in _thrown(error)]
+
+
+def _thrown(error: Py4JJavaError) -> Iterator[Any]:
+    """An error of Java's and its causes, the innermost last."""
     thrown = error.java_exception
-    while (cause := thrown.getCause()) is not None:
-        thrown = cause
-    return str(thrown.toString()).splitlines()[0]
+    while thrown is not None:
+        yield thrown
+        thrown = thrown.getCause()
+
+
+def innermost_line(told: str) -> str:
+    """Return the same of the text of an error of PySpark's; its first line if no cause is in it."""
+    causes = [line for line in told.splitlines() if line.startswith(_CAUSE)]
+    return causes[-1].removeprefix(_CAUSE) if causes else told.splitlines()[0]
 
 
 def misread(question: str, told: str) -> SourceUnavailable:

@@ -12,6 +12,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j 
 from pyspark.sql import SparkSession
 
 from lakesplice.errors import SourceUnavailable
+from lakesplice.spark.kafka.admin import innermost, lacks_right
 from lakesplice.table.files.dead_letters import DeadLetter
 
 # Whatever the source's topic took, as far as the broker takes it here.
@@ -62,10 +63,13 @@ class DeadLetterTopic:
             for answer in [producer.send(self._record(table, letter)) for letter in dead_letters]:
                 answer.get()
         except Py4JJavaError as error:
+            cause = innermost(error)
+            missing = {"right": f"WRITE on topic {self._topic}"} if lacks_right(error) else {}
             raise SourceUnavailable(
                 "Kafka refused dead letters; check kafka.dead_letter_topic",
                 topic=self._topic,
-                cause=str(error.java_exception).splitlines()[0],
+                **missing,
+                cause=cause,
             ) from error
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakesplice.errors import SourceUnavailable
+from lakesplice.spark.kafka.admin import innermost_line
 from lakesplice.spark.kafka.topic_ranges import records_between
 from lakesplice.spark.kafka.topics import Topic
 
@@ -42,7 +43,7 @@ class FirstRecordReader:
             raise SourceUnavailable(
                 "a topic's first records can't be read; the service will try again",
                 topic=topic.name,
-                cause=str(error).splitlines()[0],
+                cause=innermost_line(str(error)),
             ) from error
         found = ((row["offset"], row["key"], row["value"]) for row in rows)
         records = sorted(found, key=lambda record: record[0])

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from lakesplice.errors import CorruptFileError, RetryableError
+from lakesplice.spark.kafka.admin import innermost_line
 from lakesplice.spark.kafka.query_folders import QueryFolder
 
 Offsets = Mapping[str, Mapping[int, int]]
@@ -69,7 +70,7 @@ class Query:
             return bool(self._query.awaitTermination(seconds))  # type: ignore[arg-type]  # takes parts
         except PySparkException as error:
             raise RetryableError(
-                "the streaming query failed", cause=str(error).splitlines()[0]
+                "the streaming query failed", cause=innermost_line(str(error))
             ) from error
 
     def stop(self) -> None:

@@ -8,6 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakesplice.errors import SourceUnavailable
+from lakesplice.spark.kafka.admin import innermost_line
 from lakesplice.spark.kafka.topic_ranges import records_between
 
 
@@ -40,7 +41,7 @@ class SchemaTopicReader:
             raise SourceUnavailable(
                 "a topic of schema changes can't be read; check that it keeps all its records",
                 topic=topic,
-                cause=str(error).splitlines()[0],
+                cause=innermost_line(str(error)),
             ) from error
         return sorted(
             (at, offset, None if value is None else bytes(value)) for at, offset, value in rows

@@ -10,7 +10,10 @@ from typing import Any, TypeVar
 from lakesplice.spark.kafka.admin import KafkaAdmin, java_list, misread
 
 _LISTING = re.compile(r"\(name=([^,]+), topicId=([^,]+), internal=(true|false)\)")
-_DESCRIPTION = re.compile(r"\(name=([^,]+), internal=(?:true|false), partitions=(.*?), authorized")
+_DESCRIPTION = re.compile(
+    r"\(name=([^,]+), internal=(?:true|false), partitions=(.*?),"
+    r" authorizedOperations=(\[.*?\]|null)\)"
+)
 _PARTITION = re.compile(r"\(partition=(\d+),")
 _OFFSET = re.compile(r"[{ ]([^ =]+)-(\d+)=ListOffsetsResultInfo\(offset=(-?\d+),")
 _NEWEST = re.compile(r"[{ ]([^ =]+)-(\d+)=ListOffsetsResultInfo\(offset=-?\d+, timestamp=(-?\d+),")
@@ -20,16 +23,25 @@ _Asked = TypeVar("_Asked", bound=tuple[Any, ...])
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic as the broker has it; per partition the earliest and the next offset."""
+    """A topic as the broker has it; per partition the earliest and the next offset. `is_readable`
+    unless the broker says that we may not read its records.
+    """
 
     name: str
     id: str
     earliest: Mapping[int, int]
     latest: Mapping[int, int]
+    is_readable: bool = True
 
     def behind(self, offsets: Mapping[int, int]) -> int:
         """Return how many offsets lie between the given next offsets and the topic's ends."""
         return sum(max(0, end - offsets.get(at, 0)) for at, end in self.latest.items())
+
+
+@dataclass(frozen=True, slots=True)
+class _Described:
+    partitions: tuple[int, ...]
+    is_readable: bool
 
 
 class TopicCatalogue:
@@ -59,7 +71,8 @@ class TopicCatalogue:
         existing = frozenset(names) & ids.keys()
         if not existing:
             return {}
-        partitions = self._partitions(existing)
+        described = self._described(existing)
+        partitions = {name: one.partitions for name, one in described.items()}
         earliest = self._offsets(partitions, "earliest")
         latest = self._offsets(partitions, "latest")
         return {
@@ -68,6 +81,7 @@ class TopicCatalogue:
                 ids[name],
                 {at: earliest[name, at] for at in numbers},
                 {at: latest[name, at] for at in numbers},
+                described[name].is_readable,
             )
             for name, numbers in partitions.items()
         }
@@ -114,14 +128,21 @@ class TopicCatalogue:
         """Give the connection back; the next question opens a new one."""
         self._admin.close()
 
-    def _partitions(self, names: Set[str]) -> dict[str, tuple[int, ...]]:
+    def _described(self, names: Set[str]) -> dict[str, _Described]:
         request = self._remembered("describe", tuple(sorted(names)), self._names)
-        told = self._admin.ask(lambda client: client.describeTopics(request).allTopicNames().get())
+        options = self._jvm.org.apache.kafka.clients.admin.DescribeTopicsOptions()
+        options.includeAuthorizedOperations(True)
+        told = self._admin.ask(
+            lambda client: client.describeTopics(request, options).allTopicNames().get()
+        )
         found = {
-            name: tuple(int(number) for number in _PARTITION.findall(partitions))
-            for name, partitions in _DESCRIPTION.findall(told)
+            name: _Described(
+                tuple(int(number) for number in _PARTITION.findall(partitions)),
+                operations == "null" or "READ" in operations.strip("[]").split(", "),
+            )
+            for name, partitions, operations in _DESCRIPTION.findall(told)
         }
-        if found.keys() != names or not all(found.values()):
+        if found.keys() != names or not all(one.partitions for one in found.values()):
             raise misread("describeTopics", told)
         return found
 

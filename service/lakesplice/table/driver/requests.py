@@ -76,7 +76,7 @@ def ask(
     """
     if not _driver_may_live(lake):
         return None
-    lake.put_new(request_path(request.id), json.dumps(asdict(request)).encode())
+    leave(lake, request)
     beat, since, lease = _beat(lake), clock.monotonic(), lease_of(lake, newest_generation(lake))
     while True:
         answer = _take_answer(lake, request)
@@ -90,6 +90,16 @@ def ask(
         if expired or clock.monotonic() - since >= lease:
             return _withdrawn(lake, request, expired=expired)
         wait(_POLL_SECONDS)
+
+
+def leave(lake: Store, request: Request) -> None:
+    """Leave a request to the driver, without waiting for its answer."""
+    lake.put_new(request_path(request.id), json.dumps(asdict(request)).encode())
+
+
+def is_pending(lake: Store, request: Request) -> bool:
+    """Whether a request waits or is being executed."""
+    return lake.size(request_path(request.id)) is not None
 
 
 def pending(lake: Store) -> list[Request]:

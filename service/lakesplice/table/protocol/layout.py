@@ -30,6 +30,7 @@ REQUESTS = "_lakesplice/requests"
 ANSWERS = "_lakesplice/answers"
 STATUS = "_lakesplice/status"
 DOCTOR = "_lakesplice/doctor"
+GROUPS = "_lakesplice/groups"
 
 RANDOM_BITS = 64
 _BASE = re.compile(rf"{BASE}/(?:[^/]+=[^/]+/)*[0-9a-f]{{16}}-\d+-[0-9a-f]{{16}}\.parquet")
@@ -140,6 +141,11 @@ def heartbeat_path(generation: int, beat: int) -> str:
 def request_path(request: str) -> str:
     """A command's request to the lake's driver."""
     return f"{REQUESTS}/{request}.json"
+
+
+def group_path(group: str) -> str:
+    """The mark that this lake's driver has written the offsets of a consumer group."""
+    return f"{GROUPS}/{group}"
 
 
 def answer_path(request: str) -> str:

@@ -11,6 +11,7 @@ from lakesplice.planning.diagnosis.broker import (
     BrokerFacts,
     ServerFacts,
     TopicFacts,
+    judge_group,
     judge_letter_topic,
     judge_schema_topics,
     judge_servers,
@@ -169,3 +170,10 @@ def test_topics_of_schema_changes_are_kept_for_ever() -> None:
     assert verdicts("server", server=compacted) == [Verdict.WARNING]
     unseen = TopicFacts("server", 1)
     assert verdicts("server", server=unseen) == [Verdict.UNKNOWN], "its settings aren't shown to us"
+
+
+def test_a_group_that_may_not_be_seen_is_a_problem_with_the_command_that_allows_it() -> None:
+    assert judge_group("lake", "").verdict is Verdict.OK
+    refused = judge_group("lake", "Not authorized to access group: lake")
+    assert refused.verdict is Verdict.PROBLEM
+    assert "--operation Read --group lake" in refused.remedy

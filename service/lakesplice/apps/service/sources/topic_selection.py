@@ -12,7 +12,13 @@ from lakesplice.apps.service.sources.lost_records import deal_with_loss
 from lakesplice.apps.service.sources.new_topics import NewTopics
 from lakesplice.apps.service.sources.past_freshness import PastFreshness
 from lakesplice.apps.service.tables import ServiceTables, unborn_source
-from lakesplice.errors import FencedError, MissingOffsetsError, UnsupportedError, UsageError
+from lakesplice.errors import (
+    FencedError,
+    MissingOffsetsError,
+    SourceUnavailable,
+    UnsupportedError,
+    UsageError,
+)
 from lakesplice.model.driver_status import TopicCondition, TopicState
 from lakesplice.model.moments import epoch_seconds
 from lakesplice.planning.sources.source_check import check_source
@@ -168,6 +174,8 @@ class TopicSelection:
             table = self._tables.get(name)
             if table is not None:
                 table.note_topic_ends(topic, moment)
+            if name in self._unopened:
+                self._unopened[name].topic = topic
             if name in self._unopened or (
                 table is not None and (table.parked or table.is_left_out)
             ):
@@ -219,6 +227,7 @@ class TopicSelection:
                 pattern=pattern,
                 topics=len(others),
                 such_as=list(others[:OTHER_TOPICS_MAX]),
+                right="a topic without the ACL DESCRIBE isn't among them",
             )
 
     def _read(self, topic: str) -> bool:
@@ -251,6 +260,11 @@ class TopicSelection:
         return offsets
 
     def _start(self, topic: Topic) -> dict[int, int]:
+        if not topic.is_readable:
+            raise SourceUnavailable(
+                "the user of Kafka lacks a right; give it the ACL (docs/kafka-security.md)",
+                right=f"READ on topic {topic.name}",
+            )
         if self._tables.get(topic.name) is None:
             self._warn_of_late_start(topic)
         table = self._tables.open_topic(

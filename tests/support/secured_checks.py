@@ -1,0 +1,106 @@
+"""What the clients of Kafka that the service uses meet under some options: run as a process, since
+all of them live in a JVM. Reads cases as JSON from its input, and writes what each came to.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from lakesplice.errors import LakespliceError
+from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars
+from lakesplice.spark.kafka.admin import KafkaAdmin
+from lakesplice.spark.kafka.consumer_group import ConsumerGroup
+from lakesplice.spark.kafka.dead_letter_topic import DeadLetterTopic
+from lakesplice.spark.kafka.query import Offsets, Query, QueryPlan
+from lakesplice.spark.kafka.topics import TopicCatalogue
+from lakesplice.spark.session import build_session
+from lakesplice.table.files.dead_letters import DeadLetter
+
+_TIMEOUT, _QUERY_SECONDS = 30.0, 60.0
+Case = Mapping[str, Any]
+
+
+class Client:
+    """One user's clients."""
+
+    def __init__(self, session: SparkSession, case: Case) -> None:
+        self._session, self._case = session, case
+        self._servers, self._options = case["servers"], case["options"]
+        self._admin = KafkaAdmin.in_session(session, self._servers, self._options, _TIMEOUT)
+
+    def topics(self) -> dict[str, bool]:
+        """The topics that are seen, and whether their records may be read."""
+        catalogue = TopicCatalogue(self._admin)
+        found = catalogue.describe(catalogue.matching(r"shop\..*"))
+        return {name: topic.is_readable for name, topic in found.items()}
+
+    def records(self) -> int:
+        """How many records Spark's source reads of a topic."""
+        seen: list[int] = []
+
+        def count(frame: DataFrame, _: int, __: Offsets, ___: Offsets) -> None:
+            seen.append(frame.count())
+
+        starts = {self._case["topic"]: {0: 0}}
+        plan = QueryPlan(self._servers, starts, self._options, 1_000, None)
+        query = Query(self._session, plan, count)
+        try:
+            assert query.wait(_QUERY_SECONDS)
+        finally:
+            query.stop()
+        return sum(seen)
+
+    def group(self) -> list[list[Any]]:
+        """The offsets of the group once some were written."""
+        group = ConsumerGroup(self._admin, self._case["group"])
+        group.offsets()
+        group.write({(self._case["topic"], 0): 3})
+        return [[*where, it.offset, it.is_ours] for where, it in group.offsets().items()]
+
+    def letter(self) -> str:
+        """A dead letter that is sent."""
+        topic = DeadLetterTopic(
+            self._session, self._servers, self._options, self._case["letters"], _TIMEOUT
+        )
+        letter = DeadLetter("shop.goods", 0, 0, 0, b"key", b"value", "not-json", "", "[]", 0, 0, 0)
+        try:
+            topic.send("shop.goods", [letter])
+        finally:
+            topic.close()
+        return "sent"
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self._admin.close()
+
+
+def outcome(step: Callable[[], Any]) -> dict[str, Any]:
+    """What a step came to: its value, or its error and how long that took."""
+    started = time.monotonic()
+    try:
+        return {"value": step()}
+    except LakespliceError as error:
+        kinds = [kind.__name__ for kind in type(error).__mro__]
+        return {"kinds": kinds, "error": str(error), "seconds": time.monotonic() - started}
+
+
+def main() -> None:
+    """Go through the cases."""
+    cases = json.load(sys.stdin)
+    session = build_session("local[1]", "512m", ensure_jars(SPARK_KAFKA), {})
+    told = {}
+    for name, case in cases.items():
+        client = Client(session, case)
+        told[name] = {step: outcome(getattr(client, step)) for step in case["steps"]}
+        client.close()
+    print(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main()
