@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from lakesplice.formats.events import DecodeContext
 from lakesplice.model.manifest import PartitionState
 from lakesplice.model.names import APPENDED
-from lakesplice.model.schema import TableSchema
+from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.planning.intake.known_topic import KnownTopic
 from lakesplice.planning.intake.late_records import replay_records
@@ -55,11 +55,14 @@ def line_of(reading: RecordReading, schema: TableSchema) -> IntakeLine:
 
 
 def narrowed(schema: TableSchema) -> TableSchema:
-    """The table as it was before its source widened its integers."""
+    """The table as it was before its source widened its integers. A TIME is no integer."""
+
+    def is_widened(column: Column) -> bool:
+        is_time = "time" in column.source_type.lower()
+        return column.type.kind is Kind.LONG and column.name not in schema.key and not is_time
+
     columns = [
-        replace(column, type=ColumnType(Kind.INTEGER))
-        if column.type.kind is Kind.LONG and column.name not in schema.key
-        else column
+        replace(column, type=ColumnType(Kind.INTEGER)) if is_widened(column) else column
         for column in schema.columns
     ]
     return replace(schema, columns=tuple(columns))

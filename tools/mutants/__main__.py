@@ -16,6 +16,7 @@ from pathlib import Path
 
 from mutants.choice import PACKAGE, PLACES, all_mutants, drawn
 from mutants.contexts import Always, Contexts
+from mutants.equivalent import known_equivalents, without_equivalents
 from mutants.sites import Mutant
 from mutants.trial import Result, copied, record, tried
 
@@ -28,9 +29,11 @@ def main(arguments: list[str]) -> int:
     """Do what the arguments ask for; see `--help`."""
     asked = _parser().parse_args(arguments)
     mutants = all_mutants(ROOT, asked.places or PLACES)
+    left_out: list[Mutant] = []
     if asked.at:
         chosen = [mutant for mutant in mutants if mutant.place.endswith(asked.at)]
     else:
+        mutants, left_out = without_equivalents(mutants, ROOT, known_equivalents())
         chosen = drawn(mutants, asked.count, asked.seed, ROOT)
     if asked.list:
         print("\n".join(_line(mutant) for mutant in chosen))
@@ -41,14 +44,16 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="lakesplice-mutants-") as folder:
         copy = copied(ROOT, Path(folder))
         contexts = Always(asked.tests) if asked.tests else _contexts(copy, asked.record)
-        print(f"{len(chosen)} of {len(mutants)} mutants, seed {asked.seed}", flush=True)
+        listed = f"{len(left_out)} others are listed as equivalent"
+        print(f"{len(chosen)} of {len(mutants)} mutants, seed {asked.seed}; {listed}", flush=True)
         results = []
         for mutant in chosen:
             log = BUILD / "last.log"
             results.append(tried(copy, mutant, contexts, asked.budget, log))
             print(_said(results[-1]), flush=True)
             # After each, since the whole may last hours.
-            (BUILD / "report.md").write_text(_report(results, asked.seed), encoding="utf-8")
+            text = _report(results, asked.seed, len(left_out))
+            (BUILD / "report.md").write_text(text, encoding="utf-8")
     share = sum(result.verdict.is_caught for result in results) / max(1, len(results))
     print(f"caught {share:.1%}; the survivors are in {BUILD / 'report.md'}")
     return 0 if share >= asked.least else 1
@@ -85,10 +90,13 @@ def _said(result: Result) -> str:
     return f"{result.verdict.value:28} {_line(result.mutant)}  ({tests})"
 
 
-def _report(results: list[Result], seed: int) -> str:
+def _report(results: list[Result], seed: int, left_out: int) -> str:
     counts = Counter(result.verdict.value for result in results)
     lines = [f"# Mutants of seed {seed}", ""]
     lines += [f"- {verdict}: {count}" for verdict, count in counts.most_common()]
+    lines += [f"- never drawn, since they are listed as equivalent: {left_out}"]
+    red = sorted({test for result in results for test in result.red})
+    lines += [f"- counts for nothing, since it fails without a mutant: {test}" for test in red]
     for result in results:
         if not result.verdict.is_caught:
             lines += ["", f"## {result.mutant.place} {result.mutant.kind}", ""]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+import re
 import resource
 import shutil
 import signal
@@ -39,6 +40,10 @@ TESTS = ("tests/unit", "tests/property")
 WALL_FACTOR = 6
 """A run may last this many times its processor seconds, on a machine that others use too."""
 MEMORY_BYTES = 12 << 30
+RED_MAX = 3
+"""A mutant is not judged if more tests than these fail without it."""
+
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 OPTIONS = (
     "-q",
     "-x",
@@ -57,8 +62,10 @@ class Verdict(Enum):
     CAUGHT = "caught"
     TIMED_OUT = "caught by the time limit"
     SURVIVED = "survived"
+    SURVIVED_SOME = "survived the tests that there was time for"
     UNREACHED = "survived: no test calls it"
     UNRUNNABLE = "not judged: pytest could not run"
+    RED = "not judged: the tests fail without it"
 
     @property
     def is_caught(self) -> bool:
@@ -68,13 +75,16 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Result:
-    """A mutant's verdict, and how many tests gave it of those that call its function."""
+    """A mutant's verdict, and how many tests gave it of those that call its function; `red` are
+    tests that fail without it, too, and therefore count for nothing.
+    """
 
     mutant: Mutant
     verdict: Verdict
     tests_run: int
     tests_known: int
     seconds: float
+    red: tuple[str, ...] = ()
 
 
 def copied(root: Path, to: Path) -> Path:
@@ -99,23 +109,56 @@ def record(copy: Path, output: Path, log: Path, tests: Sequence[str] = TESTS) ->
 def tried(copy: Path, mutant: Mutant, contexts: Contexts, budget: float, log: Path) -> Result:
     """Return what the tests say of a mutant; `budget`: known seconds of tests to run, at most.
 
-    The copy is as before afterwards.
+    A test that fails counts if the tests up to it pass without the mutant; else it is left out, and
+    the mutant is tried again. The copy is as before afterwards.
     """
     known = contexts.tests_of(mutant)
-    tests, total = list[str](), 0.0
-    for test in known:
-        cost = contexts.seconds.get(test, 0.0)
-        if total + cost <= budget or not tests:
-            tests.append(test)
-            total += cost
     started = time.monotonic()
-    if not tests:
-        return Result(mutant, Verdict.UNREACHED, 0, 0, 0.0)
+
+    def result(verdict: Verdict, tests: int, red: Sequence[str]) -> Result:
+        return Result(mutant, verdict, tests, len(known), time.monotonic() - started, tuple(red))
+
+    red = list[str]()
+    while len(red) <= RED_MAX:
+        tests = _affordable([test for test in known if test not in red], contexts, budget)
+        if not tests:
+            return result(Verdict.RED if red else Verdict.UNREACHED, 0, red)
+        with _in_place(copy / mutant.path, mutant):
+            verdict = _run(copy, tests, contexts, log)
+        if verdict is Verdict.SURVIVED and len(tests) + len(red) < len(known):
+            verdict = Verdict.SURVIVED_SOME
+        if not verdict.is_caught:
+            return result(verdict, len(tests), red)
+        needed = _up_to_the_failure(tests, log) if verdict is Verdict.CAUGHT else tests
+        if _run(copy, needed, contexts, log.with_suffix(".without")) is Verdict.SURVIVED:
+            return result(verdict, len(tests), red)
+        red.append(needed[-1])
+    return result(Verdict.RED, 0, red)
+
+
+def _affordable(tests: Sequence[str], contexts: Contexts, budget: float) -> list[str]:
+    """The tests that together last no longer than the budget, one at least if there is one."""
+    chosen, total = list[str](), 0.0
+    for test in tests:
+        cost = contexts.seconds.get(test, 0.0)
+        if total + cost <= budget or not chosen:
+            chosen.append(test)
+            total += cost
+    return chosen
+
+
+def _run(copy: Path, tests: Sequence[str], contexts: Contexts, log: Path) -> Verdict:
     arguments = [*OPTIONS, "--hypothesis-profile", "gate", *tests]
-    with _in_place(copy / mutant.path, mutant):
-        code = _pytest(copy, arguments, log, seconds=60 + 4 * total)
-    verdict = Verdict.TIMED_OUT if code is None else _verdict(code, log)
-    return Result(mutant, verdict, len(tests), len(known), time.monotonic() - started)
+    total = sum(contexts.seconds.get(test, 0.0) for test in tests)
+    code = _pytest(copy, arguments, log, seconds=60 + 4 * total)
+    return Verdict.TIMED_OUT if code is None else _verdict(code, log)
+
+
+def _up_to_the_failure(tests: Sequence[str], log: Path) -> Sequence[str]:
+    """Those tests that ran, of which the last failed; all, if none could be run."""
+    failed = _FAILED.search(log.read_text(errors="replace"))
+    name = failed[1].split("[")[0] if failed else ""
+    return tests[: tests.index(name) + 1] if name in tests else tests
 
 
 def _verdict(code: int, log: Path) -> Verdict:
