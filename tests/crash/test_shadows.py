@@ -129,7 +129,7 @@ def test_whatever_fails_the_table_is_the_old_one_or_the_whole_new_one(
 ) -> None:
     every = writes(beside=beside)
     assert len(every) > 30
-    step = 1 if request.config.getoption("--nightly") else 5
+    step = 1 if request.config.getoption("--nightly") else 8
     for call in every[(seed + HOWS.index(how)) % step :: step]:
         with folder() as path:
             life, bare = Life(beside=beside), LocalStore(path)

@@ -171,7 +171,7 @@ def require_same(scene: Scene, driver: SimulatedDriver) -> None:
     assert report.duplicates == 0, report
 
 
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     rows=st.integers(0, KEYS),
     beside=st.booleans(),

@@ -36,7 +36,7 @@ def record_access(settings: Settings, table: TableName) -> Iterator[RecordAccess
     Blocks for some seconds. `ConfigurationError`, `SourceUnavailable`.
     """
     with ExitStack() as stack:
-        session = _session(settings)
+        session = reading_session(settings, _MASTER)
         stack.callback(session.stop)
         kafka = settings.kafka
         servers, options = kafka.bootstrap_servers, kafka.options
@@ -44,7 +44,7 @@ def record_access(settings: Settings, table: TableName) -> Iterator[RecordAccess
             KafkaAdmin.in_session(session, servers, options, kafka.request_timeout_seconds)
         )
         stack.callback(catalogue.close)
-        types = _schema_topics(settings, session, catalogue)
+        types = reported_types(settings, session, catalogue)
 
         def reading(source: SourceState) -> RecordReading:
             origin = _origin(settings, source.topic, table)
@@ -55,14 +55,15 @@ def record_access(settings: Settings, table: TableName) -> Iterator[RecordAccess
         yield RecordAccess(reader, reading, registry_of(settings.schema_registry))
 
 
-def _session(settings: Settings) -> SparkSession:
+def reading_session(settings: Settings, master: str) -> SparkSession:
+    """Start Spark in this process, to read topics. Blocks for some seconds."""
     spark = settings.spark
     folder = None if spark.jars_dir is None else Path(spark.jars_dir)
     jars = ensure_jars(SPARK_KAFKA, folder)
-    return build_session(_MASTER, spark.driver_memory, jars, spark.options, use_archive(folder))
+    return build_session(master, spark.driver_memory, jars, spark.options, use_archive(folder))
 
 
-def _schema_topics(
+def reported_types(
     settings: Settings, session: SparkSession, catalogue: TopicCatalogue
 ) -> SchemaTopics | None:
     """Read what the source's connectors reported about types, if the configuration names such

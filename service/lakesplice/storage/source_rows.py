@@ -141,6 +141,12 @@ class SourceConnection:
         with self._translated():
             return end_of_binlog(self._execute)
 
+    def identity(self) -> str:
+        """Return what tells this server, and its binlog, from any other."""
+        with self._translated():
+            (told,) = self._one("select concat_ws('/', @@hostname, @@port, @@server_id)")
+            return text_of(told)
+
     def threads_running(self) -> int:
         """Return how many of the server's threads work now, ours included."""
         with self._translated():

@@ -14,6 +14,7 @@ from lakesplice.apps.cli import declaring, diagnosis, inspection, service, splic
 from lakesplice.apps.cli.output import JsonOption, json_line, with_json
 from lakesplice.apps.cli.tables import (
     adopting,
+    bootstrapping,
     dead_letters,
     explaining,
     fleet,
@@ -54,6 +55,7 @@ app.command("demo")(service.demo)
 app.command("read")(with_json(reading.read))
 app.command("splice")(with_json(splicing.splice))
 app.command("adopt")(with_json(adopting.adopt))
+app.command("bootstrap")(bootstrapping.bootstrap)
 app.command("declare")(declaring.declare)
 app.command("explain-key")(explaining.explain_key)
 app.command("history")(with_json(listing.history))
@@ -66,6 +68,7 @@ app.command("pin")(pinning.pin)
 app.command("pins")(with_json(pinning.pins))
 app.command("unpin")(pinning.unpin)
 app.command("purge")(upkeep.purge)
+app.command("rebuild")(bootstrapping.rebuild)
 app.command("reset")(resetting.reset)
 app.command("restore")(upkeep.restore)
 app.command("vacuum")(with_json(upkeep.vacuum))

@@ -26,6 +26,7 @@ from lakesplice.table.protocol.intents import (
     Splice,
     Sweep,
 )
+from lakesplice.table.protocol.shadow_intents import Backfill, Swap
 from lakesplice.table.protocol.snapshot import Snapshot
 from lakesplice.telemetry import catalogue as metric
 from lakesplice.telemetry.memory import resident_bytes
@@ -46,6 +47,8 @@ _OPERATIONS: Mapping[type[Intent], str] = {
     SetChangeFeed: "change-feed",
     ChangePins: "pin",
     Restore: "restore",
+    Backfill: "backfill",
+    Swap: "swap",
 }
 CHANGE_OPS = ("create", "update", "delete", "read")
 

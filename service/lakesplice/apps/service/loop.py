@@ -15,6 +15,7 @@ from lakesplice.apps.service.batching.restart import RestartReason
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.interruptible_work import run_interruptibly
 from lakesplice.apps.service.requests import Requests
+from lakesplice.apps.service.shadow_feed import ShadowFeed
 from lakesplice.apps.service.sources.group_offsets import GroupOffsets
 from lakesplice.apps.service.sources.topic_selection import ReadableTopics, TopicSelection
 from lakesplice.apps.service.status.status_reporter import StatusReporter
@@ -91,7 +92,8 @@ class QueryLoop:
         self._reporter = reporter
         self._open_query = open_query
         self._group = group
-        self._requests = Requests(driver, tables, sources, stopping, self._tick)
+        feed = ShadowFeed(session, driver.settings, driver.lake, driver.entropy, driver.schemas)
+        self._requests = Requests(driver, tables, sources, stopping, self._tick, feed)
         self._failures = 0
 
     def run(self, on_start: Callable[[], None], *, once: bool) -> None:

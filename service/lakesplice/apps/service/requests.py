@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.interruptible_work import run_interruptibly
+from lakesplice.apps.service.shadow_feed import ShadowFeed
 from lakesplice.apps.service.sources.topic_selection import TopicSelection
 from lakesplice.apps.service.tables import ServiceTables
 from lakesplice.apps.table_commands.command_table import CommandTable
@@ -15,13 +16,16 @@ from lakesplice.apps.table_commands.dispatch import answer_of, command_table, hi
 from lakesplice.errors import FencedError, LakespliceError
 from lakesplice.formats.events import TypeHistory
 from lakesplice.model.manifest import SourceState
+from lakesplice.model.names import TableName
 from lakesplice.table.driver.requests import Answer, Request, answer, forget_answers, pending
+from lakesplice.table.ingest.driver_table import DriverTable
 
 
 class Requests:
     """The lake's requests; used by the main loop's thread while no batch runs.
 
-    `tick` is called repeatedly while a request is executed, since some take long.
+    `tick` is called repeatedly while a request is executed, since some take long. `feed` is for
+    shadows.
     """
 
     def __init__(
@@ -31,12 +35,14 @@ class Requests:
         sources: TopicSelection,
         stopping: threading.Event,
         tick: Callable[[], None],
+        feed: ShadowFeed | None = None,
     ) -> None:
         self._driver = driver
         self._tables = tables
         self._selection = sources
         self._stopping = stopping
         self._tick = tick
+        self._shadows = feed
 
     def waiting(self) -> bool:
         """Whether a request waits; costs one listing."""
@@ -98,6 +104,7 @@ class Requests:
                 starts=self._selection.starts,
                 records=self._selection.records,
                 origin=self._tables.names.of,
+                feed=self._feed_of(TableName.from_path(request.table)),
             )
         return CommandTable(
             store=table.store,
@@ -111,7 +118,20 @@ class Requests:
             starts=self._selection.starts,
             records=self._selection.records,
             origin=self._tables.names.of,
+            feed=self._feed_of(table.name),
         )
+
+    def _feed_of(self, name: TableName) -> Callable[[DriverTable, Mapping[int, int]], None] | None:
+        """Return what brings a shadow of a table up to offsets of its topic."""
+        if self._shadows is None:
+            return None
+        shadows = self._shadows
+
+        def feed(table: DriverTable, ends: Mapping[int, int]) -> None:
+            origin = self._tables.names.of(table.source.topic)
+            shadows.feed(table, name, origin, ends, self._history(table.source))
+
+        return feed
 
     def _history(self, source: SourceState) -> TypeHistory | None:
         schema_topics = self._driver.schema_topics

@@ -11,6 +11,7 @@ from lakesplice.model.manifest import RunRef, SourceState
 from lakesplice.model.names import TableName
 from lakesplice.model.parking import ParkReason
 from lakesplice.table.explaining.record_values import TopicRecords
+from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.ingest.reset import TopicStart
 from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.protocol.intents import Intent, Redirect
@@ -36,8 +37,8 @@ class CommandTable:
 
     `history_parameters` are written into the history with every commit. `history` returns the types
     that a source described; `starts` returns the first offsets of topics, or of the records written
-    at a moment (in milliseconds) or later; `records` reads topics. These three exist only in a
-    driver. `origin` returns the source
+    at a moment (in milliseconds) or later; `records` reads topics; `feed` brings a shadow of the
+    table up to offsets of its topic. These four exist only in a driver. `origin` returns the source
     table of a topic, and `progress` is told how far the work is. Not thread-safe.
     """
 
@@ -53,6 +54,7 @@ class CommandTable:
     records: TopicRecords | None = None
     origin: Callable[[str], TableName] = TableName.from_topic
     progress: Progress = UNWATCHED
+    feed: Callable[[DriverTable, Mapping[int, int]], None] | None = None
 
     def commit(self, intent: Intent) -> Committed | Conflict:
         """Commit, and keep the new version; after a conflict, the version that won the race."""

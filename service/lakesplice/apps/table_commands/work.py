@@ -13,6 +13,7 @@ from typing import Any
 from lakesplice.apps.record_reading import reading_of, registry_of
 from lakesplice.apps.table_commands.command_table import CommandResult, CommandTable
 from lakesplice.apps.table_commands.resetting import reset, reset_arguments
+from lakesplice.apps.table_commands.swapping import swap
 from lakesplice.config import Settings
 from lakesplice.errors import ParkedTableError, UsageError
 from lakesplice.model.manifest import Manifest
@@ -39,7 +40,8 @@ UNPARK, RESTORE, REBUILD = "unpark", "restore", "index rebuild"
 VACUUM, COMPACT, MERGE, PURGE = "vacuum", "compact", "merge", "purge"
 REPLAY, DROP, RESET = "dlq replay", "dlq drop", "reset"
 PIN, UNPIN = "pin", "unpin"
-ONCE = frozenset((UNPARK, RESTORE, RESET, UNPIN))
+SWAP = "swap"
+ONCE = frozenset((UNPARK, RESTORE, RESET, UNPIN, SWAP))
 _TASK_BYTES = 128 * 2**20
 
 
@@ -342,6 +344,7 @@ _KINDS: Mapping[str, _Kind] = {
     RESTORE: _Kind(lambda arguments: {"version": int(arguments["version"])}, _restore),
     REBUILD: _Kind(_nothing, _rebuild),
     PIN: _Kind(lambda given: {"name": str(given["name"]), "ends_ms": int(given["ends_ms"])}, _pin),
+    SWAP: _Kind(lambda given: {"shadow": str(given["shadow"])}, swap),
     UNPIN: _Kind(lambda given: {"name": str(given["name"])}, _unpin),
     VACUUM: _Kind(lambda given: {"seconds": float(given["retention_seconds"])}, _vacuum),
     COMPACT: _Kind(_nothing, _compact),

@@ -26,7 +26,7 @@ from lakesplice.model.position import RANK_DELETE, RANK_OTHER, Ordering, Positio
 from lakesplice.model.schema import TableSchema
 from lakesplice.model.shadow_plan import ShadowPlan
 from lakesplice.planning.upkeep.retention import files_by_path
-from lakesplice.table.ingest.driver_table import DriverTable
+from lakesplice.table.ingest.driver_table import LOG_RETENTION_HOURS, DriverTable
 from lakesplice.table.protocol.commit import Committed, Conflict, create
 from lakesplice.table.protocol.history import history
 from lakesplice.table.protocol.intents import Create
@@ -119,9 +119,15 @@ def swapped_version(store: Store, plan: ShadowPlan) -> int | None:
     return None
 
 
-def swap_intent(store: Store, shadow: Snapshot, generation: int, live: Snapshot | None) -> Swap:
+def swap_intent(
+    store: Store,
+    shadow: Snapshot,
+    generation: int,
+    live: Snapshot | None,
+    log_retention_hours: int = LOG_RETENTION_HOURS,
+) -> Swap:
     """Return what lets a shadow take the table's place after `live`, its newest version, None if
-    there is no table.
+    there is no table: then one is made that keeps its log for so many hours.
 
     Blocks: looks each file up. `UsageError` if the shadow isn't ready, `CorruptFileError` if a file
     of it is missing.
@@ -135,7 +141,8 @@ def swap_intent(store: Store, shadow: Snapshot, generation: int, live: Snapshot 
                 "a file of the shadow is missing; give up the shadow and begin again", path=path
             )
     stats = {path: add.stats for path, add in shadow.log.adds.items()}
-    return Swap(generation, None if live is None else live.version, manifest, stats)
+    planned_on = None if live is None else live.version
+    return Swap(generation, planned_on, manifest, stats, log_retention_hours)
 
 
 def swap_into(

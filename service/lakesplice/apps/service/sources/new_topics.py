@@ -8,6 +8,8 @@ from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.errors import LakespliceError, TableNotFoundError
 from lakesplice.model.parking import ParkCode, ParkReason
+from lakesplice.table.protocol.ports import Store
+from lakesplice.table.protocol.shadow_store import open_shadows
 from lakesplice.table.protocol.snapshot import open_snapshot
 from lakesplice.telemetry import catalogue as metric
 
@@ -41,6 +43,21 @@ class NewTopics:
         self._driver.metrics.set(metric.TABLES_NOT_MADE, len(self._left_out))
         return True
 
+    def is_filled(self, topic: str) -> bool:
+        """Whether the topic's table isn't there yet, and a shadow of it is being filled; blocks on
+        the store while there is no table.
+        """
+        table = self._tables.get(topic)
+        if table is not None and table.snapshot is not None:
+            return False
+        driver = self._driver
+        try:
+            name = driver.settings.target(self._tables.names.of(topic))
+            store = driver.lake.within(name.path)
+            return bool(open_shadows(store)) and _is_new(store)
+        except LakespliceError:
+            return False  # the error is reported where its table is opened
+
     def park_if_refused(self, table: ServiceTable) -> None:
         """Park a table that doesn't exist, if tables may only be created on request."""
         policy = self._driver.settings.policy(table.origin)
@@ -59,3 +76,11 @@ class NewTopics:
         except LakespliceError:
             return False  # the error is reported where its table is opened
         return False
+
+
+def _is_new(store: Store) -> bool:
+    try:
+        open_snapshot(store)
+    except TableNotFoundError:
+        return True
+    return False

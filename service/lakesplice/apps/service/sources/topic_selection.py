@@ -240,6 +240,8 @@ class TopicSelection:
             self._excluded[topic] = "`read: false` under `tables`"
         elif self._newcomers.leaves_out(topic):
             self._excluded[topic] = "it has no table, and schema_changes.create_table is ignore"
+        elif self._newcomers.is_filled(topic):
+            self._excluded[topic] = "`lakesplice bootstrap` fills its table, which nobody sees yet"
         return topic not in self._excluded
 
     def _try_to_start(self, topic: Topic) -> dict[int, int]:

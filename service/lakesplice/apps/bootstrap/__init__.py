@@ -1,0 +1,8 @@
+"""`lakesplice bootstrap` and `rebuild`: tables of a source are read in chunks into shadows, which
+their topics feed meanwhile, and become tables of the lake.
+"""
+
+from lakesplice.apps.bootstrap.bounds import LoadBounds
+from lakesplice.apps.bootstrap.run import TableOutcome, bootstrap
+
+__all__ = ["LoadBounds", "TableOutcome", "bootstrap"]

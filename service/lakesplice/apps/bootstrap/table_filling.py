@@ -1,0 +1,152 @@
+"""One table is filled: its shadow is begun or continued, its chunks are read while its topic feeds
+it, and it becomes the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+
+from lakesplice.apps.bootstrap.bounds import LoadBounds
+from lakesplice.apps.bootstrap.source_chunks import ReadPlan, SourceChunks
+from lakesplice.errors import RetryableError, UsageError
+from lakesplice.model.names import TableName
+from lakesplice.model.shadow_plan import ShadowPlan
+from lakesplice.planning.intake.line import RecordReading
+from lakesplice.planning.intake.read_rows import ReadRows
+from lakesplice.planning.rows.index_merge import RUNS_MAX, plan_merge
+from lakesplice.storage.source_rows import SourceConnection, TableChanged
+from lakesplice.table.files.index_runs import RunCache, write_merged
+from lakesplice.table.ingest.chunk_commit import commit_chunks
+from lakesplice.table.ingest.driver_table import DriverTable
+from lakesplice.table.ingest.shadow import is_past_reads
+from lakesplice.table.protocol.intents import IndexMerge
+from lakesplice.table.protocol.ports import Clock, Entropy, Progress
+
+_FEED_SECONDS = 10.0
+_CHANGES_MAX = 20
+_SETTLE_POLL_SECONDS = 1.0
+
+Reads = list[ReadRows] | TableChanged
+
+
+@dataclass
+class TableFilling:
+    """Fills one shadow, `table`; not thread-safe.
+
+    `feed` brings it up to where its topic ends now, and `look_again` says how the source's table
+    is read once it was altered. `connect` opens a connection to the source.
+    """
+
+    name: TableName
+    table: DriverTable
+    plan: ShadowPlan
+    read_plan: ReadPlan
+    reading: Callable[[], RecordReading]
+    feed: Callable[[], None]
+    look_again: Callable[[], ReadPlan]
+    connect: Callable[[], SourceConnection]
+    bounds: LoadBounds
+    clock: Clock
+    entropy: Entropy
+    progress: Progress
+    _runs: RunCache = field(default_factory=RunCache)
+    _read_rows: int = 0
+
+    def fill(self) -> None:
+        """Read every chunk that is still open, and feed the shadow meanwhile. Blocks.
+
+        `UsageError` if the table can't take the rows; errors as `SourceChunks.read`.
+        """
+        self.feed()  # the columns are known by it, and so is whether the topic is there
+        changes = 0
+        open_chunks = self._open_chunks()
+        self.progress.expect(len(open_chunks))
+        while open_chunks:
+            if self._read_through(open_chunks):
+                return
+            changes += 1
+            if changes > _CHANGES_MAX:
+                raise RetryableError(
+                    "the table is altered again and again; give the command again",
+                    table=str(self.name),
+                )
+            self.read_plan = self.look_again()
+            open_chunks = self._open_chunks()
+
+    def settle(self, seconds: float) -> bool:
+        """Wait at most so long until every partition is past what was read; return whether it is:
+        then the shadow is as the source was at one moment.
+        """
+        self.feed()
+        until = self.clock.monotonic() + seconds
+        while not is_past_reads(self.table.manifest):
+            if self.clock.monotonic() >= until:
+                return False
+            self.clock.wait(_SETTLE_POLL_SECONDS)
+            self.feed()
+        return True
+
+    def _open_chunks(self) -> list[int]:
+        backfill = self.table.manifest.backfill
+        assert backfill is not None, "the table is a shadow"
+        return backfill.open_chunks()
+
+    def _read_through(self, chunks: list[int]) -> bool:
+        """Read chunks over all connections; False if the source's table was altered meanwhile."""
+        source = SourceChunks(self.connect, self.read_plan, self.plan, self.bounds, self.clock)
+        pool = ThreadPoolExecutor(self.bounds.connections, "chunks")
+        try:
+            return self._take_all(source, pool, chunks)
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+            source.close()
+
+    def _take_all(self, source: SourceChunks, pool: ThreadPoolExecutor, chunks: list[int]) -> bool:
+        began = fed = self.clock.monotonic()
+        left, under_way = iter(chunks), dict[Future[Reads], int]()
+        while True:
+            while len(under_way) < 2 * self.bounds.connections:
+                chunk = next(left, None)
+                if chunk is None:
+                    break
+                under_way[pool.submit(source.read, chunk)] = chunk
+            if not under_way:
+                return True
+            done, _ = wait(under_way, return_when=FIRST_COMPLETED)
+            reads = {under_way.pop(one): one.result() for one in done}
+            if not self._take(reads):
+                return False
+            if self.clock.monotonic() - fed > _FEED_SECONDS:
+                self.feed()
+                fed = self.clock.monotonic()
+            self._keep_to_rate(began)
+
+    def _take(self, reads: dict[int, Reads]) -> bool:
+        """Commit chunks; False if one could not be read, since the table was altered."""
+        rows = {chunk: read for chunk, read in reads.items() if not isinstance(read, TableChanged)}
+        if rows:
+            refused = commit_chunks(self.table, rows, self.reading(), self.entropy, self._runs)
+            if refused is not None:
+                raise UsageError(f"the table can't take a row: {refused.reason}")
+            self._merge_runs()
+            self.progress.advance(len(rows))
+            self._read_rows += sum(read.count for parts in rows.values() for read in parts)
+        return len(rows) == len(reads)
+
+    def _keep_to_rate(self, began: float) -> None:
+        if self.bounds.rows_per_second:
+            due = began + self._read_rows / self.bounds.rows_per_second
+            self.clock.wait(max(0.0, due - self.clock.monotonic()))
+
+    def _merge_runs(self) -> None:
+        """Keep the index of many chunks small: each is looked up in all of its runs."""
+        runs, planned_on = self.table.manifest.runs, self.table.version
+        places = plan_merge([run.entries for run in runs], RUNS_MAX)
+        if places is None:
+            return
+        inputs = runs[places.start : places.stop]
+        output = write_merged(self.table.store, inputs, self._runs, self.entropy)
+        paths = tuple(run.file.path for run in inputs)
+        self.table.commit(IndexMerge(self.table.generation, paths, output, planned_on))

@@ -1,0 +1,63 @@
+"""What the newest records of a topic show of its table."""
+
+from __future__ import annotations
+
+from lakesplice.errors import UsageError
+from lakesplice.formats.events import schema_ids
+from lakesplice.model.choices import FormatName
+from lakesplice.model.position import Ordering
+from lakesplice.model.schema import SourceSchema
+from lakesplice.planning.intake.line import RecordReading
+from lakesplice.planning.intake.newest_image import newest_image
+from lakesplice.spark.kafka.topic_ranges import TopicReader
+from lakesplice.spark.kafka.topics import Topic
+from lakesplice.table.protocol.ports import SchemaSource
+
+# How many of each partition's last records are looked at; more if none of them has a row.
+_RECORDS = (50, 5_000)
+_DEBEZIUM = (
+    FormatName.DEBEZIUM,
+    FormatName.AVRO,
+    FormatName.FLATTENED,
+    FormatName.FLATTENED_AVRO,
+)
+
+
+def newest_schema(
+    reader: TopicReader, topic: Topic, reading: RecordReading, registry: SchemaSource | None
+) -> SourceSchema:
+    """Return the columns and their types as the topic's newest row has them. Blocks.
+
+    `UsageError` if the topic has no row, or its rows' positions aren't places in a binlog that
+    reads of the database can be compared with.
+    """
+    for count in _RECORDS:
+        ranges = {
+            at: (max(topic.earliest[at], end - count), end)
+            for at, end in topic.latest.items()
+            if end > topic.earliest[at]
+        }
+        batches = [batch for _, batch in reader.read(topic.name, ranges)] if ranges else []
+        schemas = None
+        if registry is not None and batches:
+            named = set[int]()
+            for batch in batches:
+                named |= schema_ids(batch.column(name) for name in ("key", "value"))
+            schemas = registry.schemas(named)
+        found = newest_image(batches, reading, schemas)
+        if found is not None:
+            break
+    else:
+        raise UsageError(
+            "the topic has no record of a row yet, so nothing shows how the connector writes its"
+            " columns, nor that it runs; change a row, and give the command again",
+            topic=topic.name,
+        )
+    if found.ordering is not Ordering.BINLOG or found.format not in _DEBEZIUM:
+        raise UsageError(
+            "only tables that Debezium streams from a binlog can be read from their database; for"
+            " this one, let its connector take a snapshot",
+            topic=topic.name,
+            format=found.format,
+        )
+    return found.schema

@@ -1,0 +1,202 @@
+"""`lakesplice bootstrap` and `rebuild`: tables filled from their database."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lakesplice.apps.cli.options import (
+    PASSWORD,
+    WAIT_SECONDS,
+    CertificatesOption,
+    ConfigOption,
+    WaitOption,
+    duration,
+)
+from lakesplice.apps.cli.output import JsonOption, Listing, show
+from lakesplice.apps.cli.progress import progress_bar
+from lakesplice.errors import UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from lakesplice.apps.bootstrap.run import Wishes
+
+_COLUMNS = ("table", "state", "rows", "chunks", "seconds", "complete", "detail")
+_GOOD = ("filled", "planned", "exists")
+DatabaseOption = Annotated[
+    str | None,
+    typer.Option(
+        "--database",
+        help="The source's server, mysql://user@host:3306; without it, doctor.database of the"
+        f" configuration. The password is taken from {PASSWORD}.",
+        show_default=False,
+    ),
+]
+ConnectionsOption = Annotated[
+    int,
+    typer.Option("--connections", min=1, max=64, help="How many connections read at once, in all."),
+]
+RateOption = Annotated[
+    int,
+    typer.Option(
+        "--rows-per-second", min=0, help="Read at most so many rows per second; 0: no bound."
+    ),
+]
+ChunkOption = Annotated[
+    int, typer.Option("--chunk-rows", min=1, max=1_000_000, help="Rows per chunk, about.")
+]
+ThreadsOption = Annotated[
+    int,
+    typer.Option(
+        "--threads-running-max",
+        min=1,
+        help="Begin no chunk while more threads of the server work than this.",
+    ),
+]
+ExcludedOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--excluded",
+        help="A column that the connector leaves out, as `column` or `table.column`. May be given"
+        " several times.",
+    ),
+]
+SettleOption = Annotated[
+    float,
+    typer.Option(
+        "--settle",
+        parser=duration(0, 86_400),
+        help="How long to wait at the end for a record of each partition that is newer than every"
+        " row read. Without one the table is shown all the same.",
+    ),
+]
+AgainOption = Annotated[
+    bool, typer.Option("--again", help="Give up what was begun, and begin again.")
+]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would be read.")]
+_CONNECTIONS, _CHUNK_ROWS, _THREADS, _SETTLE_SECONDS = 4, 20_000, 50, 60.0
+
+
+def bootstrap(
+    tables: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tables",
+            help="Only tables whose `database.table` at the source matches this pattern (*, ?,"
+            " […]). May be given several times.",
+        ),
+    ] = None,
+    database: DatabaseOption = None,
+    connections: ConnectionsOption = _CONNECTIONS,
+    rows_per_second: RateOption = 0,
+    chunk_rows: ChunkOption = _CHUNK_ROWS,
+    threads_running_max: ThreadsOption = _THREADS,
+    excluded: ExcludedOption = None,
+    settle: SettleOption = _SETTLE_SECONDS,
+    again: AgainOption = False,
+    dry_run: DryRunOption = False,
+    certificates: CertificatesOption = None,
+    as_json: JsonOption = False,
+    wait: WaitOption = WAIT_SECONDS,
+    config: ConfigOption = None,
+) -> None:
+    """Fill new tables from their database while it is written to.
+
+    Rows are read in chunks without locks, and the topics' changes are applied meanwhile. Readers
+    see a table once it is whole. A table that exists is passed over. After an interruption the same
+    command continues where it was.
+    """
+    from lakesplice.apps.bootstrap.bounds import LoadBounds
+    from lakesplice.apps.bootstrap.run import Wishes
+
+    wishes = Wishes(
+        tables=tables or (),
+        again=again,
+        dry_run=dry_run,
+        excluded=excluded or (),
+        settle_seconds=settle,
+    )
+    bounds = LoadBounds(connections, rows_per_second, chunk_rows, threads_running_max)
+    _fill(wishes, bounds, database, certificates, wait, config, as_json=as_json)
+
+
+def rebuild(
+    table: Annotated[
+        str, typer.Argument(help="The table at the source, database.table.", show_default=False)
+    ],
+    database: DatabaseOption = None,
+    connections: ConnectionsOption = _CONNECTIONS,
+    rows_per_second: RateOption = 0,
+    chunk_rows: ChunkOption = _CHUNK_ROWS,
+    threads_running_max: ThreadsOption = _THREADS,
+    excluded: ExcludedOption = None,
+    settle: SettleOption = _SETTLE_SECONDS,
+    again: AgainOption = False,
+    dry_run: DryRunOption = False,
+    certificates: CertificatesOption = None,
+    as_json: JsonOption = False,
+    wait: WaitOption = WAIT_SECONDS,
+    config: ConfigOption = None,
+) -> None:
+    """Fill a table anew from its database, beside the one that readers see.
+
+    The new content takes the old one's place in one commit, once it is as far as the old one. A
+    running service makes that commit between two batches.
+    """
+    from lakesplice.apps.bootstrap.bounds import LoadBounds
+    from lakesplice.apps.bootstrap.run import Wishes
+
+    wishes = Wishes(
+        tables=(table,),
+        rebuild=True,
+        again=again,
+        dry_run=dry_run,
+        excluded=excluded or (),
+        settle_seconds=settle,
+    )
+    bounds = LoadBounds(connections, rows_per_second, chunk_rows, threads_running_max)
+    _fill(wishes, bounds, database, certificates, wait, config, as_json=as_json)
+
+
+def _fill(
+    wishes: Wishes,
+    bounds: Any,
+    database: str | None,
+    certificates: str | None,
+    wait: float,
+    config: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    import os
+    from dataclasses import asdict
+
+    from lakesplice.apps.bootstrap.run import bootstrap as run
+    from lakesplice.apps.table_commands.dispatch import RequestWait
+    from lakesplice.config import load
+    from lakesplice.storage.source_database import DatabaseAddress
+
+    settings = load(config)
+    named = database or settings.doctor.database
+    if named is None:
+        raise UsageError("which database? give --database or set doctor.database")
+    address = DatabaseAddress.of_server(named, os.environ.get(PASSWORD, ""))
+    with progress_bar("chunks") as progress:
+        outcomes = [
+            asdict(one)
+            for one in run(
+                settings,
+                address,
+                wishes,
+                bounds,
+                certificates,
+                progress=progress,
+                patience=RequestWait(wait),
+            )
+        ]
+    rows = [{**one, "complete": one.pop("is_complete")} for one in outcomes]
+    show(rows, _COLUMNS, Listing.JSON if as_json else Listing.TABLE, "no topics match")
+    if any(row["state"] not in _GOOD for row in rows):
+        raise typer.Exit(1)

@@ -1,0 +1,207 @@
+"""What is filled from a database: how it is read, what is refused, and what a service does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+import structlog
+
+from lakesplice.apps.bootstrap.source_chunks import ReadPlan, position_of, read_plan
+from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.sources.new_topics import NewTopics
+from lakesplice.apps.service.tables import ServiceTables
+from lakesplice.apps.table_commands.command_table import CommandTable
+from lakesplice.apps.table_commands.dispatch import command_table
+from lakesplice.apps.table_commands.work import SWAP, execute
+from lakesplice.errors import UnsupportedError, UsageError
+from lakesplice.model.moments import EpochMs
+from lakesplice.model.names import TableName
+from lakesplice.model.position import Position
+from lakesplice.model.schema import SourceField, SourceSchema
+from lakesplice.model.types import ColumnType, Kind
+from lakesplice.planning.intake.line import RecordReading
+from lakesplice.planning.intake.newest_image import newest_image
+from lakesplice.planning.source_rows.columns import DatabaseColumn
+from lakesplice.storage.local import LocalStore
+from lakesplice.storage.source_places import BinlogPlace
+from lakesplice.storage.source_tables import SourceTable
+from lakesplice.table.driver.generation import Generation, claim_generation
+from lakesplice.table.driver.requests import Request
+from lakesplice.table.ingest.driver_table import DriverTable
+from lakesplice.table.protocol.history import history
+from lakesplice.table.protocol.shadow_store import open_shadows
+from lakesplice.telemetry.registry import Metrics
+from lakesplice.testing.doubles import FixedClock, SeededEntropy
+from tests.support.command_line import CommandLine
+from tests.support.service_settings import settings_of
+from tests.support.shadows import SHADOW, Filling, ReadSource
+from tests.support.simulated import SMALL, driver_of, folder, row, rows_of
+
+ID = SourceField("id", ColumnType(Kind.LONG), "int64")
+NAME = SourceField("name", ColumnType(Kind.STRING), "string")
+STREAMED = SourceSchema((ID, NAME), ("id",))
+STORED = SourceTable(
+    "shop",
+    "goods",
+    (
+        DatabaseColumn("id", "bigint(20)", optional=False),
+        DatabaseColumn("name", "varchar(20)", "utf8mb4", "utf8mb4_general_ci"),
+    ),
+    ("id",),
+    "made",
+)
+
+
+@pytest.fixture
+def path() -> Iterator[Path]:
+    with folder() as made:
+        yield made
+
+
+@pytest.fixture
+def source() -> ReadSource:
+    source = ReadSource()
+    source.database.load(SMALL.name, [row(key, key) for key in range(4)])
+    return source
+
+
+def commanded(lake: LocalStore, source: ReadSource) -> CommandTable:
+    """The table as a driver's request has it, which can feed a shadow."""
+    generation = claim_generation(lake, FixedClock(), lambda _: True)
+    assert generation is not None
+    asked = Request("1", SWAP, "shop/goods", "ann", EpochMs(FixedClock().now_ms() + 60_000), {})
+    made = command_table(lake, asked, generation, FixedClock(), SeededEntropy(5))
+
+    def feed(table: DriverTable, ends: Mapping[int, int]) -> None:
+        driver_of(source, lake, seed=31, held=table).batch(ends)
+
+    made.feed = feed
+    return made
+
+
+def test_a_swap_feeds_the_shadow_up_to_where_the_table_stands(
+    source: ReadSource, path: Path
+) -> None:
+    lake = LocalStore(path)
+    source.topic.append(0, source.put(9))
+    live, filling = driver_of(source, lake), Filling(source, lake, FixedClock(), 7)
+    live.batch()
+    filling.fill()
+    source.topic.append(1, source.put(9))
+    live.batch()
+    done = execute(SWAP, commanded(lake, source), {"shadow": SHADOW}, None)
+    assert done.facts == {"version": live.table.version + 1}
+    assert rows_of(live.table.store) == source.present()
+    assert open_shadows(filling.store) == []
+    entry = next(history(filling.store))
+    assert (entry.info.operation, entry.info.parameters["by"]) == ("SWAP", "ann")
+
+
+def test_a_swap_of_no_shadow_or_a_part_of_one_is_refused(source: ReadSource, path: Path) -> None:
+    lake = LocalStore(path)
+    source.topic.append(0, source.put(9))
+    driver_of(source, lake).batch()
+    filling = Filling(source, lake, FixedClock(), 7)
+    filling.commit(0, filling.read(0))
+    table = commanded(lake, source)
+    with pytest.raises(UsageError, match="no such shadow"):
+        execute(SWAP, table, {"shadow": "2"}, None)
+    with pytest.raises(UsageError, match="1 of 3 chunks are read"):
+        execute(SWAP, table, {"shadow": SHADOW}, None)
+    assert open_shadows(filling.store) == [SHADOW]
+
+
+def test_a_service_leaves_a_new_tables_topic_out_while_it_is_filled(
+    source: ReadSource, path: Path
+) -> None:
+    lake, topic = LocalStore(path), source.topic.name
+    entropy, log = SeededEntropy(1), structlog.get_logger()
+    generation, settings = Generation(lake, 1), settings_of(lake.root)
+    driver = Driver(settings, lake, FixedClock(), entropy, generation, Metrics(), log)
+    newcomers = NewTopics(driver, ServiceTables(driver))
+    assert not newcomers.is_filled(topic)
+    filling = Filling(source, lake, FixedClock(), 7)
+    assert newcomers.is_filled(topic)
+    filling.fill()
+    filling.swap()
+    assert not newcomers.is_filled(topic)
+    Filling(source, lake, FixedClock(), 8)
+    assert not newcomers.is_filled(topic), "it is filled anew beside the table"
+
+
+def test_a_table_is_read_in_the_columns_that_its_records_have() -> None:
+    plan = read_plan(STORED, STREAMED)
+    assert isinstance(plan, ReadPlan)
+    assert [column.name for column in plan.columns] == ["id", "name"]
+    of_id = SourceSchema((ID,), ("id",))
+    only = read_plan(STORED, of_id, frozenset(("name",)))
+    assert isinstance(only, ReadPlan)
+    assert [column.name for column in only.columns] == ["id"]
+
+
+@pytest.mark.parametrize(
+    ("table", "schema", "why"),
+    [
+        (STORED, SourceSchema((ID,), ("id",)), "lacks the columns name"),
+        (STORED, SourceSchema((ID, NAME), ()), "no primary or unique key"),
+        (
+            STORED,
+            SourceSchema((ID, NAME, SourceField("gone", NAME.type, "string")), ("id",)),
+            "has a column gone, which the database hasn't",
+        ),
+        (
+            STORED,
+            SourceSchema((ID, SourceField("name", ColumnType(Kind.DATE), "date")), ("id",)),
+            "column name: a varchar",
+        ),
+    ],
+)
+def test_a_table_that_cannot_be_read_as_it_is_streamed_is_refused(
+    table: SourceTable, schema: SourceSchema, why: str
+) -> None:
+    found = read_plan(table, schema)
+    assert isinstance(found, str)
+    assert why in found
+
+
+def test_rows_stand_above_what_was_committed_and_below_what_comes_later() -> None:
+    here = position_of(BinlogPlace("binlog.000012", 345))
+    assert Position.of(0, 12, 344, 7, 1) < here < Position.of(0, 12, 346, 0, 0)
+    with pytest.raises(UnsupportedError, match="no number"):
+        position_of(BinlogPlace("binlog", 345))
+
+
+def test_the_newest_record_shows_the_columns() -> None:
+    source = ReadSource()
+    old = source.put(1)
+    source.add_column("added", 5)
+    new = source.put(2)
+    gone = source.delete(1)
+
+    def batch(*events: object) -> pa.RecordBatch:
+        return pa.RecordBatch.from_pydict(
+            {
+                "offset": pa.array(range(len(events)), pa.int64()),
+                "timestamp": pa.array([0] * len(events), pa.int64()),
+                "key": pa.array([getattr(event, "key", None) for event in events], pa.binary()),
+                "value": pa.array([getattr(event, "value", None) for event in events], pa.binary()),
+            }
+        )
+
+    reading = RecordReading(table=TableName("shop", "goods"))
+    found = newest_image([batch(*new, *gone), batch(*old)], reading)
+    assert found is not None
+    assert [field.name for field in found.schema.fields] == ["id", "name", "n", "added"]
+    assert newest_image([batch(gone[1])], reading) is None
+
+
+def test_a_database_must_be_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = tmp_path / "lakesplice.yaml"
+    kafka = "{bootstrap_servers: 'none:1', topic_pattern: 'a.*'}"
+    config.write_text(f"lake: {{root: {tmp_path}}}\nkafka: {kafka}\n")
+    ended = CommandLine(capsys)("bootstrap", "--config", config)
+    assert ended.code == 2
+    assert "give --database" in ended.err
