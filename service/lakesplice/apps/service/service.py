@@ -189,12 +189,12 @@ class Service:
         self, stack: ExitStack, session: SparkSession, lake: Store, generation: Generation
     ) -> None:
         """Be the lake's driver until asked to stop or, with `once`, until everything is read."""
-        settings, clock, entropy = self._settings, SystemClock(), SystemEntropy()
+        settings, kafka = self._settings, self._settings.kafka
         driver = Driver(
             settings=settings,
             lake=lake,
-            clock=clock,
-            entropy=entropy,
+            clock=SystemClock(),
+            entropy=SystemEntropy(),
             generation=generation,
             metrics=self._metrics,
             log=self._log.bind(generation=generation.number),
@@ -208,7 +208,6 @@ class Service:
             target=self._start_workers, args=(session, at_once()), name="workers", daemon=True
         ).start()
         tables = self._tables = ServiceTables(driver, _first_records(settings, session))
-        kafka = settings.kafka
         catalogue = _catalogue(session, kafka)
         stack.callback(catalogue.close)
         compactor = Compactor(driver, tables, session)
