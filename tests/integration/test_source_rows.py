@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import secrets
 import struct
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +17,11 @@ import pyarrow.compute as pc
 import pytest
 from kafka import KafkaConsumer
 
+from lakesplice.apps.verifying.kept_sums import KeptSums, LakePlace
+from lakesplice.apps.verifying.pace import Pace
+from lakesplice.apps.verifying.reached import Reach
+from lakesplice.apps.verifying.report import Outcome, TableReport
+from lakesplice.apps.verifying.verification import Access, Wish, verify_table
 from lakesplice.formats.events import DecodeContext
 from lakesplice.model.names import TableName
 from lakesplice.model.schema import Column, SourceField, TableSchema
@@ -26,7 +32,11 @@ from lakesplice.planning.source_rows.key_ranges import KeyRange, key_columns
 from lakesplice.storage.source_database import DatabaseAddress
 from lakesplice.storage.source_rows import Snapshot, SourceConnection, TableChanged
 from lakesplice.storage.source_tables import SourceTable
+from lakesplice.storage.stores import open_store
 from lakesplice.storage.system import SystemClock
+from lakesplice.testing.doubles import FixedClock, SeededEntropy
+from lakesplice.testing.shop import Event
+from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
 from tests.support.column_types import every_type
 from tests.support.debezium import decode_all
 from tests.support.sources import SourceServer, connector, debezium, source_server
@@ -94,19 +104,63 @@ def _insert(cursor: Any, chance: random.Random) -> None:
         )
 
 
-def _streamed(kafka: str, topic: str, rows: int) -> list[tuple[bytes | None, bytes | None]]:
-    found: list[tuple[bytes | None, bytes | None]] = []
-    consumer = KafkaConsumer(
-        topic, bootstrap_servers=kafka, auto_offset_reset="earliest", consumer_timeout_ms=500
-    )
-    try:
+class Stream:
+    """The table `items` of every type, whose changes a real connector sends to Kafka."""
+
+    def __init__(self, cursor: Any, kafka: str, prefix: str) -> None:
+        self.cursor, self.topic = cursor, f"{prefix}.{_DATABASE}.items"
+        self._consumer = KafkaConsumer(
+            self.topic,
+            bootstrap_servers=kafka,
+            auto_offset_reset="earliest",
+            consumer_timeout_ms=500,
+        )
+        self.records: list[tuple[bytes | None, bytes | None]] = []
+
+    def until(self, count: int) -> None:
+        """Wait until so many records were sent."""
         deadline = time.monotonic() + _SECONDS_MAX
-        while len(found) < rows:
-            assert time.monotonic() < deadline, f"{len(found)} records of {rows}"
-            found += [(record.key, record.value) for record in consumer]
-    finally:
-        consumer.close()
-    return found
+        while len(self.records) < count:
+            assert time.monotonic() < deadline, f"{len(self.records)} records of {count}"
+            self.records += [(record.key, record.value) for record in self._consumer]
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+@pytest.fixture(scope="module")
+def started(
+    server: SourceServer, kafka_broker: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Stream]:
+    prefix = f"rows-{secrets.token_hex(4)}"
+    converters = {
+        **{f"{part}.converter": _JSON for part in ("key", "value")},
+        **{f"{part}.converter.schemas.enable": "true" for part in ("key", "value")},
+    }
+    with server.connect() as database, database.cursor() as cursor:
+        _create(cursor)
+        database.autocommit(True)
+        running = debezium(
+            tmp_path_factory.mktemp("connect"),
+            kafka_broker,
+            {"one": connector(server, _DATABASE, prefix, 1, **converters)},
+        )
+        with running:
+            found = Stream(cursor, kafka_broker, prefix)
+            found.until(1)  # the snapshot: all else comes by the binlog
+            yield found
+            found.close()
+
+
+@pytest.fixture
+def stream(started: Stream, seed: int) -> Stream:
+    """The table with its rows, all of which were sent."""
+    if len(started.records) == 1:
+        started.cursor.execute("begin")
+        _insert(started.cursor, random.Random(seed))
+        started.cursor.execute("commit")
+        started.until(_ROWS + 1)
+    return started
 
 
 def _selected(
@@ -139,30 +193,12 @@ def _selected(
 
 
 def test_rows_of_every_type_have_the_digests_that_they_have_when_streamed(
-    server: SourceServer, kafka_broker: str, topic_name: str, tmp_path: Path, seed: int
+    server: SourceServer, stream: Stream
 ) -> None:
-    chance, prefix = random.Random(seed), topic_name
-    topic = f"{prefix}.{_DATABASE}.items"
-    converters = {
-        **{f"{part}.converter": _JSON for part in ("key", "value")},
-        **{f"{part}.converter.schemas.enable": "true" for part in ("key", "value")},
-    }
-    with server.connect() as database, database.cursor() as cursor:
-        _create(cursor)
-        database.commit()
-        running = debezium(
-            tmp_path / "connect",
-            kafka_broker,
-            {"one": connector(server, _DATABASE, prefix, 1, **converters)},
-        )
-        with running:
-            _streamed(kafka_broker, topic, 1)  # the snapshot: all else comes by the binlog
-            _insert(cursor, chance)
-            database.commit()
-            records = _streamed(kafka_broker, topic, _ROWS + 1)
-    address = DatabaseAddress(server.host, server.port, server.user, _DATABASE, server.password)
-    decoded = decode_all(records[1:], DecodeContext(TableName(_DATABASE, "items")))
+    records = stream.records[1 : _ROWS + 1]
+    decoded = decode_all(records, DecodeContext(TableName(_DATABASE, "items")))
     (block,) = decoded.blocks
+    address = DatabaseAddress(server.host, server.port, server.user, _DATABASE, server.password)
     with SourceConnection(address, SystemClock()) as connection:
         table = connection.table(_DATABASE, "items")
         assert table is not None
@@ -177,7 +213,10 @@ def test_rows_of_every_type_have_the_digests_that_they_have_when_streamed(
         ("id",),
     )
     streamed = block.after.sort_by("id")
-    selected = selected.filter(pc.greater_equal(selected.column("id"), 0))
+    inside = pc.and_(
+        pc.greater_equal(selected.column("id"), 0), pc.less(selected.column("id"), _ROWS)
+    )
+    selected = selected.filter(inside)
     different = [
         name
         for name in streamed.column_names
@@ -185,6 +224,59 @@ def test_rows_of_every_type_have_the_digests_that_they_have_when_streamed(
     ]
     assert not different
     assert np.array_equal(row_digest(streamed, schema), row_digest(selected, schema))
+
+
+class Fed(FixedClock):
+    """A lake that takes in what the connector sends whenever somebody waits for it."""
+
+    def __init__(self, stream: Stream, folder: Path) -> None:
+        super().__init__()
+        self.lake, self.name = open_store(folder / "lake"), TableName(_DATABASE, "items")
+        self._stream, self._topic = stream, SimulatedTopic(stream.topic)
+        self._driver = SimulatedDriver(self.lake, self._topic, FixedClock(), SeededEntropy(1))
+        self._taken = 1  # the snapshot's FLOATs have six digits
+        self._take()
+
+    def _take(self) -> None:
+        records = self._stream.records[self._taken :]
+        self._taken += len(records)
+        name = self._topic.name
+        self._topic.append(0, [Event(name, key, value, (), 0) for key, value in records])
+        self._driver.batch()
+
+    def wait(self, seconds: float) -> None:
+        super().wait(seconds)
+        stream = self._stream
+        stream.cursor.execute("insert into items(id) values (%s)", [len(stream.records) + 1000])
+        stream.until(len(stream.records) + 1)
+        self._take()
+
+    def verified(self, server: SourceServer, **wish: Any) -> TableReport:
+        address = DatabaseAddress(server.host, server.port, server.user, "", server.password)
+        kept = KeptSums(LakePlace(self.lake, "items"), self)
+        pace, reach = Pace(FixedClock(), 1e9, 1_000), Reach(self.lake, self, 60.0)
+        with SourceConnection(address, self) as connection:
+            access = Access(self.lake, connection, pace, reach, kept)
+            return verify_table(access, self.name, self._topic.name, Wish(**wish))
+
+
+def test_rows_of_every_type_are_equal_to_those_that_were_streamed_and_one_fault_is_found(
+    server: SourceServer, stream: Stream, tmp_path: Path
+) -> None:
+    stream.cursor.execute("delete from items where id < 0")
+    stream.until(len(stream.records) + 2)
+    fed = Fed(stream, tmp_path)
+    for quick in (False, True):
+        report = fed.verified(server, quick=quick)
+        assert report.outcome is Outcome.EQUAL, report
+        assert report.not_compared == {}
+        assert report.rows_at_source >= _ROWS
+    stream.cursor.execute("set sql_log_bin = 0")
+    stream.cursor.execute("update items set da = 1.5, c_10 = 'other' where id = 17")
+    stream.cursor.execute("set sql_log_bin = 1")
+    for quick in (False, True):
+        (found,) = fed.verified(server, quick=quick).differences
+        assert (found.key, set(found.columns)) == ({"id": "17"}, {"da", "c_10"})
 
 
 _DAY = "2024-01-{:02}"

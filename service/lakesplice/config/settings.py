@@ -36,6 +36,7 @@ from lakesplice.config.sections.upkeep import (
     PurgeSettings,
     VacuumSettings,
 )
+from lakesplice.config.sections.verifying import VerifySettings
 from lakesplice.config.sections.watching import (
     AlertSettings,
     LoggingSettings,
@@ -194,6 +195,7 @@ class Settings(Section):
         " all the same if its changes can't be compared with those before.",
     )
     doctor: DoctorSettings = DoctorSettings()
+    verify: VerifySettings = VerifySettings()
     masking: MaskingSettings = MaskingSettings()
     metadata: MetadataSettings = MetadataSettings()
     tables: tuple[TableSettings, ...] = Field(

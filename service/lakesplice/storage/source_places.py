@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import pymysql
 
 from lakesplice.errors import SourceUnavailable
+from lakesplice.model.position import Position
 from lakesplice.storage.source_tables import Ask, text_of
 from lakesplice.table.protocol.ports import Clock
 
@@ -26,6 +27,18 @@ class BinlogPlace:
 
     file: str
     offset: int
+
+    def position(self, epoch: int = 0) -> Position:
+        """Return the position below which are all changes that were committed; `SourceUnavailable`
+        for a file whose name has no number.
+        """
+        number = self.file.rpartition(".")[2]
+        if not number.isdecimal():
+            raise SourceUnavailable("the binlog's files have no number", file=self.file)
+        return Position.of(epoch, int(number), self.offset, 0, 0)
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.offset}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -246,7 +246,8 @@ class Snapshot:
 
         Each part's number of rows was counted by the statement that read it.
         """
-        text, count = self._text(columns, range_sql(key, rows))
+        condition = range_sql(key, rows)
+        text, count = self._text(columns, condition)
         read = rows_of_text(text, count, columns)
         if read is not None:
             yield SourceRows(count, read)
@@ -255,10 +256,21 @@ class Snapshot:
             yield from self.rows(columns, key, KeyRange(rows.after, middle))
             yield from self.rows(columns, key, KeyRange(middle, rows.upto))
         else:
-            plain = self.answer(plain_sql(columns), range_sql(key, rows))
-            if len(plain) != count:
-                raise UnsupportedError("a row is too long to be read", table=self._table.name)
-            yield SourceRows(count, rows_of_values(plain, columns))
+            yield self._one_by_one(columns, condition, count)
+
+    def rows_where(self, columns: Sequence[ReadColumn], condition: str) -> SourceRows:
+        """Return the rows that match a condition; they are few."""
+        text, count = self._text(columns, condition)
+        read = rows_of_text(text, count, columns)
+        if read is not None:
+            return SourceRows(count, read)
+        return self._one_by_one(columns, condition, count)
+
+    def _one_by_one(self, columns: Sequence[ReadColumn], condition: str, count: int) -> SourceRows:
+        plain = self.answer(plain_sql(columns), condition)
+        if len(plain) != count:
+            raise UnsupportedError("a row is too long to be read", table=self._table.name)
+        return SourceRows(count, rows_of_values(plain, columns))
 
     def _text(self, columns: Sequence[ReadColumn], condition: str) -> tuple[bytes | None, int]:
         try:

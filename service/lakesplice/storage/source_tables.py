@@ -13,7 +13,8 @@ Row = tuple[bytes | None, ...]
 Ask = Callable[[str, Sequence[str]], list[Row]]
 
 _COLUMNS = """
-    select column_name, column_type, character_set_name, collation_name, is_nullable = 'YES'
+    select column_name, column_type, character_set_name, collation_name, is_nullable = 'YES',
+        column_default
     from information_schema.columns where table_schema = %s and table_name = %s
     order by ordinal_position
 """
@@ -30,6 +31,11 @@ _MADE = """
 """
 
 
+_CASCADES = """
+    select count(*) from information_schema.referential_constraints
+    where constraint_schema = %s and table_name = %s
+    and (delete_rule in ('CASCADE', 'SET NULL') or update_rule in ('CASCADE', 'SET NULL'))
+"""
 _NAMES = """
     select table_name from information_schema.tables
     where table_schema = %s and table_type = 'BASE TABLE' order by table_name
@@ -40,7 +46,7 @@ _NAMES = """
 class SourceTable:
     """A table as the database describes it; `key` names the columns of the key that its rows are
     ordered by, empty without one. `made` changes when the table is made anew or emptied;
-    `rows_about` is the server's own estimate.
+    `rows_about` is the server's own estimate. It `cascades` if its rows change by a foreign key.
     """
 
     database: str
@@ -49,6 +55,7 @@ class SourceTable:
     key: tuple[str, ...]
     made: str
     rows_about: int = 0
+    cascades: bool = False
 
     @property
     def sql(self) -> str:
@@ -77,12 +84,22 @@ def described(ask: Ask, database: str, name: str) -> SourceTable | None:
             None if charset is None else text_of(charset),
             None if collation is None else text_of(collation),
             optional == b"1",
+            _default(default),
         )
-        for column, type_, charset, collation, optional in ask(_COLUMNS, of)
+        for column, type_, charset, collation, optional, default in ask(_COLUMNS, of)
     )
     ((created, rows),) = made
     key = _key(ask(_KEYS, of))
-    return SourceTable(database, name, columns, key, text_of(created), int(rows or 0))
+    ((cascading,),) = ask(_CASCADES, of)
+    return SourceTable(
+        database,
+        name,
+        columns,
+        key=key,
+        made=text_of(created),
+        rows_about=int(rows or 0),
+        cascades=cascading != b"0",
+    )
 
 
 def table_names(ask: Ask, database: str) -> list[str]:
@@ -93,6 +110,14 @@ def table_names(ask: Ask, database: str) -> list[str]:
 def text_of(value: bytes | str | None) -> str:
     """Return a value of a result as text, empty for NULL."""
     return value.decode("utf-8") if isinstance(value, bytes) else value or ""
+
+
+def _default(told: bytes | None) -> str | None:
+    """Return a constant's text; MariaDB tells it as SQL, MySQL as it is."""
+    text = None if told is None else text_of(told)
+    if text is None or text == "NULL":
+        return None
+    return text[1:-1].replace("''", "'") if text.startswith("'") else text
 
 
 def _key(rows: Sequence[Row]) -> tuple[str, ...]:

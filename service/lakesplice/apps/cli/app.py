@@ -24,18 +24,21 @@ from lakesplice.apps.cli.tables import (
     reading,
     resetting,
     upkeep,
+    verifying,
     views,
 )
 from lakesplice.errors import ConfigurationError, LakespliceError, UsageError
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
+EXIT_UNSETTLED = 3
 EXIT_CODES = {
     0: "done",
     EXIT_FAILED: "failed: no such lake or table, a failing store, a faulty index, a problem that"
-    " `doctor` found, or a topic whose records `run --once` couldn't write to a table; the message"
-    " says what to do",
+    " `doctor` found, a row that `verify` found to differ, or a topic whose records `run --once`"
+    " couldn't write to a table; the message says what to do",
     EXIT_USAGE: "not started, because the command, an argument or the configuration is wrong",
+    EXIT_UNSETTLED: "`verify` couldn't tell: rows aren't settled, or a table couldn't be compared",
 }
 
 app = typer.Typer(
@@ -72,6 +75,7 @@ app.command("rebuild")(bootstrapping.rebuild)
 app.command("reset")(resetting.reset)
 app.command("restore")(upkeep.restore)
 app.command("vacuum")(with_json(upkeep.vacuum))
+app.command("verify")(verifying.verify)
 app.command("views")(views.views)
 app.add_typer(indexes.app, name="index")
 app.add_typer(inspection.app, name="inspect")

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from lakesplice.apps.record_reading import reading_of
-from lakesplice.apps.service.topic_names import ways_to_read
 from lakesplice.config import Settings
 from lakesplice.formats.events import (
     DeadReason,
@@ -21,6 +20,7 @@ from lakesplice.model.change import Op
 from lakesplice.model.names import TableName
 from lakesplice.model.parking import ParkCode
 from lakesplice.planning.diagnosis.records import RecordFacts
+from lakesplice.planning.sources.topic_tables import ways_to_read
 from lakesplice.spark.kafka.record_samples import RecordSampler
 from lakesplice.spark.kafka.topics import Topic
 from lakesplice.table.protocol.ports import SchemaSource

@@ -6,7 +6,7 @@ the table may contain a dot. If the lake has the topic's table, it decides, else
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 import pyarrow as pa
 
@@ -14,6 +14,7 @@ from lakesplice.apps.service.driver import Driver
 from lakesplice.errors import LakespliceError, TableNotFoundError
 from lakesplice.formats.events import DeadReason, DecodeContext, decode, schema_ids
 from lakesplice.model.names import TableName
+from lakesplice.planning.sources.topic_tables import ways_to_read
 from lakesplice.spark.kafka.topics import Topic
 from lakesplice.table.protocol.snapshot import open_snapshot
 
@@ -87,16 +88,3 @@ class TopicNames:
         schemas = None if registry is None else registry.schemas(named)
         context = DecodeContext(name, None, self._driver.settings.format(name), schemas=schemas)
         return DeadReason.WRONG_TABLE not in decode(records, context).dead.reason
-
-
-def ways_to_read(topic: str) -> Sequence[TableName]:
-    """Return the tables that a topic with a prefix may belong to, first the one of its last two
-    parts.
-    """
-    parts = topic.split(".")
-    ends = range(len(parts) - 1, 0, -1)
-    return [
-        TableName(".".join(parts[start:end]), ".".join(parts[end:]))
-        for end in ends
-        for start in range(end - 1, 0, -1)
-    ]

@@ -8,7 +8,7 @@ how the text is read (`values.py`). The session is in UTC, its charset utf8mb4, 
     FLOAT, DOUBLE                     its 8 bytes, little-endian, in hexadecimal   float bits
     DATE                              days since 1970                              days
     DATETIME, TIMESTAMP               microseconds since 1970                      micros
-    TIME                              the column                                   time
+    TIME                              microseconds                                 time
     BIT(n)                            its number                                   digits
     CHAR to LONGTEXT, ENUM, SET       the text in utf8mb4                          characters
     JSON of MariaDB                   the same
@@ -49,7 +49,8 @@ class TextForm(StrEnum):
 @dataclass(frozen=True, slots=True)
 class DatabaseColumn:
     """A column as information_schema describes it; `type` is the server's own text, such as
-    `decimal(12,2) unsigned`, `charset` and `collation` None of a column without characters.
+    `decimal(12,2) unsigned`, `charset` and `collation` None of a column without characters. The
+    `default` is the text of a constant or of a function, None where there is none.
     """
 
     name: str
@@ -57,6 +58,7 @@ class DatabaseColumn:
     charset: str | None = None
     collation: str | None = None
     optional: bool = True
+    default: str | None = None
 
     @property
     def defined(self) -> DefinedColumn | None:
@@ -74,7 +76,8 @@ class ReadColumn:
     without a function that a long value is too long for: bytes as they are, texts in the result's
     charset.
 
-    `bits` is n of a BIT(n), `unit` how many microseconds one is of what a TIME becomes.
+    `bits` is n of a BIT(n), `scale` that of a DECIMAL, `unit` how many microseconds one is of what
+    a TIME becomes.
     """
 
     name: str
@@ -84,6 +87,7 @@ class ReadColumn:
     plain_sql: str
     bits: int = 0
     unit: int = 1
+    scale: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +118,10 @@ _NANOS = re.compile(r"io\.debezium\.time\.NanoTime$")
 _MILLIS_DIGITS, _MILLI, _NANO = 3, 1_000, -1_000
 # The octets of a double in the well-known binary of a point follow byte order and type.
 _FLOAT_BITS = "hex(substr(st_aswkb(point({0},0)),6,8))"
+# Neither TIME_TO_SEC nor EXTRACT has the fraction in MySQL and MariaDB both.
+_MICROS_OF_TIME = (
+    "(if({0}<0,-1,1)*(((hour({0})*60+minute({0}))*60+second({0}))*1000000+microsecond({0})))"
+)
 _DAYS_TO_1970 = 719_528
 # MySQL's years are 0 and 1901 to 2155.
 _YEAR_ZERO = 1900
@@ -144,7 +152,8 @@ def _read(
     name, kind, of = quoted(column.name), type_.kind, defined.type
     if (of in _WHOLE_NUMBERS or of in _DECIMALS) and kind in _DIGIT_KINDS:
         sql = _without_zeros(name, column.type, defined)
-        return ReadColumn(column.name, sql, TextForm.DIGITS, type_, sql)
+        scale = (defined.scale or 0) if of in _DECIMALS else 0
+        return ReadColumn(column.name, sql, TextForm.DIGITS, type_, sql, scale=scale)
     if of in _FLOATS and kind in (Kind.FLOAT, Kind.DOUBLE):
         sql = _FLOAT_BITS.format(name)
         return ReadColumn(column.name, sql, TextForm.FLOAT_BITS, type_, sql)
@@ -198,8 +207,7 @@ def _moment(
         )
     if of == "TIME" and type_.kind in (Kind.LONG, Kind.INTEGER):
         unit = _MILLI if _MILLIS.search(source_type) else _NANO if _NANOS.search(source_type) else 1
-        # As a text, since a number has no minus before hours of zero.
-        sql = f"cast({name} as char)"
+        sql = _MICROS_OF_TIME.format(name)
         return ReadColumn(column.name, sql, TextForm.TIME, type_, sql, unit=unit)
     if of == "DATE" and type_.kind is Kind.DATE:
         sql, form = f"to_days({name})-{_DAYS_TO_1970}", TextForm.DAYS

@@ -40,7 +40,7 @@ def rows_of_text(
     A text that isn't of these columns is a `ValueError`.
     """
     if not count:
-        return {column.name: Column(pa.array([], column.type.arrow)) for column in columns}
+        return _none(columns)
     if text is None or not text.endswith(b"\n") or text.count(b'"') % 2:
         return None
     names = [str(at) for at in range(len(columns))]
@@ -72,14 +72,19 @@ def rows_of_values(
     rows: Iterable[Sequence[bytes | None]], columns: Sequence[ReadColumn]
 ) -> dict[str, Column]:
     """Return the same of rows that came value by value, as `plain_sql` asks for them."""
-    kept = list(rows)
-    found = {}
+    kept, found = list(rows), {}
+    if not kept:
+        return _none(columns)
     for at, column in enumerate(columns):
         raw = pa.array([row[at] for row in kept], pa.binary())
         if column.form not in (TextForm.OCTETS, TextForm.GEOMETRY):
             raw = raw.cast(pa.string()).cast(text_type(column))
         found[column.name] = values_of(column, raw)
     return found
+
+
+def _none(columns: Sequence[ReadColumn]) -> dict[str, Column]:
+    return {column.name: Column(pa.array([], column.type.arrow)) for column in columns}
 
 
 def _cell(column: ReadColumn) -> str:

@@ -22,12 +22,13 @@ from lakesplice.model.types import ColumnType, Kind
 from lakesplice.planning.source_rows.columns import ReadColumn, TextForm
 
 _INTEGERS = (Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG)
+_NUMBERS = (TextForm.DAYS, TextForm.MICROS, TextForm.TIME)
 _DOUBLE_DIGITS = 16  # hexadecimal ones
 
 
 def text_type(column: ReadColumn) -> pa.DataType:
     """Return the type to read a column's texts as: an integer where every text is one."""
-    return pa.int64() if column.form in (TextForm.DAYS, TextForm.MICROS) else pa.string()
+    return pa.int64() if column.form in _NUMBERS else pa.string()
 
 
 def values_of(column: ReadColumn, texts: pa.Array) -> Column:
@@ -67,11 +68,10 @@ def _micros(column: ReadColumn, numbers: pa.Array) -> Column:
     return _converted(numbers, column.type, Encoding.TIMESTAMP_MICROS)
 
 
-def _time(column: ReadColumn, texts: pa.Array) -> Column:
-    read = _converted(texts, ColumnType(Kind.LONG), Encoding.TIME_TEXT)
+def _time(column: ReadColumn, numbers: pa.Array) -> Column:
     unit = column.unit
-    values = pc.multiply(read.values, -unit) if unit < 0 else pc.divide(read.values, unit)
-    return Column(values.cast(column.type.arrow), read.flaws)
+    values = pc.multiply(numbers, -unit) if unit < 0 else pc.divide(numbers, unit)
+    return Column(values.cast(column.type.arrow))
 
 
 def _float_bits(column: ReadColumn, texts: pa.Array) -> Column:

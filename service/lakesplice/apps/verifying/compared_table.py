@@ -1,0 +1,136 @@
+"""Which columns of a table are compared with which of its source, and which can't be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lakesplice.model.manifest import SourceState
+from lakesplice.model.position import Ordering
+from lakesplice.model.schema import COMPUTED, OF_CHANGE, OF_TOPIC, Column, TableSchema
+from lakesplice.planning.shape.masks import is_masked
+from lakesplice.planning.source_rows.canonical_texts import has_canonical_texts
+from lakesplice.planning.source_rows.checksums import Compared
+from lakesplice.planning.source_rows.columns import ReadColumn, Unreadable, read_column
+from lakesplice.planning.source_rows.key_ranges import KeyColumn, key_columns
+from lakesplice.planning.sources.shards import in_shard
+from lakesplice.storage.source_tables import SourceTable
+
+
+@dataclass(frozen=True)
+class ComparedTable:
+    """A table of a lake beside its source's. `stored` has the lake's name of each compared column,
+    `range_key` the key in whose order the source is read, `not_compared` what is left out, and why.
+    `by_key`: a row of the source is found by the lake's key without reading the table.
+    """
+
+    source: SourceTable
+    compared: Compared
+    stored: Mapping[str, str]
+    range_key: tuple[KeyColumn, ...]
+    lake_key: tuple[KeyColumn, ...]
+    not_compared: Mapping[str, str]
+    shard: tuple[tuple[str, str], ...] = ()
+    insert_only: bool = False
+
+    @property
+    def by_key(self) -> bool:
+        """See above."""
+        return set(self.range_key) == set(self.lake_key)
+
+    @property
+    def to_read(self) -> list[str]:
+        """The lake's columns that are read: those compared, and those of the shard."""
+        return [*self.stored.values(), *(name for name, _ in self.shard)]
+
+    def of_source(self, rows: pa.Table) -> pa.Table:
+        """Return rows of the lake that are the source's, with the source's names in front."""
+        if self.shard:
+            rows = rows.filter(pa.array(in_shard(rows, self.shard)))
+        names = {stored: name for name, stored in self.stored.items()}
+        return rows.rename_columns([names.get(name, name) for name in rows.column_names])
+
+
+@dataclass(frozen=True, slots=True)
+class NotComparable:
+    """Why a table can't be compared, and what to do."""
+
+    reason: str
+
+
+def compared_table(
+    schema: TableSchema, state: SourceState, source: SourceTable, *, quick: bool, insert_only: bool
+) -> ComparedTable | NotComparable:
+    """Return what of a table and of its source is compared."""
+    if state.ordering not in (None, Ordering.BINLOG):
+        return NotComparable(f"its rows have no place in a binlog, but one of {state.ordering}")
+    at_source = {column.name: column for column in source.columns}
+    shard = {name for name, _ in state.shard}
+    columns: list[ReadColumn] = []
+    left_out = dict.fromkeys(schema.left_out, "the table doesn't take it")
+    for column in schema.columns:
+        if column.hidden or column.name in shard or column.source_type.startswith(_NOT_OF_ROWS):
+            continue
+        read = _read(column, source)
+        if isinstance(read, str):
+            left_out[column.source_name or column.name] = read
+        else:
+            columns.append(read)
+    for name in at_source.keys() - {column.name for column in columns} - left_out.keys():
+        left_out[name] = "the table hasn't got it"
+    stored = {column.source_name: column.name for column in schema.columns if column.source_name}
+    key = _key(schema, shard, columns)
+    if key is None:
+        return NotComparable("a column of its key can't be compared: " + _told(left_out))
+    if not source.key:
+        return NotComparable("the database has no key in whose order the table could be read")
+    range_key = key_columns(source.key, at_source)
+    lake_key = key_columns([column.name for column in key], at_source)
+    if isinstance(range_key, Unreadable):
+        return NotComparable(range_key.reason)
+    if isinstance(lake_key, Unreadable):
+        return NotComparable(lake_key.reason)
+    return ComparedTable(
+        source=source,
+        compared=Compared(tuple(columns), key, quick),
+        stored={column.name: stored[column.name] for column in columns},
+        range_key=range_key,
+        lake_key=lake_key,
+        not_compared=left_out,
+        shard=state.shard,
+        insert_only=insert_only,
+    )
+
+
+_NOT_OF_ROWS = (OF_CHANGE, OF_TOPIC)
+
+
+def _read(column: Column, source: SourceTable) -> ReadColumn | str:
+    if column.source_type.startswith(COMPUTED):
+        return "it is computed"
+    if is_masked(column.source_type):
+        return "it is masked"
+    if column.copy_of is not None or not column.source_name:
+        return "the source has no such column any more"
+    found = next((one for one in source.columns if one.name == column.source_name), None)
+    if found is None:
+        return "the database has no such column"
+    read = read_column(found, column.type, column.source_type)
+    return read.reason if isinstance(read, Unreadable) else has_canonical_texts(read) or read
+
+
+def _key(
+    schema: TableSchema, shard: set[str], columns: Sequence[ReadColumn]
+) -> tuple[ReadColumn, ...] | None:
+    sources = {column.name: column.source_name for column in schema.columns}
+    by_name = {column.name: column for column in columns}
+    names = [sources[name] for name in schema.key if name not in shard]
+    if not names or any(name not in by_name for name in names):
+        return None
+    return tuple(by_name[name] for name in names)
+
+
+def _told(left_out: Mapping[str, str]) -> str:
+    return "; ".join(f"{name}: {reason}" for name, reason in sorted(left_out.items()))

@@ -1,0 +1,287 @@
+"""From buckets whose sums differ to the rows that do, and which of these are proven.
+
+A row is proven to differ if its newest change in the lake is not from beyond the place S that the
+source was read at, and the lake has everything up to S (`reached.py`). Any other may have changed
+since, or be on its way: it is read again, at a new S, for some rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+import pyarrow as pa
+
+from lakesplice.apps.verifying.compared_table import ComparedTable
+from lakesplice.apps.verifying.known_causes import note_of
+from lakesplice.apps.verifying.lake_rows import KeyedRows, rows_in_buckets, rows_of_keys
+from lakesplice.apps.verifying.pace import Pace
+from lakesplice.apps.verifying.reached import Reach, epoch_of
+from lakesplice.apps.verifying.report import Difference, Kind
+from lakesplice.apps.verifying.source_sums import SourceSums, highest
+from lakesplice.model.position import Position
+from lakesplice.planning.source_rows.canonical_texts import canonical_texts
+from lakesplice.planning.source_rows.checksums import BUCKETS, BucketSums, row_texts
+from lakesplice.planning.source_rows.columns import ReadColumn
+from lakesplice.planning.source_rows.key_lookups import keys_sql
+from lakesplice.planning.source_rows.key_ranges import Bound, KeyRange, range_sql
+from lakesplice.planning.source_rows.row_text import rows_of_values
+from lakesplice.storage.source_places import BinlogPlace, SnapshotPlace
+from lakesplice.storage.source_rows import (
+    Snapshot,
+    SourceConnection,
+    SourceRows,
+    TableChanged,
+)
+from lakesplice.storage.stores import AnyStore
+from lakesplice.table.reading.table import Table
+
+ROUNDS = 5
+_Result = TypeVar("_Result")
+_KEYS_AT_ONCE = 500
+# Up to so many keys are looked up at the source instead of reading its whole table.
+_LOOKUPS_MAX = 50_000
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Both sides of a table that is compared, and how they are asked."""
+
+    connection: SourceConnection
+    store: AnyStore
+    topic: str
+    table: ComparedTable
+    pace: Pace
+    reach: Reach
+
+    def lake(self) -> Table:
+        """Return the lake's table at its newest version."""
+        return Table(self.store)
+
+
+@dataclass(frozen=True)
+class Found:
+    """The rows that differ: proven ones, how many aren't settled, and how many weren't looked at.
+
+    `place` is where the source was last read.
+    """
+
+    proven: tuple[Difference, ...] = ()
+    unsettled: int = 0
+    unexamined: int = 0
+    place: BinlogPlace | None = None
+
+
+@dataclass(frozen=True)
+class _SourceRows:
+    rows: pa.Table
+    at: dict[str, int]
+    place: SnapshotPlace
+
+
+class ChangedMeanwhileError(Exception):
+    """The source's table was altered; the verification begins again."""
+
+
+def differing_keys(sides: Sides, sums: SourceSums, lake: Table, buckets: Sequence[int]) -> pa.Table:
+    """Return the keys of rows that aren't equal in buckets, with the source's names. Blocks."""
+    table = sides.table
+    here = rows_in_buckets(lake, table, buckets)
+    key = list(table.compared.key)
+    if table.by_key and here.rows.num_rows <= _LOOKUPS_MAX:
+        there = _looked_up(sides, here.rows, [column.name for column in key])
+        left = _without(there.sums, sums.sums, buckets)
+    else:
+        there, left = _Hashes(table), list(buckets)
+    if left:
+        there.add_all(_scanned(sides, left))
+    hashes = table.compared.hashes(here.rows).tolist() if here.at else []
+    mine = dict(zip(here.at, hashes, strict=True))
+    alive = {key: hashed for key, hashed in mine.items() if not here.is_deleted(key)}
+    differing = [here.at[k] for k, hashed in alive.items() if there.hashes.get(k) != hashed]
+    absent = there.keys(k for k in there.hashes if k not in alive)
+    if not differing:
+        return absent
+    names = [column.name for column in table.compared.key]
+    own = here.rows.select(names).take(pa.array(differing))
+    return pa.concat_tables([absent, own.cast(absent.schema)])
+
+
+def proven_differences(sides: Sides, keys: pa.Table, rows_max: int, *, values: bool) -> Found:
+    """Compare the rows of keys on both sides until they are settled, for some rounds. Blocks."""
+    unexamined = max(0, keys.num_rows - rows_max)
+    left, proven = keys.slice(0, rows_max), []
+    place: BinlogPlace | None = None
+    for _ in range(ROUNDS):
+        if not left.num_rows:
+            break
+        there = _source_rows(sides, left)
+        place = there.place.high
+        past = sides.reach.wait(sides.store, sides.topic, place)
+        here = rows_of_keys(sides.lake(), sides.table, left)
+        state = sides.lake().snapshot.manifest.sources[sides.topic]
+        low = there.place.low.position(epoch_of(state))
+        open_: list[int] = []
+        for row, key in enumerate(row_texts(left, sides.table.compared.key).to_list()):
+            found = _compared(sides, key, there, here, values=values)
+            if found is None:
+                continue
+            if past and not _is_beyond(here, key, low):
+                proven.append(found)
+            else:
+                open_.append(row)
+        left = left.take(pa.array(open_, pa.int64()))
+        if not past:
+            break  # it waited as long as it may
+    return Found(tuple(proven), left.num_rows, unexamined, place)
+
+
+def _is_beyond(here: KeyedRows, key: str, low: Position) -> bool:
+    return key in here.at and here.position(key) > low
+
+
+def _compared(
+    sides: Sides, key: str, there: _SourceRows, here: KeyedRows, *, values: bool
+) -> Difference | None:
+    """Return how a row differs, None if it doesn't."""
+    alive = key in here.at and not here.is_deleted(key)
+    names = [column.name for column in sides.table.compared.key]
+    if key not in there.at:
+        if not alive:
+            return None
+        shown = _shown(here.rows, here.at[key], names)
+        return Difference(shown, Kind.SURPLUS, note=note_of(sides.table, Kind.SURPLUS, {}))
+    theirs = there.rows.slice(there.at[key], 1)
+    shown = _shown(theirs, 0, names)
+    if not alive:
+        return Difference(shown, Kind.MISSING, note=note_of(sides.table, Kind.MISSING, {}))
+    ours = here.rows.slice(here.at[key], 1)
+    differing = {}
+    for column in sides.table.compared.columns:
+        mine, source = (rows.column(column.name).combine_chunks() for rows in (ours, theirs))
+        if canonical_texts(column, mine)[0] != canonical_texts(column, source)[0]:
+            differing[column.name] = (source[0].as_py(), mine[0].as_py())
+    if not differing:
+        return None
+    note = note_of(sides.table, Kind.CHANGED, differing)
+    kept = differing if values else dict.fromkeys(differing, (None, None))
+    return Difference(shown, Kind.CHANGED, kept, note)
+
+
+def _shown(rows: pa.Table, row: int, names: Sequence[str]) -> dict[str, str]:
+    return {name: str(rows.column(name)[row].as_py()) for name in names}
+
+
+class _Hashes:
+    """Hashes of the source's rows by their keys' row texts, with the keys."""
+
+    def __init__(self, table: ComparedTable) -> None:
+        self._table = table
+        self.hashes: dict[str, int] = {}
+        self._keys: list[pa.Table] = []
+        self._at: dict[str, tuple[int, int]] = {}
+        self.sums = BucketSums(table.compared.quick)
+
+    def add(self, keys: pa.Table, hashes: Sequence[int]) -> None:
+        """Add rows."""
+        texts = row_texts(keys, self._table.compared.key).to_list()
+        for row, (text, hashed) in enumerate(zip(texts, hashes, strict=True)):
+            if text not in self.hashes:
+                self._at[text] = len(self._keys), row
+            self.hashes[text] = hashed
+        buckets = self._table.compared.buckets(keys).tolist()
+        for bucket, hashed in zip(buckets, hashes, strict=True):
+            self.sums.add_sum(bucket, 1, hashed)
+        self._keys.append(keys)
+
+    def add_all(self, parts: Iterable[tuple[pa.Table, Sequence[int]]]) -> None:
+        """Add the rows of several parts."""
+        for keys, hashes in parts:
+            self.add(keys, hashes)
+
+    def keys(self, texts: Iterable[str]) -> pa.Table:
+        """Return the keys of row texts."""
+        found = [self._keys[part].slice(row, 1) for part, row in map(self._at.__getitem__, texts)]
+        schema = pa.schema([(c.name, c.type.arrow) for c in self._table.compared.key])
+        return pa.concat_tables([schema.empty_table(), *found])
+
+
+def _looked_up(sides: Sides, rows: pa.Table, names: Sequence[str]) -> _Hashes:
+    found = _Hashes(sides.table)
+    for start in range(0, rows.num_rows, _KEYS_AT_ONCE):
+        keys = rows.select(list(names)).slice(start, _KEYS_AT_ONCE)
+        condition = keys_sql(sides.table.lake_key, sides.table.compared.key, keys)
+        found.add(*_in_snapshot(sides, partial(_hashed, sides, condition)))
+        sides.pace.spend(keys.num_rows)
+    return found
+
+
+def _scanned(sides: Sides, buckets: Sequence[int]) -> Iterator[tuple[pa.Table, list[int]]]:
+    """Read the keys and hashes of the buckets' rows of the whole table, range by range."""
+    some = ",".join(map(str, buckets))
+    only = "1" if len(buckets) == BUCKETS else f"({sides.table.compared.bucket_sql}) in ({some})"
+    after: Bound | None = None
+    while True:
+        sides.pace.wait_until_idle(sides.connection)
+        count = sides.pace.rows_at_once
+
+        after, rows = _in_snapshot(sides, partial(_hashed_range, sides, after, count, only))
+        yield rows
+        sides.pace.spend(count)
+        if after is None:
+            return
+
+
+def _hashed_range(
+    sides: Sides, after: Bound | None, count: int, only: str, snapshot: Snapshot
+) -> tuple[Bound | None, tuple[pa.Table, list[int]]]:
+    bound = snapshot.bound(sides.table.range_key, after, count)
+    condition = range_sql(sides.table.range_key, KeyRange(after, bound))
+    return bound, _hashed(sides, f"({condition}) and {only}", snapshot)
+
+
+def _hashed(sides: Sides, condition: str, snapshot: Snapshot) -> tuple[pa.Table, list[int]]:
+    compared = sides.table.compared
+    asked = ",".join((*(column.plain_sql for column in compared.key), compared.hash_sql))
+    rows = snapshot.answer(asked, condition)
+    keys = rows_of_values((row[:-1] for row in rows), compared.key)
+    values = {name: column.values for name, column in keys.items()}
+    return pa.table(values), [int(row[-1] or 0) for row in rows]
+
+
+def _without(found: BucketSums, expected: BucketSums, buckets: Sequence[int]) -> list[int]:
+    """Return the buckets of which not all rows were found, by the sums of the whole table."""
+    wanted = set(buckets)
+    return [bucket for bucket in found.differing(expected) if bucket in wanted]
+
+
+def _source_rows(sides: Sides, keys: pa.Table) -> _SourceRows:
+    """Read the whole rows of keys, each part in a snapshot of its own."""
+    compared, parts = sides.table.compared, []
+    places: list[SnapshotPlace] = []
+    for start in range(0, keys.num_rows, _KEYS_AT_ONCE):
+        condition = keys_sql(sides.table.lake_key, compared.key, keys.slice(start, _KEYS_AT_ONCE))
+
+        place, found = _in_snapshot(sides, partial(_placed_rows, compared.columns, condition))
+        places.append(place)
+        parts.append(pa.table({name: c.values for name, c in found.columns.items()}))
+        sides.pace.spend(min(_KEYS_AT_ONCE, keys.num_rows - start))
+    rows = pa.concat_tables(parts).combine_chunks()
+    at = {text: row for row, text in enumerate(row_texts(rows, compared.key).to_list())}
+    low = min((place.low for place in places), key=BinlogPlace.position)
+    return _SourceRows(rows, at, SnapshotPlace(low, highest(*(place.high for place in places))))
+
+
+def _placed_rows(
+    columns: Sequence[ReadColumn], condition: str, snapshot: Snapshot
+) -> tuple[SnapshotPlace, SourceRows]:
+    return snapshot.place, snapshot.rows_where(columns, condition)
+
+
+def _in_snapshot(sides: Sides, work: Callable[[Snapshot], _Result]) -> _Result:
+    found = sides.connection.in_snapshot(sides.table.source, work)
+    if isinstance(found, TableChanged):
+        raise ChangedMeanwhileError
+    return found

@@ -1,0 +1,43 @@
+"""Differences that the connector is known to make, where a row shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from lakesplice.apps.verifying.compared_table import ComparedTable
+from lakesplice.apps.verifying.report import Kind
+from lakesplice.model.types import Kind as TypeKind
+
+_INSERT_ONLY = "the table is insert-only: it keeps rows that its source deletes"
+_CASCADE = "the binlog has no DELETE for rows that a foreign key's cascade deletes"
+_DEFAULT = (
+    "the lake has the column's DEFAULT for NULL: set"
+    " value.converter.replace.null.with.default=false"
+)
+_SIX_DIGITS = "the connector's snapshot reads a FLOAT with six digits"
+_ZERO = "the connector's snapshot sends null for a TIMESTAMP of zero"
+_FLOAT_DIGITS = 6
+
+
+def note_of(table: ComparedTable, kind: Kind, differing: Mapping[str, tuple[Any, Any]]) -> str:
+    """Return what is known to cause such a difference; empty if it doesn't explain every column."""
+    if kind is Kind.SURPLUS:
+        return _INSERT_ONLY if table.insert_only else _CASCADE if table.source.cascades else ""
+    notes = {_of_column(table, name, *values) for name, values in differing.items()}
+    return "; ".join(sorted(notes)) if "" not in notes else ""
+
+
+def _of_column(table: ComparedTable, name: str, source: Any, lake: Any) -> str:
+    column = next(one for one in table.compared.columns if one.name == name)
+    described = next(one for one in table.source.columns if one.name == name)
+    if source is None and described.default is not None and str(lake) == described.default:
+        return _DEFAULT
+    if column.type.kind is TypeKind.FLOAT and None not in (source, lake):
+        return _SIX_DIGITS if np.float32(f"{source:.{_FLOAT_DIGITS}g}") == np.float32(lake) else ""
+    if described.type.startswith("timestamp") and lake is None:
+        return _ZERO if source == datetime(1970, 1, 1, tzinfo=UTC) else ""
+    return ""

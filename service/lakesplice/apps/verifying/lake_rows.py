@@ -1,0 +1,119 @@
+"""The lake's rows of a table that is compared: their sums by bucket, and some of them by key.
+
+Values are read and their checksums computed again: the digests that rows have say what ingest
+wrote, not what is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.apps.verifying.compared_table import ComparedTable
+from lakesplice.model.names import IS_DELETED, POSITION_FILE, POSITION_OFFSET
+from lakesplice.model.position import Position
+from lakesplice.planning.source_rows.checksums import BucketSums, bucket_of, row_texts
+from lakesplice.table.protocol.ports import Progress
+from lakesplice.table.reading.table import Table
+
+_SYSTEM = (POSITION_FILE, POSITION_OFFSET, IS_DELETED)
+
+
+@dataclass(frozen=True)
+class KeyedRows:
+    """Rows with the source's names, found by their keys' row texts: `at` has their places."""
+
+    rows: pa.Table
+    at: dict[str, int]
+
+    def position(self, key: str) -> Position:
+        """Return the position of a row's newest change."""
+        row = self.at[key]
+        file, offset = (self.rows.column(name)[row].as_py() for name in _SYSTEM[:2])
+        return Position(file, offset)
+
+    def is_deleted(self, key: str) -> bool:
+        """Return whether the row is a tombstone."""
+        return bool(self.rows.column(IS_DELETED)[self.at[key]].as_py())
+
+
+def lake_sums(
+    lake: Table, table: ComparedTable, buckets: Collection[int] | None, progress: Progress
+) -> tuple[BucketSums, int]:
+    """Return the sums of the rows that live, of some buckets only if they are given, and how many
+    these are. Blocks: one scan of the real-time view.
+    """
+    sums, count = BucketSums(table.compared.quick), 0
+    wanted = _mask(buckets)
+    for rows in _read(lake, table, None, include_deleted=False):
+        of = table.compared.buckets(rows)
+        if wanted is not None:
+            inside = wanted[of]
+            rows, of = rows.filter(pa.array(inside)), of[inside]
+        sums.add(of, table.compared.hashes(rows))
+        count += rows.num_rows
+        progress.advance(rows.num_rows)
+    return sums, count
+
+
+def rows_in_buckets(lake: Table, table: ComparedTable, buckets: Collection[int]) -> KeyedRows:
+    """Return the rows and tombstones of buckets. Blocks: one scan."""
+    wanted = _mask(buckets)
+    assert wanted is not None
+    return _keyed(
+        table,
+        [
+            rows.filter(pa.array(wanted[table.compared.buckets(rows)]))
+            for rows in _read(lake, table, None, include_deleted=True)
+        ],
+    )
+
+
+def rows_of_keys(lake: Table, table: ComparedTable, keys: pa.Table) -> KeyedRows:
+    """Return the rows and tombstones of keys, which have the source's names. Blocks."""
+    first = table.compared.key[0].name
+    condition = pc.field(table.stored[first]).isin(keys.column(first).unique())
+    wanted = pa.array(row_texts(keys, table.compared.key).to_list())
+    found = []
+    for rows in _read(lake, table, condition, include_deleted=True):
+        texts = pa.array(row_texts(rows, table.compared.key).to_list(), pa.string())
+        found.append(rows.filter(pc.is_in(texts, wanted)))
+    return _keyed(table, found)
+
+
+def _read(
+    lake: Table, table: ComparedTable, condition: pc.Expression | None, *, include_deleted: bool
+) -> Iterator[pa.Table]:
+    reader = lake.scan(
+        "real_time",
+        table.to_read,
+        condition,
+        include_deleted=include_deleted,
+        include_system=include_deleted,
+    )
+    for batch in reader:
+        if batch.num_rows:
+            yield table.of_source(pa.Table.from_batches([batch]))
+
+
+def _keyed(table: ComparedTable, parts: Sequence[pa.Table]) -> KeyedRows:
+    if not parts:
+        return KeyedRows(pa.table({}), {})
+    rows = pa.concat_tables(parts).combine_chunks()
+    keys = row_texts(rows, table.compared.key).to_list()
+    return KeyedRows(rows, {key: at for at, key in enumerate(keys)})
+
+
+def _mask(buckets: Collection[int] | None) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
+    if buckets is None:
+        return None
+    mask = np.zeros(len(BucketSums().counts), np.bool_)
+    mask[list(buckets)] = True
+    return mask
+
+
+__all__ = ["KeyedRows", "bucket_of", "lake_sums", "rows_in_buckets", "rows_of_keys"]

@@ -1,0 +1,95 @@
+"""Compares the tables of a lake one after the other, each with the database that feeds it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from lakesplice.apps.lake import table_names
+from lakesplice.apps.verifying.kept_sums import FilePlace, KeptSums, LakePlace
+from lakesplice.apps.verifying.pace import Pace
+from lakesplice.apps.verifying.reached import Reach
+from lakesplice.apps.verifying.report import Outcome, TableReport
+from lakesplice.apps.verifying.verification import Access, Wish, verify_table
+from lakesplice.config import Settings
+from lakesplice.errors import UsageError
+from lakesplice.model.names import TableName
+from lakesplice.storage.source_database import DatabaseAddress
+from lakesplice.storage.source_rows import SourceConnection
+from lakesplice.storage.stores import AnyStore
+from lakesplice.storage.system import SystemClock
+from lakesplice.table.protocol.ports import Clock, Progress
+from lakesplice.table.protocol.snapshot import open_snapshot
+
+ShowProgress = Callable[[str], AbstractContextManager[Progress]]
+
+
+@dataclass(frozen=True)
+class Sources:
+    """How the databases are reached: by the settings, with a password from elsewhere."""
+
+    settings: Settings
+    password: str = ""
+    certificates: str | None = None
+    clock: Clock = field(default_factory=SystemClock)
+
+    def address(self, topic: str) -> DatabaseAddress:
+        """Return the server that a topic's connector reads; `UsageError` if nothing names it."""
+        prefix, address = topic.partition(".")[0], None
+        for known, given in self.settings.verify.databases.items():
+            if topic.startswith(f"{known}."):
+                prefix, address = known, given
+        address = address or self.settings.doctor.database
+        if address is None:
+            raise UsageError(
+                "nothing says which database feeds the topic; set doctor.database, or"
+                " verify.databases with the connector's topic.prefix",
+                prefix=prefix,
+            )
+        return DatabaseAddress.of_server(address, self.password)
+
+    @contextmanager
+    def connection(self, topic: str) -> Iterator[SourceConnection]:
+        """Connect to a topic's database. Blocks."""
+        with SourceConnection(self.address(topic), self.clock, self.certificates) as connection:
+            yield connection
+
+
+def verify_lake(
+    lake: AnyStore,
+    sources: Sources,
+    patterns: Sequence[str],
+    wish: Wish,
+    show: ShowProgress,
+    state: Path | None = None,
+) -> Iterator[TableReport]:
+    """Compare each table that a pattern of `database.table` matches, all without one; yield a
+    report per table and topic. Blocks. `UsageError` if none matches.
+    """
+    names = [name for name in table_names(lake) if _matches(name, patterns)]
+    if not names:
+        raise UsageError("the lake has no such table", patterns=list(patterns))
+    if state is not None and len(names) > 1:
+        raise UsageError("a state file is for one table; name it", tables=len(names))
+    verify = sources.settings.verify
+    pace = Pace(sources.clock, verify.rows_per_second, verify.threads_running_max)
+    reach = Reach(lake, sources.clock, verify.wait)
+    for name in names:
+        manifest = open_snapshot(lake.within(name.path)).manifest
+        if not manifest.sources:
+            reason = "it is fed by hand, so no database has its rows"
+            yield TableReport(str(name), Outcome.NOT_COMPARED, reason)
+        for topic in manifest.sources:
+            place = LakePlace(lake, f"{name.path}/{topic}") if state is None else FilePlace(state)
+            with show(str(name)) as progress, sources.connection(topic) as connection:
+                kept = KeptSums(place, sources.clock)
+                access = Access(lake, connection, pace, reach, kept, progress)
+                keeps = sources.settings.not_inserts(TableName.from_topic(topic)) is not None
+                yield verify_table(access, name, topic, replace(wish, insert_only=keeps))
+
+
+def _matches(name: TableName, patterns: Sequence[str]) -> bool:
+    return not patterns or any(fnmatchcase(str(name), pattern) for pattern in patterns)

@@ -1,0 +1,44 @@
+"""How fast a source's database is asked: never more rows a second than allowed, and not while it
+is busy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lakesplice.storage.source_rows import SourceConnection
+from lakesplice.table.protocol.ports import Clock
+
+_BUSY_SECONDS = 1.0
+_SECONDS_AT_ONCE = 1.0
+
+
+@dataclass
+class Pace:
+    """The bounds of one connection's work. Not thread-safe."""
+
+    clock: Clock
+    rows_per_second: float
+    threads_running_max: int
+    _begun: float = field(default=0.0, init=False)
+    _rows: int = field(default=0, init=False)
+
+    @property
+    def rows_at_once(self) -> int:
+        """How many rows one statement may read."""
+        return max(1, round(self.rows_per_second * _SECONDS_AT_ONCE))
+
+    def wait_until_idle(self, connection: SourceConnection) -> None:
+        """Block while more of the server's threads work than allowed."""
+        while connection.threads_running() > self.threads_running_max:
+            self.clock.wait(_BUSY_SECONDS)
+
+    def spend(self, rows: int) -> None:
+        """Count rows that were read, and block until they are no more than allowed."""
+        now = self.clock.monotonic()
+        if not self._rows:
+            self._begun = now - rows / self.rows_per_second / 2
+        self._rows += rows
+        ahead = self._begun + self._rows / self.rows_per_second - now
+        if ahead > 0:
+            self.clock.wait(ahead)

@@ -1,0 +1,103 @@
+"""How far a lake has to be, to be compared with a source's rows as of a place in its binlog.
+
+A row that differs may only be on its way. It isn't if the lake has everything that the connector
+had sent when it was past the place. Two things show that:
+
+1. Each partition of the table's topic has a change from beyond the place.
+2. A topic of the same connector has one, and at a moment after that one's commit the driver saw
+   that the table has all records of its own topic. The connector sends changes in the binlog's
+   order; both times are of the driver's clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lakesplice.apps.lake import table_names
+from lakesplice.errors import LakespliceError
+from lakesplice.model.manifest import Manifest, SourceState
+from lakesplice.model.position import BEFORE_ALL, Ordering, Position
+from lakesplice.storage.source_places import BinlogPlace
+from lakesplice.storage.stores import AnyStore
+from lakesplice.table.driver.status import newest_status
+from lakesplice.table.protocol.ports import Clock
+from lakesplice.table.protocol.snapshot import open_snapshot
+
+_POLL_SECONDS = 1.0
+
+
+def epoch_of(state: SourceState) -> int:
+    """Return the newest epoch of a source's positions."""
+    return max((epoch.number for epoch in state.epochs), default=0)
+
+
+def stands_beyond(state: SourceState, place: BinlogPlace) -> bool:
+    """Return whether any partition has a change from beyond a place."""
+    wanted = place.position(epoch_of(state))
+    return any(at.position > wanted for at in state.partitions.values())
+
+
+def all_stand_beyond(state: SourceState, place: BinlogPlace) -> bool:
+    """Return whether each partition has."""
+    wanted = place.position(epoch_of(state))
+    return bool(state.partitions) and all(at.position > wanted for at in state.partitions.values())
+
+
+def newest_position(state: SourceState) -> Position:
+    """Return the position of a source's newest change."""
+    return max((at.position for at in state.partitions.values()), default=BEFORE_ALL)
+
+
+@dataclass
+class Reach:
+    """Waits until a lake has what a connector had sent when it was past a place. Not
+    thread-safe.
+    """
+
+    lake: AnyStore
+    clock: Clock
+    seconds_max: float
+    _seen_ms: dict[tuple[str, BinlogPlace], int] = field(default_factory=dict)
+
+    def is_past(self, manifest: Manifest, topic: str, place: BinlogPlace) -> bool:
+        """Return whether a table of the lake, by its manifest, has all of a topic up to a place."""
+        if all_stand_beyond(manifest.sources[topic], place):
+            return True
+        seen = self._seen(topic, place)
+        if seen is None:
+            return False
+        status = newest_status(self.lake)
+        topics = () if status is None else status.topics
+        complete = [one.real_time_ms for one in topics if one.topic == topic]
+        return any(moment is not None and moment > seen for moment in complete)
+
+    def wait(self, table: AnyStore, topic: str, place: BinlogPlace) -> bool:
+        """Block until the table is past a place; False if it isn't in time."""
+        until = self.clock.monotonic() + self.seconds_max
+        while not self.is_past(open_snapshot(table).manifest, topic, place):
+            if self.clock.monotonic() >= until:
+                return False
+            self.clock.wait(_POLL_SECONDS)
+        return True
+
+    def _seen(self, topic: str, place: BinlogPlace) -> int | None:
+        """Return when a change of the same connector from beyond a place was committed."""
+        at = topic.partition(".")[0], place
+        if at not in self._seen_ms:
+            found = self._beyond(at[0], place)
+            if found is None:
+                return None
+            self._seen_ms[at] = found
+        return self._seen_ms[at]
+
+    def _beyond(self, prefix: str, place: BinlogPlace) -> int | None:
+        for name in table_names(self.lake):
+            try:
+                found = open_snapshot(self.lake.within(name.path))
+            except LakespliceError:
+                continue
+            for topic, state in found.manifest.sources.items():
+                of_binlog = state.ordering is Ordering.BINLOG
+                if topic.startswith(f"{prefix}.") and of_binlog and stands_beyond(state, place):
+                    return found.timestamp_ms
+        return None

@@ -1,0 +1,188 @@
+"""Compares one table with its source, from sums of all rows down to the rows that differ."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+
+from lakesplice.apps.verifying.compared_table import (
+    ComparedTable,
+    NotComparable,
+    compared_table,
+)
+from lakesplice.apps.verifying.differences import (
+    ChangedMeanwhileError,
+    Found,
+    Sides,
+    differing_keys,
+    proven_differences,
+)
+from lakesplice.apps.verifying.kept_sums import KeptSums
+from lakesplice.apps.verifying.lake_rows import lake_sums
+from lakesplice.apps.verifying.pace import Pace
+from lakesplice.apps.verifying.reached import Reach, epoch_of, newest_position
+from lakesplice.apps.verifying.report import Outcome, TableReport
+from lakesplice.apps.verifying.source_sums import SourceSums, add_source_sums
+from lakesplice.model.manifest import Manifest
+from lakesplice.model.names import TableName
+from lakesplice.planning.source_rows.checksums import BUCKETS, BucketSums
+from lakesplice.planning.sources.topic_tables import ways_to_read
+from lakesplice.storage.source_rows import SourceConnection
+from lakesplice.storage.source_tables import SourceTable
+from lakesplice.storage.stores import AnyStore
+from lakesplice.table.protocol.ports import UNWATCHED, Progress
+from lakesplice.table.protocol.snapshot import open_snapshot
+from lakesplice.table.reading.table import Table
+
+_BEGINNINGS_MAX = 3
+_DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What to compare of a table, and how: a `share` below 1 takes another part of the buckets each
+    day; of rows that differ at most `rows_max` are looked at, with their `values` if asked.
+    `insert_only` tables keep rows that their source deletes.
+    """
+
+    quick: bool = False
+    share: float = 1.0
+    insert_only: bool = False
+    rows_max: int = 1_000
+    values: bool = False
+
+
+@dataclass(frozen=True)
+class Access:
+    """What a verification works with; `kept` has the sums of one that was broken off."""
+
+    lake: AnyStore
+    connection: SourceConnection
+    pace: Pace
+    reach: Reach
+    kept: KeptSums
+    progress: Progress = field(default=UNWATCHED)
+
+
+def verify_table(access: Access, name: TableName, topic: str, wish: Wish) -> TableReport:
+    """Compare a table of a lake with what feeds it by a topic. Blocks, for as long as the source
+    may be read slowly.
+
+    `SourceUnavailable` if the database doesn't answer; what was done until then is kept.
+    """
+    begun = access.pace.clock.monotonic()
+    report = TableReport(str(name), Outcome.NOT_COMPARED, "the source's table changes too often")
+    for _ in range(_BEGINNINGS_MAX):
+        try:
+            report = _verified(access, name, topic, wish)
+            break
+        except ChangedMeanwhileError:
+            access.kept.forget()
+    seconds = access.pace.clock.monotonic() - begun
+    return replace(report, seconds=round(seconds, 3))
+
+
+def _verified(access: Access, name: TableName, topic: str, wish: Wish) -> TableReport:
+    store = access.lake.within(name.path)
+    manifest = open_snapshot(store).manifest
+    source = _source_table(access.connection, topic)
+    if source is None:
+        reason = "the database has no such table, or the user may not see it"
+        return TableReport(str(name), Outcome.NOT_COMPARED, reason)
+    told = f"{source.database}.{source.name}"
+    table = compared_table(
+        manifest.schema,
+        manifest.sources[topic],
+        source,
+        quick=wish.quick,
+        insert_only=wish.insert_only,
+    )
+    if isinstance(table, NotComparable):
+        return TableReport(str(name), Outcome.NOT_COMPARED, table.reason, told)
+    problem = _problem(access, manifest, topic)
+    if problem:
+        return TableReport(str(name), Outcome.NOT_COMPARED, problem, told)
+    sides = Sides(access.connection, store, topic, table, access.pace, access.reach)
+    return replace(_compared(access, sides, str(name), wish), source=told)
+
+
+def _problem(access: Access, manifest: Manifest, topic: str) -> str:
+    """Say why positions of the lake and places of the database can't be compared, if so."""
+    state = manifest.sources[topic]
+    if newest_position(state) > access.connection.place().position(epoch_of(state)):
+        return (
+            "the lake has changes from beyond the end of this database's binlog: another server"
+            " feeds it, or its binlog was reset; give the server that the connector reads"
+        )
+    return ""
+
+
+def _source_table(connection: SourceConnection, topic: str) -> SourceTable | None:
+    found = (connection.table(name.database, name.table) for name in ways_to_read(topic))
+    return next((table for table in found if table is not None), None)
+
+
+def _compared(access: Access, sides: Sides, name: str, wish: Wish) -> TableReport:
+    table = sides.table
+    buckets = _buckets_of_day(wish.share, access.reach.clock.now_ms())
+    sums = SourceSums(BucketSums(wish.quick), buckets=_condition(table, buckets))
+    access.kept.take_up(sums, table)
+    access.progress.expect(2 * table.source.rows_about)
+    access.progress.advance(sums.rows)
+    changed = add_source_sums(
+        access.connection, table, sums, access.pace, access.kept.keep, access.progress
+    )
+    if changed is not None or sums.places is None:
+        raise ChangedMeanwhileError
+    lake, ours, count = _of_lake(access, sides, buckets)
+    differing = sums.sums.differing(ours)
+    if differing and access.reach.wait(sides.store, sides.topic, sums.places[1]):
+        lake, ours, count = _of_lake(access, sides, buckets)
+        differing = sums.sums.differing(ours)
+    found = Found()
+    if differing:
+        keys = differing_keys(sides, sums, lake, differing)
+        found = proven_differences(sides, keys, wish.rows_max, values=wish.values)
+    access.kept.forget()
+    return TableReport(
+        table=name,
+        outcome=_outcome(found),
+        rows_at_source=sums.rows,
+        rows_in_lake=count,
+        differences=found.proven,
+        unsettled=found.unsettled,
+        unexamined=found.unexamined,
+        not_compared=dict(sorted(table.not_compared.items())),
+        place=str(found.place or sums.places[1]),
+        version=lake.version,
+        method="crc32" if wish.quick else "md5",
+        share=len(buckets) / BUCKETS if buckets is not None else 1.0,
+    )
+
+
+def _of_lake(
+    access: Access, sides: Sides, buckets: Collection[int] | None
+) -> tuple[Table, BucketSums, int]:
+    lake = sides.lake()
+    return lake, *lake_sums(lake, sides.table, buckets, access.progress)
+
+
+def _outcome(found: Found) -> Outcome:
+    if found.proven:
+        return Outcome.DIFFERENT
+    return Outcome.UNSETTLED if found.unsettled or found.unexamined else Outcome.EQUAL
+
+
+def _buckets_of_day(share: float, now_ms: int) -> Collection[int] | None:
+    """Return the buckets of today: one part after the other, until all had their day."""
+    if share >= 1:
+        return None
+    count = max(1, round(share * BUCKETS))
+    first = now_ms // _DAY_MS * count % BUCKETS
+    return [(first + at) % BUCKETS for at in range(count)]
+
+
+def _condition(table: ComparedTable, buckets: Collection[int] | None) -> str:
+    if buckets is None:
+        return "1"
+    return f"({table.compared.bucket_sql}) in ({','.join(map(str, sorted(buckets)))})"

@@ -1,0 +1,150 @@
+"""Checksums of rows that a database and the lake compute alike, and their sums by bucket.
+
+    row text   per column `N,` for NULL, `text,`, or of characters `bytes:text,`: no two rows have
+               the same, since digits and hexadecimal have no comma
+    hash       the first 64 bits of the row text's MD5; with `quick` its CRC32
+    bucket     the CRC32 of the key's row text, of which the lowest 12 bits count
+
+A bucket's sum is the number of its rows and the XOR of their hashes, or with `quick` the sum of
+their CRC32: the XOR of CRC32 doesn't change when two equally long rows swap a value.
+docs/verify.md explains why there are buckets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from zlib import crc32
+
+import numpy as np
+import polars as pl
+import polars_hash as plh
+import pyarrow as pa
+
+from lakesplice.model.arrays import Integers, Unsigned
+from lakesplice.planning.source_rows.canonical_texts import canonical_texts
+from lakesplice.planning.source_rows.columns import ReadColumn, TextForm
+
+BUCKETS = 4096
+_HASH_DIGITS = 16  # hexadecimal ones: 64 bits
+_WORD = 1 << 64
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The columns that are compared, with names of the source, and of these the key's; `quick`
+    chooses the hash.
+    """
+
+    columns: tuple[ReadColumn, ...]
+    key: tuple[ReadColumn, ...]
+    quick: bool = False
+
+    @property
+    def bucket_sql(self) -> str:
+        """The expression of a row's bucket."""
+        return f"crc32({row_text_sql(self.key)})&{BUCKETS - 1}"
+
+    @property
+    def hash_sql(self) -> str:
+        """The expression of a row's hash; NULL if its text is too long for the server."""
+        text = row_text_sql(self.columns)
+        return f"crc32({text})" if self.quick else md5_sql(text)
+
+    @property
+    def sums_sql(self) -> str:
+        """The expressions of a bucket's sum, and of how many rows of it have no hash."""
+        total = f"sum({self.hash_sql})" if self.quick else f"bit_xor({self.hash_sql})"
+        # NULL counts for nothing in either.
+        return f"{self.bucket_sql} b,count(*),{total},count(*)-count({self.hash_sql})"
+
+    def buckets(self, rows: pa.Table) -> Integers:
+        """Return each row's bucket; `rows` has the source's names."""
+        return bucket_of(row_texts(rows, self.key))
+
+    def hashes(self, rows: pa.Table) -> Unsigned:
+        """Return each row's hash."""
+        texts = row_texts(rows, self.columns)
+        return _crc32(texts) if self.quick else md5_words(texts)
+
+
+class BucketSums:
+    """Per bucket the number of rows and the sum of their hashes; not thread-safe."""
+
+    def __init__(self, quick: bool = False) -> None:
+        self.counts = np.zeros(BUCKETS, np.int64)
+        self.totals = np.zeros(BUCKETS, np.uint64)
+        self._quick = quick
+
+    def add(self, buckets: Integers, hashes: Unsigned) -> None:
+        """Add rows."""
+        self.counts += np.bincount(buckets, minlength=BUCKETS)
+        if self._quick:
+            np.add.at(self.totals, buckets, hashes)
+        else:
+            np.bitwise_xor.at(self.totals, buckets, hashes)
+
+    def add_sum(self, bucket: int, count: int, total: int) -> None:
+        """Add the sum of some rows of a bucket."""
+        word = np.uint64(total % _WORD)
+        self.counts[bucket] += count
+        if self._quick:
+            self.totals[bucket] += word
+        else:
+            self.totals[bucket] ^= word
+
+    def differing(self, other: BucketSums) -> list[int]:
+        """Return the buckets whose sums aren't equal, ascending."""
+        different = (self.counts != other.counts) | (self.totals != other.totals)
+        return [int(bucket) for bucket in np.flatnonzero(different)]
+
+
+def row_text_sql(columns: Sequence[ReadColumn]) -> str:
+    """Return the expression of a row's text."""
+    return f"concat({','.join(_cell_sql(column) for column in columns)})"
+
+
+def row_texts(rows: pa.Table, columns: Sequence[ReadColumn]) -> pl.Series:
+    """Return the same of rows here; their columns have the source's names."""
+    cells = []
+    for column in columns:
+        texts = canonical_texts(column, rows.column(column.name).combine_chunks())
+        if column.form is TextForm.CHARACTERS:
+            lengths = texts.str.len_bytes().cast(pl.String)
+            texts = lengths + ":" + texts
+        cells.append((texts + ",").fill_null("N,"))
+    whole = pl.DataFrame({str(at): cell for at, cell in enumerate(cells)})
+    return whole.select(pl.concat_str(pl.all())).to_series()
+
+
+def md5_sql(text: str) -> str:
+    """Return the expression of the first 64 bits of a text's MD5."""
+    return f"cast(conv(left(md5({text}),{_HASH_DIGITS}),16,10) as unsigned)"
+
+
+def md5_words(texts: pl.Series) -> Unsigned:
+    """Return the same of texts here, none of which is null."""
+    digits = pl.DataFrame({"t": texts}).select(plh.col("t").nchash.md5().str.head(_HASH_DIGITS))
+    octets = b"".join(digits.to_series().str.decode("hex").to_list())
+    return np.frombuffer(octets, ">u8").astype(np.uint64)
+
+
+def bucket_of(key_texts: pl.Series) -> Integers:
+    """Return the buckets of keys' row texts."""
+    buckets: Integers = (_crc32(key_texts) & np.uint64(BUCKETS - 1)).astype(np.int64)
+    return buckets
+
+
+def _crc32(texts: pl.Series) -> Unsigned:
+    octets: Iterable[bytes] = texts.cast(pl.Binary).to_list()
+    return np.fromiter(map(crc32, octets), np.uint64, len(texts))
+
+
+def _cell_sql(column: ReadColumn) -> str:
+    """A text that is too long is NULL, and then so is the row's."""
+    if column.form in (TextForm.OCTETS, TextForm.GEOMETRY):
+        return f"if({column.plain_sql} is null,'N,',concat({column.sql},','))"
+    if column.form is not TextForm.CHARACTERS:
+        return f"ifnull({column.sql},'N'),','"
+    text = column.sql
+    return f"if({column.plain_sql} is null,'N,',concat(length({text}),':',{text},','))"

@@ -1,0 +1,268 @@
+"""`lakesplice verify` finds what differs between a real database and a lake, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import secrets
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lakesplice.apps.verifying.report import Kind, Outcome
+from lakesplice.apps.verifying.verification import Wish
+from lakesplice.errors import SourceUnavailable
+from lakesplice.storage.source_rows import Snapshot
+from lakesplice.storage.source_tables import Row
+from tests.support.mirrored import COLUMNS, Mirror
+from tests.support.sources import SourceServer, source_server
+
+_ROWS = 400
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SourceServer]:
+    yield from source_server(tmp_path_factory.mktemp("mariadb"))
+
+
+@pytest.fixture
+def mirror(server: SourceServer, tmp_path: Path) -> Iterator[Mirror]:
+    found = Mirror(server, f"db_{secrets.token_hex(4)}", tmp_path)
+    yield found
+    found.close()
+
+
+def fill(mirror: Mirror, seed: int = 1) -> None:
+    chance = random.Random(seed)
+    rows = [
+        (
+            key,
+            chance.choice([None, "", "a", f"name {key}", "é😀\"',\n"]),
+            chance.choice([None, Decimal(chance.randint(-999, 999)) / 100]),
+            chance.choice([None, 0, chance.randint(-9, 9)]),
+            chance.choice([None, 0.1, chance.gauss(0, 1e9)]),
+            chance.choice([None, '{"a": 1, "b": [2]}', "[]"]),
+        )
+        for key in range(_ROWS)
+    ]
+    mirror.cursor.executemany("insert into items values (%s, %s, %s, %s, %s, %s)", rows)
+    mirror.feed()
+
+
+@pytest.mark.parametrize("quick", [False, True])
+def test_a_copy_that_is_whole_is_equal(mirror: Mirror, quick: bool) -> None:
+    fill(mirror)
+    mirror.run("update items set stock = 7 where id < 20")
+    mirror.run("delete from items where id between 30 and 40")
+    mirror.feed()
+    mirror.driver.compact()
+    report = mirror.verify(Wish(quick=quick))
+    assert report.outcome is Outcome.EQUAL, report
+    assert report.rows_at_source == report.rows_in_lake - mirror.marks == _ROWS - 11
+    assert report.not_compared == {}
+
+
+def lie(row: tuple[Any, ...], **changed: Any) -> tuple[Any, ...]:
+    return tuple({**dict(zip(COLUMNS, row, strict=True)), **changed}.values())
+
+
+_FAULTS: dict[str, tuple[str, Callable[[tuple[Any, ...]], tuple[Any, ...]], set[str]]] = {
+    "another value": ("stock = 5", lambda row: lie(row, stock=6), {"stock"}),
+    "NULL for empty": ("name = ''", lambda row: lie(row, name=None), {"name"}),
+    "a trailing space": ("name = 'a '", lambda row: lie(row, name="a"), {"name"}),
+    "another case": ("name = 'a'", lambda row: lie(row, name="A"), {"name"}),
+    "a float's last bit": (
+        "ratio = 0.3", lambda row: lie(row, ratio=0.30000000000000004), {"ratio"},
+    ),
+    "the order of JSON's keys": (
+        """doc = '{"a":1,"b":2}'""", lambda row: lie(row, doc='{"b":2,"a":1}'), {"doc"},
+    ),
+    "two columns swapped": (
+        "price = 3, stock = 4", lambda row: lie(row, price=Decimal(4), stock=3), {"price", "stock"},
+    ),
+    "a cent": ("price = 999999.99", lambda row: lie(row, price=Decimal("999999.98")), {"price"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.parametrize("fault", _FAULTS)
+def test_one_fault_is_found_to_its_key_and_columns(mirror: Mirror, fault: str, quick: bool) -> None:
+    fill(mirror)
+    assignment, lying, columns = _FAULTS[fault]
+    mirror.run(f"update items set {assignment} where id = 123")
+    mirror.feed({123: lying(mirror.rows()[123])})
+    report = mirror.verify(Wish(quick=quick))
+    assert report.outcome is Outcome.DIFFERENT
+    (found,) = report.differences
+    assert (found.key, found.kind, set(found.columns)) == ({"id": "123"}, Kind.CHANGED, columns)
+    assert set(found.columns.values()) == {(None, None)}, "values are shown only when asked for"
+
+
+def test_rows_that_only_one_side_has_are_found(mirror: Mirror) -> None:
+    fill(mirror)
+    mirror.run("insert into items(id) values (1000)")
+    mirror.run("delete from items where id = 7")
+    mirror.feed({1000: None, 7: None})
+    report = mirror.verify()
+    assert report.outcome is Outcome.DIFFERENT
+    assert {(found.key["id"], found.kind) for found in report.differences} == {
+        ("1000", Kind.MISSING), ("7", Kind.SURPLUS),
+    }  # fmt: skip
+
+
+def test_a_change_that_is_not_in_the_binlog_is_found_with_its_values(mirror: Mirror) -> None:
+    fill(mirror)
+    mirror.run("update items set stock = 1 where id = 5")
+    mirror.feed()
+    mirror.unheard("update items set stock = 2 where id = 5")
+    report = mirror.verify(Wish(values=True))
+    (found,) = report.differences
+    assert found.columns == {"stock": (2, 1)}
+
+
+def test_many_rows_are_found_by_reading_the_table_once_more(mirror: Mirror) -> None:
+    fill(mirror)
+    mirror.run("update items set stock = 100 where id < 30")
+    mirror.run("insert into items(id) select id + 1000 from items where id < 5 and id >= 0")
+    rows = mirror.rows()
+    mirror.feed(dict.fromkeys([*range(30), *range(1000, 1005)]))
+    assert len(rows) == _ROWS + 5
+    report = mirror.verify()
+    assert len(report.differences) == 35
+    report = mirror.verify(Wish(rows_max=10))
+    assert (len(report.differences), report.unexamined) == (10, 25)
+
+
+def test_what_is_only_on_its_way_is_no_difference(mirror: Mirror) -> None:
+    fill(mirror)
+    mirror.run("update items set stock = 50 where id = 9")
+    report = mirror.verify()  # the lake hears of it while verify waits
+    assert report.outcome is Outcome.EQUAL, report
+
+
+def test_without_a_sign_that_the_lake_is_beyond_nothing_is_proven(mirror: Mirror) -> None:
+    fill(mirror)
+    mirror.unheard("update items set stock = 50 where id = 9")
+    report = mirror.verify(wait=0.0)
+    assert (report.outcome, report.unsettled, report.differences) == (Outcome.UNSETTLED, 1, ())
+    assert report.exit_code == 3
+
+
+def test_a_server_whose_binlog_ends_before_the_lake_s_changes_is_not_compared(
+    mirror: Mirror,
+) -> None:
+    fill(mirror)
+    mirror.cursor.execute("reset master")
+    report = mirror.verify()
+    assert report.outcome is Outcome.NOT_COMPARED
+    assert "another server feeds it" in report.reason
+
+
+def test_a_sample_looks_at_some_rows_each_day_and_at_all_in_the_end(mirror: Mirror) -> None:
+    fill(mirror)
+    mirror.unheard("update items set stock = 50 where id = 9")
+    found = 0
+    for _ in range(4):
+        report = mirror.verify(Wish(share=0.25))
+        assert report.share == 0.25
+        assert 0 < report.rows_at_source < _ROWS
+        found += len(report.differences)
+        mirror.clock.advance(86_400)
+    assert found == 1
+
+
+def test_a_verification_that_was_broken_off_goes_on_behind_the_last_range(
+    mirror: Mirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(mirror)
+    mirror.unheard("update items set stock = 50 where id = 9")
+    asked: list[str] = []
+    lost: list[str] = []
+    plain = Snapshot.answer
+
+    def answer(snapshot: Snapshot, expressions: str, condition: str, rest: str = "") -> list[Row]:
+        if "group by" in rest:
+            asked.append(condition)
+            mirror.clock.advance(6)
+            if len(asked) == 3 and not lost:
+                lost.append(condition)
+                raise SourceUnavailable("the connection is lost")
+        return plain(snapshot, expressions, condition, rest)
+
+    monkeypatch.setattr(Snapshot, "answer", answer)
+    with pytest.raises(SourceUnavailable):
+        mirror.verify(rows_per_second=100)
+    report = mirror.verify(rows_per_second=100)
+    assert asked[3] == asked[2], "it goes on where it was broken off"
+    assert [found.key for found in report.differences] == [{"id": "9"}]
+    asked.clear()
+    mirror.verify(rows_per_second=100)
+    assert ">" not in asked[0], "the next one begins at the beginning"
+
+
+def test_the_connector_s_own_differences_are_named(mirror: Mirror) -> None:
+    fill(mirror)
+    mirror.run("insert into items(id, name) values (1003, null)")
+    mirror.feed({1003: lie(mirror.rows()[1003], name="none")})
+    (found,) = mirror.verify().differences
+    assert "replace.null.with.default" in found.note
+
+
+def test_a_row_that_an_insert_only_table_keeps_is_explained(mirror: Mirror) -> None:
+    fill(mirror)
+    mirror.run("delete from items where id = 3")
+    mirror.feed({3: None})
+    (found,) = mirror.verify(Wish(insert_only=True)).differences
+    assert (found.kind, "insert-only" in found.note) == (Kind.SURPLUS, True)
+
+
+def test_a_source_without_a_key_or_a_table_is_not_compared(mirror: Mirror) -> None:
+    fill(mirror)
+    mirror.run("alter table items drop primary key")
+    assert "no key" in mirror.verify().reason
+    mirror.run("drop table items")
+    assert "no such table" in mirror.verify().reason
+
+
+def command(mirror: Mirror, server: SourceServer, *arguments: str) -> tuple[int, str]:
+    """`lakesplice verify` in a process of its own: its exit code and what it wrote."""
+    config = mirror.folder / "lakesplice.yaml"
+    address = f"mysql://{server.user}@{server.host}:{server.port}"
+    settings = {
+        "kafka": {"bootstrap_servers": "127.0.0.1:1", "topic_pattern": ".*"},
+        "lake": {"root": str(mirror.folder / "lake")},
+        "verify": {"databases": {"prefix": address}, "wait": "60s"},
+    }
+    config.write_text(yaml.safe_dump(settings))
+    given = ["verify", str(mirror.name), "--config", str(config), *arguments]
+    done = subprocess.run(
+        [sys.executable, "-c", "from lakesplice.apps.cli import main; main()", *given],
+        env={**os.environ, "MYSQL_PWD": server.password},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_the_command_says_what_differs_and_ends_with_a_code_for_it(
+    mirror: Mirror, server: SourceServer
+) -> None:
+    fill(mirror)
+    code, said = command(mirror, server, "--json")
+    assert code == 0, said
+    assert json.loads(said)["outcome"] == "equal"
+    mirror.unheard("update items set stock = 4711 where id = 9")
+    with mirror.changing():
+        code, said = command(mirror, server)
+    assert code == 1, said
+    assert "id=9: differs in stock" in said
+    assert "4711" not in said
