@@ -1,4 +1,4 @@
-"""Settings from one YAML file and the environment; nothing else reads either."""
+"""Settings from one YAML file and the environment; no other code reads these."""
 
 from lakesplice.config.reading import lake_options, load
 from lakesplice.config.sections.kafka import KafkaSettings

@@ -1,4 +1,4 @@
-"""Writes docs/configuration.md from the settings; its head says how to call it."""
+"""Writes docs/configuration.md from the settings; the page's head says how to call it."""
 
 from __future__ import annotations
 

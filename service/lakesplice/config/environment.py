@@ -22,18 +22,18 @@ from lakesplice.config.problems import Path, Problem, dotted, nearest, section_t
 PREFIX = "LAKESPLICE_"
 # Names the file itself; the command line reads it.
 FILE = "LAKESPLICE_CONFIG"
-# Kubernetes sets these for every service of a namespace; a service named `lakesplice` is likely.
+# Kubernetes sets these for every service of a namespace, so also for one named `lakesplice`.
 _SERVICE_LINK = re.compile(
     r"_SERVICE_(HOST|PORT(_\w+)?)$|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$"
 )
-# Stricter than for a single name, since all variables have much in common.
+# Stricter than for single names, since the names of variables are similar anyway.
 _NEAR = 0.85
 _LINK_ADDRESS = re.compile(r"(tcp|udp|sctp)://")
 
 
 @dataclass(slots=True)
 class Variables:
-    """The settings found in an environment, which variable gave each path, and what was wrong."""
+    """The settings found in an environment, the variable of each path, and what was wrong."""
 
     values: dict[str, Any] = field(default_factory=dict)
     origins: dict[Path, str] = field(default_factory=dict)
@@ -41,9 +41,11 @@ class Variables:
 
 
 def from_environment(environment: Mapping[str, str], root: type[BaseModel]) -> Variables:
-    """Return the settings below `root` that the environment holds; an unknown name is a problem."""
+    """Return the settings below `root` that the environment contains; an unknown name is a
+    problem.
+    """
     found = Variables()
-    # In order of name a whole section comes before single settings of it, which then win.
+    # In order of name a section comes before its single settings, which therefore win.
     for name in sorted(environment):
         if name.upper() == FILE or _is_service_link(name, environment[name]):
             continue
@@ -58,7 +60,7 @@ def variable_name(path: Path) -> str:
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `below` with what `above` says laid over it, mapping by mapping."""
+    """Return `below` with the values of `above` in it, mapping by mapping."""
     result = dict(below)
     for name, value in above.items():
         old = result.get(name)
@@ -89,7 +91,9 @@ def _take(name: str, text: str, root: type[BaseModel], found: Variables) -> None
 
 
 def _place(parts: list[str], root: type[BaseModel]) -> tuple[Path, bool] | None:
-    """Return the path a variable's parts lead to and whether YAML is expected there, or None."""
+    """Return the path that the parts of a variable's name lead to, and whether its value is YAML;
+    or None.
+    """
     model: type[BaseModel] | None = root
     is_options = is_structured = False
     for depth, part in enumerate(parts):

@@ -1,4 +1,6 @@
-"""Settings handed on by name: immutable mappings of strings whose secrets stay out of sight."""
+"""Options that are passed on by name: immutable mappings of strings whose secrets are masked in
+prints.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from lakesplice.secrets import masked_option
 
 
 class Options(Mapping[str, str]):
-    """An immutable mapping; its `repr` masks secrets, its values don't."""
+    """An immutable mapping. Its `repr` masks secrets; its values are unmasked."""
 
     __slots__ = ("_values",)
 
@@ -52,17 +54,19 @@ class Options(Mapping[str, str]):
 
 
 class ByName(Options):
-    """An immutable mapping by names that users give to things of their own, such as columns: what
-    stands under `password` is not a secret but a column's type.
+    """An immutable mapping by names that users chose, such as columns: the value under `password`
+    is no secret, but a column's type.
     """
 
     def masked(self) -> dict[str, str]:
-        """The mapping as it is."""
+        """The mapping unchanged."""
         return dict(self)
 
 
 def _spelled(values: Any) -> Any:
-    """YAML reads `true` and `500` as other things than the strings that Kafka and Spark want."""
+    """Return a value as the text that Kafka and Spark expect, since YAML reads `true` and `500` as
+    other types.
+    """
     if not isinstance(values, Mapping):
         return values
     return {name: _as_text(value) for name, value in values.items()}

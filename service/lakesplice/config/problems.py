@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, a line per problem: where, what was met, what is allowed."""
+"""What is wrong with a configuration, one line per problem: where, which value, what is allowed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Problem:
 
 
 def dotted(path: Sequence[str | int]) -> str:
-    """Return a path as it is written in messages: `tables[0].match`."""
+    """Return a path in the form of messages: `tables[0].match`."""
     text = ""
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
@@ -43,13 +43,13 @@ def dotted(path: Sequence[str | int]) -> str:
 
 
 def nearest(name: str, known: Sequence[str], cutoff: float = _NEAR) -> str | None:
-    """Return the known name that looks most like `name`, or None when none comes near."""
+    """Return the known name that is most similar to `name`, or None if none is similar."""
     found = difflib.get_close_matches(name.lower(), known, n=1, cutoff=cutoff)
     return found[0] if found else None
 
 
 def section_type(info: FieldInfo) -> type[BaseModel] | None:
-    """Return the section a field holds, or holds a list of; None for a plain setting."""
+    """Return the section type of a field, or of the items of its list; None for a plain setting."""
     kinds: tuple[object, ...] = (info.annotation, *getattr(info.annotation, "__args__", ()))
     for kind in kinds:
         if isinstance(kind, type) and issubclass(kind, BaseModel):
@@ -58,7 +58,7 @@ def section_type(info: FieldInfo) -> type[BaseModel] | None:
 
 
 def settings_of(model: type[BaseModel], path: Path = ()) -> Iterator[tuple[Path, FieldInfo]]:
-    """Yield every plain setting below `model` by its path, lists by their own path alone."""
+    """Yield every plain setting below `model` by its path; a list has one path."""
     for name, info in model.model_fields.items():
         below = section_type(info)
         is_list = get_origin(info.annotation) is tuple
@@ -69,7 +69,9 @@ def settings_of(model: type[BaseModel], path: Path = ()) -> Iterator[tuple[Path,
 
 
 def unknown(model: type[BaseModel], path: Path, root: type[BaseModel]) -> str:
-    """Say that the last name of `path` is unknown in `model`, and which one was probably meant."""
+    """Report that the last name of `path` is unknown in `model`, and which name was probably
+    meant.
+    """
     name = str(path[-1])
     sibling = nearest(name, tuple(model.model_fields))
     if sibling:
@@ -82,7 +84,7 @@ def unknown(model: type[BaseModel], path: Path, root: type[BaseModel]) -> str:
 
 
 def described(error: Mapping[str, Any], root: type[BaseModel]) -> str:
-    """Return what one of pydantic's errors says: the value met and what is allowed."""
+    """Return one of pydantic's errors in words: the value and what is allowed."""
     path: Path = error["loc"]
     model, info = lookup(root, path)
     kind = error["type"]
@@ -94,7 +96,7 @@ def described(error: Mapping[str, Any], root: type[BaseModel]) -> str:
     reason = allowed or error["msg"].removeprefix("Value error, ").replace(
         "Input should be a valid string", "must be text"
     ).replace("Input should", "must")
-    # What stands where a section belongs may be one of its secrets, in the wrong place.
+    # A value in the place of a section may be one of its secrets, put there by mistake.
     misplaced = info is not None and section_type(info) and isinstance(error["input"], str)
     of_names = info is not None and info.annotation is ByName
     of_options = info is not None and info.annotation is Options
@@ -106,13 +108,13 @@ def described(error: Mapping[str, Any], root: type[BaseModel]) -> str:
 
 
 def purpose(info: FieldInfo) -> str:
-    """Return what a field is for: its description, or its section's first line."""
+    """Return what a field is for: its description, or the first line of its section."""
     below = section_type(info)
     return info.description or (below.__doc__ or "" if below else "").partition("\n")[0]
 
 
 def lookup(root: type[BaseModel], path: Path) -> tuple[type[BaseModel], FieldInfo | None]:
-    """Return the section a path leads through last, and the setting it names, if there is one."""
+    """Return the last section on a path, and the setting that the path names, if there is one."""
     model = root
     info: FieldInfo | None = None
     for part in path:
@@ -127,7 +129,7 @@ def lookup(root: type[BaseModel], path: Path) -> tuple[type[BaseModel], FieldInf
 
 
 def allowed_values(info: FieldInfo) -> str:
-    """Return a field's bounds in words, or nothing when its type alone says it."""
+    """Return a field's bounds in words; empty if its type alone says them."""
     low = high = word = ""
     text = unit_text(info)
     for limit in info.metadata:
@@ -141,7 +143,7 @@ def allowed_values(info: FieldInfo) -> str:
 
 
 def allowed_text(info: FieldInfo) -> str:
-    """Return a field's choices or bounds in words, or nothing when its type alone says it."""
+    """Return a field's choices or bounds in words; empty if its type alone says them."""
     for kind in _kinds(info.annotation):
         if get_origin(kind) is Literal:
             return " or ".join(map(str, get_args(kind)))
@@ -151,7 +153,7 @@ def allowed_text(info: FieldInfo) -> str:
 
 
 def unit_text(info: FieldInfo) -> Callable[[Any], str]:
-    """Return how values of a field are written: `5m`, `64MiB`, or just the number."""
+    """Return how values of a field are written: `5m`, `64MiB`, or a plain number."""
     marks = [*info.metadata]
     for kind in _kinds(info.annotation):
         marks += getattr(kind, "__metadata__", ())
@@ -160,7 +162,7 @@ def unit_text(info: FieldInfo) -> Callable[[Any], str]:
 
 
 def _kinds(annotation: Any) -> Iterator[Any]:
-    """Yield a type and, of one that may be absent, what it is else."""
+    """Yield a type and, if its value may be absent, the type of a present value."""
     yield annotation
     if get_origin(annotation) in (Union, UnionType):
         yield from get_args(annotation)

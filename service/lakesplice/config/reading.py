@@ -21,10 +21,10 @@ _ANY_LAKE = "lake"
 
 
 def load(file: Path | None = None, environment: Mapping[str, str] | None = None) -> Settings:
-    """Return the settings of a YAML file and of the environment, which wins.
+    """Return the settings of a YAML file and of the environment, which has precedence.
 
-    Without `environment` the process's own is read. Raises one `ConfigurationError` that names
-    every problem: where it is, what was met (secrets masked) and what is allowed.
+    By default the environment is the process's own. Raises one `ConfigurationError` that names
+    every problem: where it is, which value was found (secrets masked) and what is allowed.
     """
     from_file = _read(file) if file else {}
     variables = from_environment(os.environ if environment is None else environment, Settings)
@@ -45,8 +45,8 @@ def lake_options(
 ) -> Mapping[str, str]:
     """Return how the lake's store is reached: `lake.options`.
 
-    Without a file only the environment says so, and nothing else of the configuration has to be
-    there. Errors as `load`.
+    Without a file only the environment is read, and no other setting has to be there. Errors as
+    `load`.
     """
     if file is not None:
         return load(file, environment).lake.options
@@ -113,14 +113,16 @@ def _read(file: Path) -> dict[str, Any]:
 
 
 def _place_of(error: yaml.YAMLError) -> str:
-    """Say what YAML found and where, without the line itself, which may hold a secret."""
+    """Return what YAML found wrong and where, without the line itself, which may contain a
+    secret.
+    """
     mark = getattr(error, "problem_mark", None)
     what = getattr(error, "problem", None) or "it cannot be read"
     return f"{what} at line {mark.line + 1}, column {mark.column + 1}" if mark else str(what)
 
 
 class _StrictLoader(yaml.SafeLoader):
-    """YAML without names given twice, of which the plain loader keeps the last in silence."""
+    """YAML that refuses repeated names; the plain loader silently keeps the last one."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[Any] = set()

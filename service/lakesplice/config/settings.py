@@ -1,4 +1,4 @@
-"""The settings: every one with its type, its bounds, its default and what it is for."""
+"""All settings, each with its type, bounds, default and purpose."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ class Settings(Section):
         return next((entry for entry in self.tables if entry.matches(name)), None)
 
     def retention(self, name: TableName) -> float:
-        """Return how long old versions of a table stay readable, in seconds."""
+        """Return for how many seconds old versions of a table can be read."""
         entry = self.table(name)
         given = None if entry is None else entry.retention
         return self.log.retention if given is None else given
@@ -228,17 +228,17 @@ class Settings(Section):
         return (given or FreshnessSettings()).goal(self.trigger, self.compaction.age_max)
 
     def reads(self, name: TableName) -> bool:
-        """Return whether the topic of a table of the source is read."""
+        """Whether the topic of a table of the source is read."""
         entry = self.table(name)
         return entry is None or entry.read
 
     def target(self, name: TableName) -> TableName:
-        """Return the table of the lake for one of the source."""
+        """Return the lake's table for a table of the source."""
         entry = self.table(name)
         return name if entry is None or entry.to is None else route(entry.match, entry.to, name)
 
     def policy(self, name: TableName) -> SchemaPolicy:
-        """Return what a table makes of its source's schema changes and partial images."""
+        """Return what a table does about its source's schema changes and partial images."""
         entry = self.table(name)
         partial = entry.partial_images if entry else None
         own = entry.schema_changes if entry else None
@@ -246,7 +246,7 @@ class Settings(Section):
         return policy_of(self.schema_changes, own, partial or self.partial_images, partition_by)
 
     def shape(self, name: TableName) -> Shape | None:
-        """Return what a table takes of its source's rows, None for all of them as they are."""
+        """Return what a table stores of its source's rows; None for all of them as they are."""
         entry = self.table(name)
         return shape_of(entry.shape if entry else None, self.metadata, self.masking.secret)
 
@@ -280,17 +280,21 @@ class Settings(Section):
         return declared_types(entry.columns) if entry and entry.columns else None
 
     def not_inserts(self, name: TableName) -> NotInserts | None:
-        """Return what becomes of updates and deletes of an insert-only table; None for others."""
+        """Return what happens to updates and deletes of an insert-only table; None for other
+        tables.
+        """
         entry = self.table(name)
         return entry.policy if entry else None
 
     def key(self, name: TableName) -> tuple[str, ...]:
-        """Return the columns that tell a table's rows; none where the source's key does."""
+        """Return the columns that identify a table's rows; empty if the source's key does."""
         entry = self.table(name)
         return entry.row_key if entry else ()
 
     def format(self, name: TableName) -> FormatName | None:
-        """Return the format stated for a table's events, or None where it is recognised by them."""
+        """Return the configured format of a table's events, or None if it is recognised from
+        them.
+        """
         entry = self.table(name)
         return entry.format if entry else None
 

@@ -1,7 +1,8 @@
-"""A token before everything that the service tells: a bearer, or the password of any user.
+"""Requires a token for everything that the service serves: as a bearer, or as the password of any
+user.
 
-Browsers ask their user for a password by themselves, and send it with every request of the page. A
-token in an address is refused like none at all: addresses are kept in histories and logs.
+Browsers ask their user for a password and send it with every request of the page. A token in an
+address is refused like a missing one: addresses are kept in histories and logs.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ _ASKS = {
 
 
 class TokenGuard:
-    """Serves `app` to requests with the token; those of the paths `probes` to all others as well,
-    which are marked by `UNTRUSTED`.
+    """Serves `app` to requests with the token. Requests of the paths `probes` are served without
+    it, too, and then marked by `UNTRUSTED`.
     """
 
     def __init__(self, app: ASGIApp, token: str, probes: Iterable[str]) -> None:
@@ -53,7 +54,7 @@ class TokenGuard:
                 token = _password(given.strip())
             case _:
                 return False
-        # In a time that tells nothing about how much of it is right.
+        # Compared in constant time, which doesn't show how much of it is right.
         return hmac.compare_digest(token, self._token)
 
 

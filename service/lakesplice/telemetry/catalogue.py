@@ -69,7 +69,7 @@ _COMMIT = Label(
         "change-feed",
     ),
 )
-# A `conflict` has a series once there was one.
+# The first `conflict` makes its series.
 _COMPACTION = Label("result", ("committed", "failed"))
 
 

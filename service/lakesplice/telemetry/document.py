@@ -1,4 +1,4 @@
-"""Writes docs/metrics.md from the catalogue; its head says how to call it."""
+"""Writes docs/metrics.md from the catalogue; the page's head says how to call it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def metrics_page() -> str:
 
 
 def series_per_table() -> int:
-    """Return how many series a table of one topic has before it met any reason."""
+    """Return how many series a table of one topic has at first."""
     return sum(_count(metric) for metric in CATALOGUE if metric.is_per_table)
 
 
@@ -62,7 +62,7 @@ def _count(metric: Metric) -> int:
 
 
 def _is_open(metric: Metric) -> bool:
-    """Whether series come with what is met."""
+    """Whether the metric's series are created when its values occur."""
     return metric not in _SINGLE and any(
         not label.values for label in metric.labels if label != TABLE
     )

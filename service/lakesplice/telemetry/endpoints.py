@@ -1,5 +1,5 @@
-"""What programs ask of the service: /metrics for Prometheus, /healthz and /readyz for whoever runs
-it; and the application that these are part of.
+"""What programs ask of the service: /metrics for Prometheus, /healthz and /readyz for its
+supervisor; and the web application that has them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lakesplice.telemetry.access import UNTRUSTED, TokenGuard
 from lakesplice.telemetry.health import Health
 from lakesplice.telemetry.registry import CONTENT_TYPE, Metrics
 
-# Whatever blocks is done by one of these, so that pages can't take the processor from ingest.
+# These threads do all that blocks. They are few, so that pages can't slow down ingest.
 _THREADS = 4
 PROBES = ("/healthz", "/readyz")
 """What an orchestrator asks, which has no token."""
@@ -53,8 +53,8 @@ def application(
     handlers: Mapping[type[Exception], ExceptionHandler] | None = None,
     token: str | None = None,
 ) -> Starlette:
-    """Return the application of these routes; `handlers` answer the errors that they raise. With a
-    `token` only the probes are served without it.
+    """Return the application with these routes; `handlers` answer the errors that they raise. With
+    a `token` only the probes are served without it.
     """
 
     async def told(_request: Request, error: Exception) -> Response:
@@ -72,7 +72,7 @@ def application(
 
 
 def _told(error: Exception, routes: Sequence[BaseRoute]) -> Response:
-    """Answer a path that isn't there, or a method that it doesn't have, as a program reads it."""
+    """Answer a missing path, or a wrong method, in JSON."""
     assert isinstance(error, HTTPException)
     told: dict[str, object] = {"error": error.detail}
     if error.status_code == HTTPStatus.NOT_FOUND:

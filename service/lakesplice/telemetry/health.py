@@ -1,4 +1,4 @@
-"""Health: is the service alive, and is it ready? If not, the reasons."""
+"""Health: whether the service is alive, whether it is ready, and if not, why."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping
 
 
 class Health:
-    """What /healthz and /readyz answer from. All methods may be called from any thread.
+    """The state behind /healthz and /readyz. All methods may be called from any thread.
 
-    Alive: the main loop has ticked within its deadline; what isn't alive should be restarted.
-    Ready: alive, and nothing is awaited; a parked table doesn't count. `monotonic` gives seconds.
+    Alive: the main loop has reported within its deadline; a service that isn't alive should be
+    restarted. Ready: alive, and not waiting for anything; parked tables don't count. `monotonic`
+    returns seconds.
     """
 
     def __init__(
@@ -29,33 +30,35 @@ class Health:
         self._troubles: dict[str, str] = {}
 
     def tick(self, deadline_seconds: float | None = None) -> None:
-        """Say that the main loop lives; a deadline holds until the next tick that gives one."""
+        """Report that the main loop is alive; a deadline holds until the next call that gives
+        one.
+        """
         with self._lock:
             self._ticked = self._monotonic()
             self._deadline_seconds = deadline_seconds or self._deadline_seconds
 
     def expect(self, what: str, reason: str) -> None:
-        """Be unready for `what` until it is `reached`."""
+        """Count as not ready until `what` is `reached`."""
         with self._lock:
             self._awaited[what] = reason
 
     def reached(self, what: str) -> None:
-        """Wait no longer for `what`."""
+        """Stop waiting for `what`."""
         with self._lock:
             self._awaited.pop(what, None)
 
     def note_troubles(self, troubles: Mapping[str, str]) -> None:
-        """Say, by topic, what keeps some from going on; the service is ready all the same."""
+        """Set, by topic, why some can't continue; the service is ready all the same."""
         with self._lock:
             self._troubles = dict(troubles)
 
     def troubles(self) -> dict[str, str]:
-        """Return what was noted last."""
+        """Return what was set last."""
         with self._lock:
             return dict(self._troubles)
 
     def why_dead(self) -> dict[str, str]:
-        """Return the reasons why the service isn't alive; none means that it is."""
+        """Return why the service isn't alive; empty if it is."""
         with self._lock:
             silent, deadline = self._monotonic() - self._ticked, self._deadline_seconds
         if silent <= deadline:
@@ -63,7 +66,7 @@ class Health:
         return {"main-loop": f"silent for {silent:.1f} s; its deadline is {deadline:g} s"}
 
     def why_unready(self) -> dict[str, str]:
-        """Return what is being waited for and why; none means ready."""
+        """Return what the service waits for and why; empty if it is ready."""
         with self._lock:
             awaited = dict(self._awaited)
         return {**awaited, **self.why_dead()}

@@ -1,7 +1,7 @@
-"""The web server: an ASGI application on an address, in a thread of its own.
+"""The web server: an ASGI application at an address, in a thread of its own.
 
-uvicorn waits for ever for a client that sends nothing, so connections have deadlines here. Each
-takes one request: nobody asks so often that a connection is worth keeping.
+uvicorn waits forever for a client that sends nothing, so connections have deadlines here. Each
+serves one request: there are too few to keep connections open.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HEADERS = [("Server", "lakesplice"), ("Connection", "close")]
 
 
 class WebServer:
-    """Serves `app` from `start` to `close`, or as a context manager; port 0 is any free one.
+    """Serves `app` from `start` to `close`, or as a context manager; port 0 chooses a free port.
 
     It may be started again after `close`. An error in `app` is answered with 500 and logged.
     """
@@ -41,7 +41,7 @@ class WebServer:
 
     @property
     def port(self) -> int:
-        """The port it listens on; 0 before `start`."""
+        """The port that it listens on; 0 before `start`."""
         return self._port
 
     @property
@@ -51,7 +51,9 @@ class WebServer:
         return f"http://{host}:{self.port}"
 
     def start(self) -> None:
-        """Listen; `ConfigurationError` if the address can't be had. Does nothing if it runs."""
+        """Listen; `ConfigurationError` if the address can't be used. Does nothing if it already
+        runs.
+        """
         if self._server:
             return
         try:
@@ -104,7 +106,9 @@ class WebServer:
 
 
 class _ImpatientProtocol(H11Protocol):
-    """Ends a connection whose request doesn't arrive, or whose client doesn't read the answer."""
+    """Closes a connection if its request doesn't arrive in time, or its client doesn't read the
+    answer.
+    """
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # as parent
         super().connection_made(transport)
@@ -117,7 +121,7 @@ class _ImpatientProtocol(H11Protocol):
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Return a socket that clients can connect to already; before it is served they wait."""
+    """Return a socket that clients can connect to already; they wait until it is served."""
     listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

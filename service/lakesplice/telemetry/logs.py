@@ -1,4 +1,4 @@
-"""Logs: one event a line, facts as fields, secrets masked, for people or for machines."""
+"""Logs: one event per line, facts as fields, secrets masked, for people or for programs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import structlog
 from lakesplice.errors import LakespliceError
 from lakesplice.secrets import masked, masked_text
 
-# These tell every request and every reconnection on `info`.
+# These libraries log every request and every reconnection at `info`.
 _TALKATIVE = ("py4j", "kafka", "urllib3", "asyncio", "uvicorn")
 _SILENT_DEPTH = 4
 
@@ -66,7 +66,9 @@ def configure_logs(level: str, format: str, stream: TextIO | None = None) -> Non
 def error_facts(
     _logger: Any, _method: str, event: structlog.typing.EventDict
 ) -> structlog.typing.EventDict:
-    """Lay the facts of an `error=` of ours beside the message, each under its own name."""
+    """Add the attributes of our errors in `error=` as fields of the event, each under its own
+    name.
+    """
     error = event.get("error")
     if isinstance(error, LakespliceError):
         for name, value in error.facts.items():
@@ -82,7 +84,7 @@ def error_facts(
 def mask_secrets(
     _logger: Any, _method: str, event: structlog.typing.EventDict
 ) -> structlog.typing.EventDict:
-    """Mask values under a secret's name, at any depth, and passwords inside texts."""
+    """Mask values under a secret's name at any depth, and passwords inside texts."""
     return {name: _safe(name, value, _SILENT_DEPTH) for name, value in event.items()}
 
 

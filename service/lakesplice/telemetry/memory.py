@@ -24,7 +24,9 @@ class Process:
 
     @classmethod
     def from_stat(cls, text: str) -> Process:
-        """Return what a line of /proc/<pid>/stat says; its command may hold any character."""
+        """Return the process of a line of /proc/<pid>/stat; its command may contain any
+        character.
+        """
         pid, _, rest = text.partition(" (")
         command, _, fields = rest.rpartition(") ")
         values = fields.split()
@@ -32,9 +34,9 @@ class Process:
 
 
 def resident_bytes(root: int | None = None) -> dict[str, int]:
-    """Return the bytes that `root`, else this process, and all its descendants hold, by kind.
+    """Return the bytes used by `root`, by default this process, and all its descendants, by kind.
 
-    All 0 where there is no /proc. Reads a small file per process of the machine.
+    All are 0 without /proc. Reads a small file per process of the machine.
     """
     top = os.getpid() if root is None else root
     totals = {DRIVER: 0, JVM: 0, WORKERS: 0}
@@ -60,7 +62,7 @@ def processes() -> list[Process]:
     """Return all processes of the machine, in no order; none where there is no /proc."""
     found = []
     for folder in _PROC.glob("[0-9]*"):
-        # It may end while it is looked at.
+        # The process may end while it is read.
         with suppress(OSError, ValueError, IndexError):
             found.append(Process.from_stat((folder / "stat").read_text(errors="replace")))
     return found

@@ -11,7 +11,7 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120
 
 
 class Kind(StrEnum):
-    """How a metric moves. An age is set as a point in time and read as the seconds since then."""
+    """How a metric changes. An age is set as a moment, and read as the seconds since then."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -21,7 +21,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A label, and its values where they are known beforehand; others are accepted too."""
+    """A label, and its values if they are known beforehand; other values are accepted, too."""
 
     name: str
     values: tuple[str, ...] = ()
@@ -31,8 +31,8 @@ class Label:
 class Metric:
     """One metric. `name` is complete, with prefix, unit and `_total`; `remedy` is for people.
 
-    `nothing` is what an age shows when there is nothing that could be old; None: no series at all.
-    `is_rare`: most tables never count it, so that it has a series once there is something to count.
+    `nothing` is the value of an age if there is nothing that could be old; None: no series at all.
+    `is_rare`: most tables never count it, so its series is created with the first count.
     """
 
     name: str
@@ -60,19 +60,19 @@ TABLE = Label("table")
 
 
 def counter(name: str, unit: str, meaning: str, remedy: str, *labels: Label) -> Metric:
-    """What only rises."""
+    """A metric that only rises."""
     return Metric(f"{PREFIX}{name}_total", Kind.COUNTER, unit, meaning, remedy, labels)
 
 
 def rare_counter(name: str, unit: str, meaning: str, remedy: str, *labels: Label) -> Metric:
-    """What only rises, and what most tables never meet. Its first count makes a series, which
-    `increase` doesn't see: an alert has to compare it with what it was.
+    """A metric that only rises and that most tables never count. Its first count creates a series,
+    which `increase` doesn't show: an alert has to compare it with its former value.
     """
     return replace(counter(name, unit, meaning, remedy, *labels), is_rare=True)
 
 
 def gauge(name: str, unit: str, meaning: str, remedy: str, *labels: Label) -> Metric:
-    """What stands at a value."""
+    """A metric with a present value."""
     return Metric(PREFIX + name, Kind.GAUGE, unit, meaning, remedy, labels)
 
 

@@ -28,13 +28,13 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 class Metrics:
     """Every metric of the catalogue, ready to be set and scraped.
 
-    All methods may be called from any thread and none blocks. A label that the metric doesn't have,
-    or lacks, raises `ValueError`, as does a metric of another kind: both are defects of the caller.
-    `now` gives seconds since the epoch, for ages.
+    All methods may be called from any thread, and none blocks. A missing or unknown label raises
+    `ValueError`, as does a metric of another kind: both are defects of the caller. `now` returns
+    seconds since 1970, for ages.
     """
 
     def __init__(self, now: Callable[[], float] = time.time) -> None:
-        # One further series per counter that no one asks for.
+        # It would be one more series per counter, which nobody uses.
         disable_created_metrics()  # type: ignore[no-untyped-call]  # has no types
         self._registry = CollectorRegistry(auto_describe=False)
         self._counters: dict[str, Counter] = {}
@@ -59,7 +59,7 @@ class Metrics:
         (counter.labels(**labels) if metric.labels else counter).inc(amount)
 
     def set(self, metric: Metric, value: float, **labels: str) -> None:
-        """Put a gauge at `value`."""
+        """Set a gauge to `value`."""
         gauge = self._gauges[metric.name]
         (gauge.labels(**labels) if metric.labels else gauge).set(value)
 
@@ -69,7 +69,9 @@ class Metrics:
         (histogram.labels(**labels) if metric.labels else histogram).observe(value)
 
     def since(self, metric: Metric, moment: float | None, **labels: str) -> None:
-        """Let an age count from `moment`, in seconds since the epoch; None: from nothing known."""
+        """Let an age count from `moment`, in seconds since 1970; None means that no moment is
+        known.
+        """
         self._ages[metric.name].since(moment, _ordered(metric, labels))
 
     @contextmanager
@@ -82,7 +84,7 @@ class Metrics:
             self.observe(metric, time.perf_counter() - started, **labels)
 
     def register_table(self, table: str) -> None:
-        """Export zeros for a table wherever 0 is true at first; may be called again."""
+        """Export zeros for a table for every metric that is 0 at first; may be called again."""
         with self._lock:
             if table in self._tables:
                 return
@@ -113,8 +115,8 @@ class Metrics:
             self._count_tables()
 
     def show_topics(self, states: Mapping[str, tuple[str, str]]) -> None:
-        """Show per topic its table and the state that it is in, in one series each; nothing more of
-        topics that were shown before and aren't among these.
+        """Show the table and the state of each topic, in one series each. Series of topics that
+        aren't among these are removed.
         """
         gauge = self._gauges[TOPIC_STATE.name]
         with self._lock:
@@ -126,7 +128,9 @@ class Metrics:
             self._topics = dict(states)
 
     def show_suspect_settings(self, shown: Iterable[tuple[str, str, str]]) -> None:
-        """Show these of topic, table and setting, in one series each, and none but these."""
+        """Show these combinations of topic, table and setting, in one series each, and no
+        others.
+        """
         gauge, now = self._gauges[SUSPECT_SETTING.name], set(shown)
         with self._lock:
             for topic, _, setting in self._suspects - now:
@@ -136,7 +140,9 @@ class Metrics:
             self._suspects = now
 
     def before_page(self, measure: Callable[[], None]) -> None:
-        """Have `measure` called before each page, to set what is only measured when it is read."""
+        """Have `measure` called before each page, to set metrics that are measured only when they
+        are read.
+        """
         self._measures.append(measure)
 
     def page(self) -> bytes:
@@ -166,7 +172,7 @@ class Metrics:
                 self._registry.register(self._ages[metric.name])
 
     def _zero(self, metric: Metric, table: str | None = None) -> None:
-        """Create a metric's series whose labels are known beforehand."""
+        """Create the series of a metric whose label values are known beforehand."""
         if not metric.labels or metric.kind is Kind.AGE or metric.is_rare:
             return
         known = [(table,) if label == TABLE else label.values for label in metric.labels]
@@ -195,7 +201,7 @@ class Metrics:
 
 
 class _Ages(Collector):
-    """One age metric: what is kept is the moment, what is scraped the time since."""
+    """One age metric: the moment is stored, and the time since then is scraped."""
 
     def __init__(self, metric: Metric, now: Callable[[], float]) -> None:
         self._metric = metric

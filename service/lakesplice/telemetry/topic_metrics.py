@@ -1,5 +1,5 @@
-"""Metrics of topics, a part of the catalogue: the state of each topic, how far its table is behind,
-and what its events show about the connector.
+"""Metrics of topics, a part of the catalogue: each topic's state, how far its table is behind, and
+what its events show about the connector.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`lakesplice doctor`: what is right, wrong, and to be changed, in a table or as JSON."""
+"""`lakesplice doctor`: what is right, what is wrong and what to change, as a table or as JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 EXIT_PROBLEM = 1
 _CHECK_CHARS_MAX = 20
 _STYLES = {"ok": "green", "unknown": "cyan", "warning": "yellow", "problem": "bold red"}
-# The connector's own settings are named by them, whatever the configuration says.
+# Settings of the connector itself have these names, whatever the configuration says.
 _CONNECT, _DATABASE = "LAKESPLICE_DOCTOR__CONNECT_URL", "LAKESPLICE_DOCTOR__DATABASE"
 
 

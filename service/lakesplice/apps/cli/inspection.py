@@ -1,4 +1,4 @@
-"""`lakesplice inspect`: what the files of a table say, without the service."""
+"""`lakesplice inspect`: shows the content of a table's files, without the service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share, and how their texts are read."""
+"""Arguments and options that several commands share, and how their texts are parsed."""
 
 from __future__ import annotations
 
@@ -29,24 +29,25 @@ ConfigOption = Annotated[
 
 
 def settings_of(config: Path | None) -> Settings | None:
-    """Return the settings of the file that was named; None if none was."""
+    """Return the settings of the given file; None if none was given."""
     from lakesplice.config import load
 
     return None if config is None else load(config)
 
 
 def lake_options(config: Path | None) -> Mapping[str, str]:
-    """Return how the store of a lake is reached: `lake.options` of the file and the environment."""
+    """Return how the lake's store is reached: `lake.options` of the file and the environment."""
     from lakesplice.config import lake_options as of_settings
 
     return of_settings(config)
 
 
 def duration(least: float, most: float, unit: float = 1.0) -> Callable[[str | float], float]:
-    """Return what reads `90s`, `1h30m`, or a bare number of `unit` seconds each, as seconds.
+    """Return a parser of durations such as `90s`, `1h30m`, or a bare number of `unit` seconds each;
+    the result is in seconds.
 
-    It raises `typer.BadParameter` for anything else and for what isn't between `least` and `most`;
-    an option's default, a number, is taken as it is.
+    It raises `typer.BadParameter` for any other text, and for a value that isn't between `least`
+    and `most`. An option's default, a number, is returned unchanged.
     """
 
     def read(given: str | float) -> float:
@@ -66,7 +67,7 @@ def duration(least: float, most: float, unit: float = 1.0) -> Callable[[str | fl
 
 
 def parse_offset(text: str) -> tuple[int, int]:
-    """Read `partition:offset`; `UsageError` for anything else."""
+    """Parse `partition:offset`; `UsageError` for any other text."""
     partition, _, offset = text.partition(":")
     if not (partition.isdecimal() and offset.isdecimal()):
         raise UsageError("write offsets as partition:offset, such as 0:1234", given=text)

@@ -1,4 +1,4 @@
-"""How results are shown: a table for people, one JSON object a line for scripts."""
+"""How results are shown: a table for people, one JSON object per line for scripts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ResultOption = Annotated[
 
 
 def with_json(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command that has `--format` the option `--json`, which is short for its JSON."""
+    """Give a command that has `--format` the option `--json`, a short form of `--format json`."""
     described = inspect.signature(command, eval_str=True)
     formats = type(described.parameters["form"].default)
 
@@ -63,7 +63,7 @@ def with_json(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def show(rows: Iterable[Row], columns: Sequence[str], form: Listing, nothing: str) -> None:
-    """Print `rows`; `nothing` is printed for a person if there are no rows."""
+    """Print `rows`; without rows, `nothing` is printed for a person."""
     if form is Listing.JSON:
         for row in rows:
             print(json_line(row))
@@ -81,7 +81,9 @@ def show_result(done: CommandResult, *, as_json: bool) -> None:
 
 
 def print_table(rows: Iterable[Row], columns: Sequence[str], stream: TextIO) -> None:
-    """Print rows in aligned columns; text that could steer a terminal is made visible."""
+    """Print rows in aligned columns; characters that could control a terminal are shown as
+    escapes.
+    """
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -102,7 +104,7 @@ def json_line(row: Row) -> str:
 
 
 def printable(text: str) -> str:
-    """Return `text` on one line, with control characters as escapes and cut when it is long."""
+    """Return `text` on one line, with control characters as escapes, cut if it is long."""
     return visible(text if len(text) <= _CELL_CHARS_MAX else f"{text[:_CELL_CHARS_MAX]}…")
 
 

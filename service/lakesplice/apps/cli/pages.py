@@ -48,9 +48,10 @@ def inspect_pages(
     limit: Annotated[int, typer.Option("--limit", min=1, help="How many to show at most.")] = 1000,
     form: ListingOption = Listing.TABLE,
 ) -> None:
-    """List the pages of a Parquet file; with two files, how many they share, per column and in all.
+    """List the pages of a Parquet file. With two files, show how many pages they share, per column
+    and in all.
 
-    Pages are shared if header and bytes are the same, wherever they are in the files.
+    Pages are shared if header and bytes are equal, wherever they are in the files.
     """
     if newer is not None:
         if column is not None or row_group is not None:

@@ -1,4 +1,6 @@
-"""A bar on the terminal while long work goes on: how much is done, and how long the rest takes."""
+"""A progress bar on the terminal for long work: how much is done, and how long the rest will
+take.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,8 @@ if TYPE_CHECKING:
 def progress_bar(work: str) -> Iterator[Progress]:
     """Show a bar named `work` on the standard error while the block runs, if that is a terminal.
 
-    The bar only moves to and fro until the work has said how much it is: so it does while a running
-    service works. It disappears at the end.
+    The bar only moves back and forth until the size of the work is known, and always while a
+    running service does the work. It disappears at the end.
     """
     from rich.console import Console
     from rich.progress import (
@@ -46,7 +48,7 @@ def progress_bar(work: str) -> Iterator[Progress]:
 
 
 class _Bar:
-    """`Progress` as one bar of the terminal."""
+    """`Progress` as a bar on the terminal."""
 
     def __init__(self, bars: Bars, task: TaskID) -> None:
         self._bars = bars

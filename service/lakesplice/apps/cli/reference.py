@@ -17,7 +17,7 @@ This file is written by `python -m lakesplice.apps.cli.reference > docs/commands
 docstrings and options in `service/lakesplice/apps/cli/` instead.
 """
 _NAME = "lakesplice"
-# The options that install a shell's completion; they say nothing about what a command does.
+# The options that install a shell's completion; they don't belong to any command.
 _COMPLETION = re.compile(r"^\* `--(?:install|show)-completion`.*\n", re.MULTILINE)
 
 

@@ -1,4 +1,4 @@
-"""Commands around the service: run it, show its configuration, see it work."""
+"""Commands about the service: run it, show its configuration, try it."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def _line(what: str, produced: int, status: ServiceStatus) -> str:
     tables = status.tables
     return (
         f"  {what}: {produced:,} records in Kafka (with tombstones),"
-        f" {sum(t.changes_in for t in tables):,} changes taken in,"
+        f" {sum(t.changes_in for t in tables):,} changes read,"
         f" {sum(t.rows for t in tables):,} rows in {len(tables)} tables, freshness"
         f" {_seconds(_oldest(t.freshness_real_time_seconds for t in tables))} real time and"
         f" {_seconds(_oldest(t.freshness_read_optimised_seconds for t in tables))} read-optimised,"

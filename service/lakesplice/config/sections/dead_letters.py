@@ -31,5 +31,5 @@ class DeadLetterSettings(Section):
 
     @property
     def limit(self) -> DeadLetterLimit:
-        """The limit as decisions have it."""
+        """The limit in the form that decisions use."""
         return DeadLetterLimit(self.share_max, self.count_min)

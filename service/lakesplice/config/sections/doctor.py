@@ -1,4 +1,4 @@
-"""Settings of `lakesplice doctor`: neighbours that only it asks. The service doesn't need them."""
+"""Settings of `lakesplice doctor`: servers that only it asks. The service doesn't need them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings of how old the views of some tables may become."""
+"""Freshness goals: how old the views of some tables may become."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lakesplice.model.freshness_goal import FreshnessGoal
 
 # A batch may wait for the one before it and fail once; half of age_max is for the compaction.
 _TRIGGERS, _AGES = 3.0, 1.5
-# How far topics reach is looked up every few seconds, so that a shorter goal would be missed often.
+# The ends of topics are looked up every few seconds, so a shorter goal would be missed often.
 _REAL_TIME_SECONDS_MIN = 60.0
 
 
@@ -43,6 +43,6 @@ class FreshnessSettings(Section):
         return self
 
     def goal(self, trigger: float, age_max: float) -> FreshnessGoal:
-        """Return the goal of both views, under these settings of the service, in seconds."""
+        """Return the goal of both views under these settings of the service, in seconds."""
         real_time = self.real_time or max(_REAL_TIME_SECONDS_MIN, _TRIGGERS * trigger)
         return FreshnessGoal(real_time, self.read_optimised or real_time + _AGES * age_max)

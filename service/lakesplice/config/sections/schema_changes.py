@@ -1,4 +1,4 @@
-"""The settings of what tables make of the source's schema changes."""
+"""Settings: what tables do about the source's schema changes."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def policy_of(
     partial_images: PartialImages = PartialImages.PARK,
     partition_by: tuple[str, ...] = (),
 ) -> SchemaPolicy:
-    """Return the policy of a table whose entry says `own` of schema changes."""
+    """Return the policy of a table whose entry has its `own` settings of schema changes."""
     given = {} if own is None else own.model_dump(exclude_none=True)
     named = {**general.model_dump(), **given}
     behaviours = {kind: Behaviour(name) for kind, name in named.items()}

@@ -1,4 +1,4 @@
-"""The settings of the topics in which connectors tell of schema changes."""
+"""Settings of the topics in which connectors report schema changes."""
 
 from __future__ import annotations
 

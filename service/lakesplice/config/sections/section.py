@@ -1,4 +1,4 @@
-"""What every part of the configuration is."""
+"""The base of every part of the configuration."""
 
 from __future__ import annotations
 

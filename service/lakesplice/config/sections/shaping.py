@@ -1,4 +1,4 @@
-"""The settings of what tables make of their source's rows."""
+"""Settings: what tables store of their source's rows."""
 
 from __future__ import annotations
 
@@ -203,7 +203,9 @@ class ShapeSettings(Section):
         return value
 
     def metadata_names(self, general: MetadataSettings) -> tuple[str, ...]:
-        """Return the metadata columns of the tables, those of the key first if only it asks."""
+        """Return the metadata columns of the tables; those of the key come first if only the key
+        asks for them.
+        """
         names = general.columns if self.metadata is None else self.metadata
         return (*(name for name in self.key if name not in names), *names)
 
@@ -214,7 +216,7 @@ class ShapeSettings(Section):
 
 
 def check_own_names(own: ShapeSettings | None, general: MetadataSettings, where: str) -> None:
-    """Raise `ValueError` if two columns that the table itself brings have one name."""
+    """Raise `ValueError` if two of the table's own columns have one name."""
     if own is None:
         return
     metadata_names = own.metadata_names(general)
@@ -228,8 +230,8 @@ def check_own_names(own: ShapeSettings | None, general: MetadataSettings, where:
 def shape_of(
     own: ShapeSettings | None, general: MetadataSettings, secret: str | None
 ) -> Shape | None:
-    """Return what a table takes whose entry says `own`, as a value for tasks; None for all of its
-    source's rows as they are.
+    """Return the shape of a table whose entry has its `own` settings, as a value for tasks; None if
+    all of its source's rows are stored as they are.
     """
     given = ShapeSettings() if own is None else own
     names = given.metadata_names(general)

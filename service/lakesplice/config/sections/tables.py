@@ -1,4 +1,4 @@
-"""The settings of some tables: what their events don't say, and what becomes of their rows."""
+"""Settings of some tables: what their events don't say, and how their rows are stored."""
 
 from __future__ import annotations
 
@@ -66,12 +66,14 @@ class RowSettings(Section):
 
 
 def is_regex(match: str) -> bool:
-    """Whether a regular expression, not a glob, says which tables are meant."""
+    """Whether the tables are chosen by a regular expression instead of a glob."""
     return len(match) > 1 and match.startswith("/") and match.endswith("/")
 
 
 def check_route(match: str, to: str) -> None:
-    """Raise `ValueError` for a route that names no `database.table` or groups that aren't there."""
+    """Raise `ValueError` for a route that doesn't give `database.table`, or refers to missing
+    groups.
+    """
     parts = to.split(".")
     if len(parts) != 2 or not all(parts):
         raise ValueError("to must be database.table")
@@ -86,14 +88,14 @@ def check_route(match: str, to: str) -> None:
 
 
 def route(match: str, to: str, name: TableName) -> TableName:
-    """Return the table that `name`, which `match` matches, becomes."""
+    """Return the table that `name`, which `match` matches, is stored as."""
     matched = re.fullmatch(match[1:-1], str(name)) if is_regex(match) else None
     database, _, table = (to if matched is None else matched.expand(to)).partition(".")
     return TableName(database, table)
 
 
 def declared_types(columns: Options) -> dict[str, DeclaredType]:
-    """Return the types that columns are declared with; `ValueError` for what is no type."""
+    """Return the declared types of columns; `ValueError` for an unknown type."""
     # The decoder takes a while to import and most configurations declare nothing.
     from lakesplice.formats.events.values.declared_types import declare
 
@@ -211,11 +213,11 @@ class TableSettings(RowSettings):
 
     @property
     def row_key(self) -> tuple[str, ...]:
-        """The columns that tell rows; none where the source's key does."""
+        """The columns that identify rows; empty if the source's key does."""
         return APPENDED if self.mode == "append" else self.key
 
     def matches(self, table: TableName) -> bool:
-        """Whether the entry is about `table`."""
+        """Whether the entry is for `table`."""
         if is_regex(self.match):
             return re.fullmatch(self.match[1:-1], str(table)) is not None
         return fnmatch.fnmatchcase(str(table), self.match)

@@ -1,4 +1,4 @@
-"""The settings of what keeps a table tidy: its log, its files, old versions."""
+"""Settings of a table's maintenance: its log, its files, old versions."""
 
 from __future__ import annotations
 

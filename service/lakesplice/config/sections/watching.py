@@ -1,4 +1,4 @@
-"""The settings of what the service shows of itself: metrics and alerts and messages."""
+"""Settings of what the service reports: metrics, alerts and log messages."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The alert rules: what is wrong, from when on, how bad it is and where to read on.
+"""The alert rules: what is wrong, from when on, how severe it is, and where to read on.
 
-Thresholds follow the settings, which come in as `AlertLimits`; `rules_text` writes rules as
-Prometheus reads them.
+Thresholds follow the settings, which are passed as `AlertLimits`. `rules_text` writes rules in the
+form that Prometheus reads.
 """
 
 from lakesplice.telemetry.alerts.limits import AlertLimits as AlertLimits

@@ -1,9 +1,10 @@
-"""Alerts about error budgets: how fast the lateness of a table uses up what 30 days allow it.
+"""Alerts about error budgets: how fast the lateness of a table uses up what it may be late in 30
+days.
 
-Each compares two windows. The long one says that much of the budget is gone, the short one that it
-is still being spent, so that an alert ends soon after its cause. The factors are those of Google's
-workbook on site reliability engineering: 14.4 for an hour is 2 % of the budget, 6 for six hours
-5 %, 3 for a day 10 %, and 1 for three days 10 %.
+Each compares two windows. The long one shows that so much of the budget is gone, the short one that
+it is still being spent, so an alert ends soon after its cause. The factors are those of Google's
+workbook on site reliability engineering: 14.4 for an hour is 2 % of the budget, 6 for six hours 5
+%, 3 for a day 10 %, and 1 for three days 10 %.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ _SLOW = ((3.0, _DAY, 2 * _HOUR), (1.0, 3 * _DAY, 6 * _HOUR))
 
 
 def budget_groups(limits: AlertLimits) -> tuple[RuleGroup, RuleGroup]:
-    """Return what records late minutes with the alert over hours, and the alert over days, which
-    costs more and may come later.
+    """Return the group that records late minutes and has the alerts over hours, and the group of
+    the alerts over days, which cost more and may come later.
     """
     allowed = 1 - limits.objective
     percent = number(100 * limits.objective)

@@ -32,5 +32,5 @@ class AlertLimits:
 
     @property
     def silence_seconds_max(self) -> float:
-        """How long it may take until a batch has ended: three triggers."""
+        """How long the service may be without the end of a batch: three triggers."""
         return 3 * self.batch_seconds_max

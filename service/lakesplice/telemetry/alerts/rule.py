@@ -1,4 +1,4 @@
-"""What a rule is, and how its numbers and names are written in PromQL."""
+"""The types of rules, and how their numbers and names are written in PromQL."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60))
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """An alert. `after` is for how many seconds `expression` must hold; `section` is a heading of
-    the operations page without its backquotes; `why` explains the threshold.
+    """An alert. `expression` must hold for `after` seconds; `section` is a heading of the
+    operations page without its backquotes; `why` explains the threshold.
     """
 
     name: str
@@ -42,8 +42,8 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class RuleGroup:
-    """Rules that are evaluated one after the other, every `interval` seconds; None: as often as
-    Prometheus is told.
+    """Rules that are evaluated one after the other, every `interval` seconds; None: in Prometheus'
+    default interval.
     """
 
     name: str
@@ -52,15 +52,15 @@ class RuleGroup:
 
 
 def risen(counter: str, window: str) -> str:
-    """Return a condition: the counter of a table rose within the window, even from no series at
-    all, which `increase` doesn't see.
+    """Return a condition: the counter of a table rose within the window. It also holds if the
+    counter's series began in the window, which `increase` doesn't show.
     """
     summed = f"sum by ({EACH_TABLE}) ({counter}"
     return f"{summed})\n> ({summed} offset {window})\nor {summed}) * 0)"
 
 
 def duration(seconds: float) -> str:
-    """Return a duration as Prometheus reads it, in whole seconds or more."""
+    """Return a duration in PromQL, in whole seconds or larger units."""
     whole = math.ceil(seconds)
     for unit, size in _UNITS:
         if whole and whole % size == 0:

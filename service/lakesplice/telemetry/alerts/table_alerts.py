@@ -1,4 +1,4 @@
-"""Alerts about what tables take in."""
+"""Alerts about the data that tables read."""
 
 from __future__ import annotations
 

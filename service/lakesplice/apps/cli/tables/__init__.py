@@ -1,4 +1,4 @@
 """Commands about tables: list, read, adopt, compact, purge, reset, restore, and their dead letters.
 
-Offers the functions that `cli/app.py` gives names. A command must not know another one.
+Offers the functions that `cli/app.py` registers by name. A command must not import another one.
 """

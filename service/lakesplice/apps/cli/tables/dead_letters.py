@@ -40,7 +40,7 @@ _COLUMNS = (
     *("table", "partition", "offset", "time", "first_seen", "last_seen", "attempts"),
     "reason",
 )
-# What a record holds, or quotes of it: rows of the source, which not everybody may see.
+# These fields contain or quote values of rows, which not everybody may see.
 _OF_RECORDS = ("key", "value", "headers", "detail")
 _VALUE_BYTES_SHOWN = 120
 
@@ -217,7 +217,7 @@ def _letters(store: Any, table: str) -> Iterator[dict[str, Any]]:
 
 
 def _moment(timestamp_ms: int) -> datetime | int:
-    """Return a producer's timestamp as a time, or unchanged if it isn't a time."""
+    """Return a producer's timestamp as a time, or unchanged if it isn't a valid time."""
     try:
         return datetime.fromtimestamp(timestamp_ms / 1000, UTC)
     except (ValueError, OverflowError, OSError):
@@ -231,7 +231,7 @@ def _fact(name: str, fact: Any) -> str:
 
 
 def _excerpt(value: bytes | None) -> str:
-    """Return the start of a payload as text that can't steer a terminal."""
+    """Return the start of a payload as text without characters that could control a terminal."""
     if value is None:
         return "(none)"
     more = f"… ({len(value)} bytes)" if len(value) > _VALUE_BYTES_SHOWN else ""

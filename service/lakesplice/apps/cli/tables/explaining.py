@@ -54,10 +54,11 @@ def explain_key(
     ] = False,
     config: ConfigOption = None,
 ) -> None:
-    """Tell a key's story: its row, the versions that changed it, and what became of its records.
+    """Show a key's story: its row, the versions that changed it, and what became of its records.
 
-    A change may have been folded into another, came too late, waits, or is a dead letter: this says
-    which, and in which version. Reads only, also beside a running service.
+    A change may have been folded into another, may have come too late, may wait, or may be a dead
+    letter: the command shows which, and in which version. It only reads, also beside a running
+    service.
     """
     from lakesplice.apps.cli.tables.key_story_text import story_facts, story_lines
     from lakesplice.apps.lake import table_store

@@ -33,9 +33,9 @@ _STYLES = {
     TopicState.RESTING.value: "yellow",
 }
 _TROUBLE = "bold red"
-# Those that an operator has to look at come first.
+# States that need an operator come first.
 _QUIET = (TopicState.RUNNING.value, TopicState.WAITING.value, TopicState.EXCLUDED.value)
-# What stands above and below the rows.
+# The number of lines above and below the rows.
 _OTHER_LINES = 12
 _ROWS_MIN = 5
 _NOTES_MAX = 5
@@ -59,8 +59,8 @@ def status(
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """Show how all tables of a lake are doing: a summary, then tables in trouble and the oldest
-    ones first.
+    """Show the state of all tables of a lake: a summary, then tables in trouble and the oldest
+    first.
 
     Unlike `tables` it doesn't count rows, so it is quick for hundreds of tables.
     """
@@ -82,7 +82,7 @@ def status(
 
 
 def fleet(root: AnyStore, lake: str) -> Row:
-    """Return what is known of a lake now: its driver, how many tables are in each state, and a row
+    """Return the present state of a lake: its driver, how many tables are in each state, and a row
     for each table, those in trouble first. Blocks on the store.
     """
     from lakesplice.apps.lake_listing import listing, uncounted
@@ -116,7 +116,7 @@ def _urgency(row: Row) -> tuple[bool, float, str]:
 
 
 def summary(found: Row) -> str:
-    """Return the line above the tables: the driver, the states and what is behind."""
+    """Return the line above the tables: the driver, the states, and what is behind."""
     states = ", ".join(f"{count:,} {state}" for state, count in found["states"].items())
     count = len(found["tables"])
     tables = f"{count:,} table{'' if count == 1 else 's'}{f': {states}' if states else ''}"
@@ -165,7 +165,7 @@ def _cells(row: Row) -> Iterator[tuple[str, str]]:
 
 
 def _notes(found: Row) -> Iterator[tuple[str, str]]:
-    """Yield a line for each table in trouble, some at most, and where the rest is told."""
+    """Yield a line for each table in trouble, at most some, and where to find the rest."""
     told = [(row, why) for row in found["tables"] if (why := _why(row))]
     if told:
         yield "", ""
@@ -195,7 +195,7 @@ def _print(found: Row) -> None:
 
 
 def _watch(look: Callable[[], Row], every: float) -> None:
-    """Show what `look` returns until Ctrl-C, which is how this ends in order."""
+    """Show what `look` returns until Ctrl-C, which ends the command normally."""
     from rich.live import Live
 
     def shown() -> RenderableType:

@@ -19,7 +19,7 @@ from lakesplice.model.driver_status import DriverStatus, TopicState
 Row = dict[str, Any]
 
 _COLUMNS = ("table", "state", "rows", "lag", "fresh", "waiting", "dead")
-# Only there if some table has one, for the width's sake.
+# Shown only if some table has a value, to save width.
 _NOTE = "note"
 _NAMED_MAX = 3
 _QUIET = (TopicState.RUNNING.value, TopicState.EXCLUDED.value)
@@ -31,8 +31,8 @@ def print_overview(
     rows: Sequence[Row], status: DriverStatus | None, now_ms: int, lake: str
 ) -> None:
     """Print a lake's tables to standard output, then each topic that doesn't continue, with its
-    whole reason, and each setting that changes values. Notes that concern no table are written to
-    standard error.
+    full reason, and each setting that changes values. Notes that concern no table go to standard
+    error.
     """
     lines = [_line(row) for row in rows]
     if rows:
@@ -100,7 +100,7 @@ def _gaps(rows: Iterable[Row]) -> list[str]:
 
 
 def _suspects(rows: Iterable[Row], now_ms: int) -> list[str]:
-    """Tell each setting once, with some of the tables whose events show it."""
+    """Show each setting once, with some of the tables whose events show it."""
     tables: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     seen: dict[tuple[str, str], str] = {}
     for row in rows:
@@ -147,7 +147,7 @@ def _of_driver(status: DriverStatus | None, now_ms: int) -> list[str]:
 
 
 def _wrapped(text: str) -> str:
-    """Fit a text into a terminal's width; elsewhere it stays one line."""
+    """Wrap a text to a terminal's width; elsewhere it stays one line."""
     if not sys.stdout.isatty():
         return text
     width = shutil.get_terminal_size().columns

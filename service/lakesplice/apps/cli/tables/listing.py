@@ -1,5 +1,5 @@
-"""`lakesplice tables`, `history` and `unpark`: a lake's tables, a table's versions, and an end to
-parking.
+"""`lakesplice tables`, `history` and `unpark`: a lake's tables, a table's versions, and the end of
+a parking.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def unpark(
 
 
 def _moves(entry: HistoryEntry) -> str:
-    """What a version took, of each topic if there are several."""
+    """The offsets that a version read, of each topic if there are several."""
     named = (f"{topic} {_ranges(moved)}" for topic, moved in entry.sources.items())
     return "; ".join(named) or _ranges(entry.source)
 

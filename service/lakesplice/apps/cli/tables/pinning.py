@@ -1,4 +1,4 @@
-"""`lakesplice pin`, `pins` and `unpin`: versions of a lake's tables kept under a name."""
+"""`lakesplice pin`, `pins` and `unpin`: versions of a lake's tables that are kept under a name."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def unpin(
     wait: WaitOption = WAIT_SECONDS,
     config: ConfigOption = None,
 ) -> None:
-    """Let a pin end: what only it kept is deleted by a vacuum later."""
+    """Remove a pin: a later vacuum deletes the files that only it kept."""
     from lakesplice.apps.table_commands.command_table import CommandResult
     from lakesplice.apps.table_commands.dispatch import RequestWait
     from lakesplice.apps.table_commands.pinning import unpin_lake

@@ -1,4 +1,4 @@
-"""`lakesplice read`: a table's rows in either view, filtered, in a format of choice."""
+"""`lakesplice read`: a table's rows in either view, filtered, in a chosen format."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _selected(
     columns: Sequence[str],
     most: int | None,
 ) -> Iterator[pa.Table]:
-    """Yield at least one table, so that the columns are known also when no row is left."""
+    """Yield at least one table, so that the columns are known even without rows."""
     left = most
     empty = batches.schema.empty_table()
     for table in itertools.chain([empty], map(_as_table, batches)):
@@ -224,6 +224,6 @@ def _as_csv(table: pa.Table, *, header: bool) -> bytes:
 
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame)
-    # Bytes have no text of their own.
+    # Bytes have no natural text form.
     text = frame.with_columns(cs.binary().bin.encode("base64"))
     return text.write_csv(None, include_header=header, null_value="").encode()

@@ -1,6 +1,4 @@
-"""Commands that look after a table: merge small files, delete what no retained version needs,
-bring a version back.
-"""
+"""Commands that maintain a table: compact, merge small files, purge, vacuum, restore."""
 
 from __future__ import annotations
 
@@ -222,8 +220,8 @@ def _fed_by_hand(
     *,
     as_json: bool,
 ) -> Table | None:
-    """Open the table if it is fed by hand. If a topic feeds it, have its driver do the command, say
-    its result and return None.
+    """Return the table, open, if it is fed by hand. If a topic feeds it, let its driver execute the
+    command, show the result, and return None.
     """
     from lakesplice import Table
     from lakesplice.apps.table_commands.dispatch import RequestWait, give_command

@@ -55,6 +55,6 @@ def views(
 
 
 def _row(engine: Engine, view: EngineView) -> dict[str, object]:
-    """The statements of a line are all that its table needs, the engine's own before its first."""
+    """A row with the table's statements, preceded by those of the engine in the first row."""
     first = DIALECTS[engine].setup if view.statements else ()
     return {"engine": engine.value} | asdict(view) | {"statements": (*first, *view.statements)}

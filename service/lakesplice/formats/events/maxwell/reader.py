@@ -301,7 +301,7 @@ MAXWELL = EventFormat(
     FormatName.MAXWELL,
     FormatCapabilities(
         position="`position` and `xoffset` if both are put out; else the order of records",
-        before="`data` with `old` laid over it",
+        before="`data` with the values of `old` in it",
         changed="those in `old`",
         key="`primary_key_columns`, else the record's key",
         types="Maxwell's records of schema changes, `columns`",
