@@ -1,8 +1,8 @@
 """An archive of the classes that Spark loads at each start.
 
-A JVM maps it instead of loading some ten thousand classes one by one. It is
-Java's own class-data sharing (JEP 350). The archive fits one installation of Java and Spark; with
-another one the JVM ignores it and loads its classes as it does without.
+A JVM maps it into memory instead of loading some ten thousand classes one by one. It is Java's own
+class-data sharing (JEP 350). The archive fits one installation of Java and Spark; with another one
+the JVM ignores it and loads its classes as usual.
 
     python -m lakesplice.spark.class_archive [JARS_DIR]
 """
@@ -29,18 +29,18 @@ _SECONDS_MAX = 300.0
 
 
 def use_archive(jars_dir: Path | None = None) -> str:
-    """Return the option with which a JVM uses the archive; empty where there is none.
+    """Return the option with which a JVM uses the archive; empty if there is no archive.
 
-    The archive's name has its size, since a JVM dies of one that was cut off.
+    The archive's name contains its size, since a truncated archive would crash the JVM.
     """
     whole = [path for path in _archives(jars_dir) if path.name == _name(path.stat().st_size)]
-    # An archive of another Java is no reason for a warning: the JVM does without.
+    # An archive of another Java needs no warning: the JVM works without it.
     quiet = "-Xlog:cds=off -Xlog:cds+dynamic=off"
     return f"-XX:SharedArchiveFile={whole[0]} {quiet}" if whole else ""
 
 
 def make_archive(jars_dir: Path | None = None) -> Path:
-    """Make the archive, in another process that runs a small query, and return its path.
+    """Make the archive in another process, which runs a small query, and return its path.
 
     Blocks for some 20 seconds. `ConfigurationError` if Java or Spark don't start.
     """
@@ -56,7 +56,7 @@ def make_archive(jars_dir: Path | None = None) -> Path:
             text=True,
             timeout=_SECONDS_MAX,
             check=False,
-            # The name of a machine that builds an image is in no directory.
+            # A machine that builds an image may have a host name that can't be resolved.
             env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
         )
         if done.returncode or not made.exists():
@@ -72,7 +72,7 @@ def make_archive(jars_dir: Path | None = None) -> Path:
 
 
 def _home(jars_dir: Path | None) -> Path:
-    """Beside the jars."""
+    """The folder of the archive, beside the jars."""
     return (jars_dir or DEFAULT_CACHE).expanduser()
 
 
@@ -85,7 +85,7 @@ def _archives(jars_dir: Path | None) -> list[Path]:
 
 
 def _record(archive: Path, jars_dir: Path | None) -> None:
-    """Load what a service loads, in a JVM that writes the archive when it ends."""
+    """Load the classes that a service loads, in a JVM that writes the archive when it ends."""
     session = build_session(
         "local[2]",
         "1g",
@@ -105,7 +105,7 @@ def _record(archive: Path, jars_dir: Path | None) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Make the archive beside the jars of the folder given, else of the cache."""
+    """Make the archive beside the jars of the given folder, by default the cache."""
     if arguments[:1] == ["--record"]:
         _record(Path(arguments[1]), Path(arguments[2]) if arguments[2:] else None)
         return 0

@@ -1,4 +1,4 @@
-"""What executors are, told by a small job: their Python, and a package that they lack."""
+"""Finds out by a small job what executors have: their Python, and a package that they lack."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pyspark.sql import SparkSession
 
 from lakesplice.spark.session import cores
 
-# What tasks import beside this package, which the driver sends.
+# What tasks import besides this package, which the driver sends.
 _PACKAGES = ("pyarrow", "numpy", "xxhash", "avro")
 
 
 def executor_versions(session: SparkSession) -> list[tuple[str, str]]:
-    """Return what `version_here` says in some tasks at once. Blocks until there are executors and
-    they answer; Spark's errors if a task fails.
+    """Return the results of `version_here` in some tasks at once. Blocks until there are executors
+    and they answer; Spark's errors if a task fails.
     """
     count = max(2, cores(session))
     tasks = session.sparkContext.parallelize(range(count), count)
@@ -23,7 +23,9 @@ def executor_versions(session: SparkSession) -> list[tuple[str, str]]:
 
 
 def version_here(_: int = 0) -> tuple[str, str]:
-    """Return this process's version of Python, and a package that it lacks; empty if none."""
+    """Return this process's version of Python, and the name of a missing package; empty if none is
+    missing.
+    """
     for name in _PACKAGES:
         try:
             importlib.import_module(name)

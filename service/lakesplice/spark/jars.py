@@ -1,8 +1,8 @@
-"""Fetches the jars that PyPI doesn't carry, with the Ivy that PySpark ships; no Maven needed.
+"""Fetches the jars that PyPI doesn't have, with the Ivy that PySpark contains; Maven isn't needed.
 
-A jar set is data. Its folder is named after what it holds, so a folder that exists is complete and
-right: it is filled beside its final place and renamed into it, which also settles a race of two
-processes. For a machine without a network the folder can be copied from one that has it.
+A jar set is data. Its folder is named after its content, so a folder that exists is complete and
+right: it is filled under a temporary name and then renamed, which also decides a race of two
+processes. For a machine without a network, copy the folder from a machine that has it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LOG_LINES_SHOWN = 12
 
 @dataclass(frozen=True)
 class Module:
-    """One artifact by its Maven coordinates; `transitive` asks for what it needs as well."""
+    """One artifact by its Maven coordinates; `transitive` includes its dependencies."""
 
     organisation: str
     name: str
@@ -35,17 +35,17 @@ class Module:
 
     @property
     def coordinates(self) -> str:
-        """`organisation:name:revision`, with a trailing `+` when its dependencies are wanted."""
+        """`organisation:name:revision`, followed by `+` if its dependencies are included."""
         plus = "+" if self.transitive else ""
         return f"{self.organisation}:{self.name}:{self.revision}{plus}"
 
 
 @dataclass(frozen=True)
 class JarSet:
-    """Jars that belong on one classpath. `name` is for people, the modules decide the identity.
+    """Jars that belong on one classpath. `name` is for people; the modules decide the identity.
 
-    `digest`, where it is given, is what `digest_of` must say of the jars fetched: what they need is
-    then pinned byte for byte too.
+    `digest`, if it is set, is what `digest_of` must return for the fetched jars: then their
+    dependencies are pinned byte for byte, too.
     """
 
     name: str
@@ -63,7 +63,7 @@ SPARK_KAFKA = JarSet(
     "spark-kafka",
     (
         Module("org.apache.spark", "spark-sql-kafka-0-10_2.13", "4.1.3"),
-        # Later token providers aren't published; only Kerberos delegation tokens use this one.
+        # Later versions of this module aren't published; only Kerberos delegation tokens use it.
         Module("org.apache.spark", "spark-token-provider-kafka-0-10_2.13", "4.0.0"),
         Module("org.apache.kafka", "kafka-clients", "3.9.1"),
         Module("org.apache.commons", "commons-pool2", "2.12.1"),
@@ -104,12 +104,12 @@ def ensure_jars(which: JarSet, cache: Path | None = None, *, java: str = "java")
 
 
 def folder_of(which: JarSet, cache: Path | None = None) -> Path:
-    """Where the set's jars are, or will be once fetched."""
+    """The folder of the set's jars, also before they are fetched."""
     return (cache or DEFAULT_CACHE).expanduser().absolute() / which.folder_name
 
 
 def digest_of(jars: Iterable[Path]) -> str:
-    """Return the SHA-256 of a listing of the jars, as `sha256sum` prints one, sorted by name."""
+    """Return the SHA-256 of a listing of the jars in the form of `sha256sum`, sorted by name."""
     lines = []
     for jar in sorted(jars, key=lambda path: path.name):
         with jar.open("rb") as file:
@@ -159,13 +159,13 @@ def _ivy_jar() -> Path:
 
 
 def _fetch(which: JarSet, scratch: Path, folder: Path, java: str) -> Path:
-    """Let Ivy fill `scratch/jars`. Its own cache is private, since Ivy's isn't safe to share."""
+    """Let Ivy fill `scratch/jars`. It has a cache of its own, since Ivy's isn't safe to share."""
     (scratch / "settings.xml").write_text(ivy_settings(scratch / "ivy"))
     (scratch / "ivy.xml").write_text(ivy_module(which))
     command = [
         *(java, f"-Divy.default.ivy.user.dir={scratch / 'home'}", "-jar", str(_ivy_jar())),
         *("-settings", "settings.xml", "-ivy", "ivy.xml", "-types", "jar", "bundle"),
-        # Two jars of one module may differ in nothing but their classifier.
+        # Two jars of one module may differ only in their classifier.
         *("-retrieve", "jars/[artifact]-[revision](-[classifier]).[ext]"),
     ]
     try:
@@ -193,7 +193,7 @@ def _fetch(which: JarSet, scratch: Path, folder: Path, java: str) -> Path:
 
 
 def ivy_complaint(output: str) -> str:
-    """The lines of Ivy's output that say what went wrong, else its last ones; never empty."""
+    """The lines of Ivy's output that say what went wrong, or else its last lines; never empty."""
     marks = ("UNRESOLVED", "unresolved dependency", "not found", "FAILED", "ERROR", "Host ")
     lines = [line.strip(" \t:") for line in output.splitlines() if line.strip(" \t:")]
     telling = [line for line in lines if any(mark in line for mark in marks)]
@@ -216,14 +216,16 @@ def _publish(filled: Path, folder: Path) -> None:
     try:
         filled.rename(folder)
     except OSError:
-        # Another process was first; its file is the same.
+        # Another process was first; its files are the same.
         if not folder.is_dir():
             raise
         shutil.rmtree(filled, ignore_errors=True)
 
 
 def main(arguments: list[str]) -> int:
-    """Fetch sets into the folder given, saying so; `CACHE [JAVA [SET ...]]`, without names all."""
+    """Fetch sets into the given folder and report it; `CACHE [JAVA [SET ...]]`, by default all
+    sets.
+    """
     cache = Path(arguments[0]) if arguments else None
     java = arguments[1] if len(arguments) > 1 else "java"
     unknown = set(arguments[2:]) - {which.name for which in ALL}

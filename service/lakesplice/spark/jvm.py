@@ -1,4 +1,6 @@
-"""Starts the JVM of the driver, with its properties in a file: everybody sees a command line."""
+"""Starts the JVM of the driver with its properties in a file, since every user can see a command
+line.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from pyspark.java_gateway import launch_gateway
 from lakesplice.errors import ConfigurationError
 
 _ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
-# PySpark's own default, which must come last.
+# PySpark's own default, which has to be last.
 _SHELL = "pyspark-shell"
 
 
@@ -54,7 +56,9 @@ def start_jvm(master: str, properties: Mapping[str, str], written: IO[bytes] | N
 
 
 def properties_text(properties: Mapping[str, str]) -> str:
-    """Return properties as Java's `Properties.load` reads them back, character by character."""
+    """Return properties in the form from which Java's `Properties.load` reads the same
+    characters.
+    """
     return "".join(f"{_escaped(name)}={_escaped(value)}\n" for name, value in properties.items())
 
 

@@ -1,9 +1,9 @@
-"""What Python workers have: this package, as a zip beside Spark's own files, and what they keep
+"""What Python workers need: this package, as a zip beside Spark's own files, and what they keep
 from one task to the next.
 
-What else their Python needs (pyarrow, polars, obstore and so on) must be there, by an image or an
-archive of an environment; it changes rarely. The package itself must be the driver's own to the
-byte, since what passes between tasks are its pickled values.
+Other packages (pyarrow, polars, obstore and so on) must be in their Python already, by an image or
+an archive of an environment; they rarely change. This package must be the driver's, byte for byte,
+since tasks exchange pickled values.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from zipimport import zipimporter
 from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
-# The whole package; by its place, since importing its root would reach what wires everything.
+# The whole package, found by its folder: importing its root would import `apps`.
 _ROOT = Path(__file__).parents[1]
-# Zip files know no time before it; a fixed one makes equal packages equal bytes.
+# The earliest time in a zip file. With a fixed time, equal packages have equal bytes.
 _NO_TIME = (1980, 1, 1, 0, 0, 0)
 _DIGITS = 12
 
@@ -29,7 +29,7 @@ def ship_package(session: SparkSession) -> str:
     Blocks for a fraction of a second. May be called again: the same package is sent once.
     """
     context = session.sparkContext
-    # Executors fetch the zip from the driver when they come, so it stays as long as the session.
+    # Executors fetch the zip from the driver when they join, so it stays as long as the session.
     folder = Path(SparkFiles.getRootDirectory()) / "lakesplice-package"
     folder.mkdir(exist_ok=True)
     archive = pack(folder)
@@ -56,14 +56,14 @@ def _belongs(path: Path) -> bool:
 
 
 def keep_zip_directories() -> None:
-    """Let the worker that calls this keep what it knows of the zip files on its path; idempotent.
+    """Let the worker that calls this keep the directories of the zip files on its path; idempotent.
 
-    Before each task PySpark drops all import caches, upon which Python 3.11 reads the directories
-    of `pyspark.zip` and of Spark's jar again: 50 ms and more a task, more than a small batch takes.
-    A worker's zip files never change; one that is shipped later has a name of its own.
+    Before each task PySpark drops all import caches, so Python 3.11 reads the directories of
+    `pyspark.zip` and of Spark's jar again: 50 ms and more per task, longer than a small batch
+    takes. A worker's zip files never change; one that is sent later has another name.
     """
     zipimporter.invalidate_caches = _keep  # type: ignore[assignment, method-assign]  # replaced
 
 
 def _keep(_importer: zipimporter) -> None:
-    """Do nothing: the directory is kept as it was read."""
+    """Do nothing: the directory that was read stays valid."""

@@ -21,7 +21,7 @@ LOG_FILES: Mapping[LogFormat, Path] = {
 INGEST_POOL = "ingest"
 COMPACTION_POOL = "compaction"
 
-# What the UI keeps of finished work is memory of the driver that never comes back.
+# What the UI keeps of finished work uses memory of the driver for good.
 _RETAINED = {
     "spark.ui.retainedJobs": "50",
     "spark.ui.retainedStages": "50",
@@ -32,7 +32,7 @@ _RETAINED = {
     "spark.sql.streaming.ui.retainedProgressUpdates": "20",
     "spark.sql.streaming.numRecentProgressUpdates": "20",
 }
-# Executors of a cluster come from elsewhere; where they find the driver, Spark or `options` say.
+# Executors of a cluster run elsewhere; Spark or `options` say where they find the driver.
 _ON_ONE_MACHINE = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -70,7 +70,7 @@ def build_session(
     package from here.
     """
     if "spark.pyspark.python" in options:
-        # What Spark's own launcher would make of the property.
+        # Spark's own launcher would set this variable from the property.
         os.environ["PYSPARK_PYTHON"] = options["spark.pyspark.python"]
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
@@ -113,7 +113,7 @@ def on_one_machine(master: str) -> bool:
 
 
 def cores(session: SparkSession) -> int:
-    """Return how many tasks run at once, of the executors that are there now; at least 2 on a
-    cluster. Costs a round trip to the JVM.
+    """Return how many tasks can run at once on the present executors; at least 2 on a cluster.
+    Costs a round trip to the JVM.
     """
     return int(session.sparkContext.defaultParallelism)

@@ -1,8 +1,8 @@
-"""How buckets are reached: addresses, options, and the clients made of them.
+"""How buckets are reached: addresses, options, and the clients made from them.
 
-Options have the names that Delta Lake's writers use for them, `aws_region`, `aws_endpoint` and so
-on, in any case, with `aws_` or without. What isn't given is taken from where the cloud's own tools
-look: environment, profiles, the machine's or the pod's role.
+Options have the names that Delta Lake's writers use, such as `aws_region` and `aws_endpoint`, in
+any case, with `aws_` or without. Options that aren't given are taken from where the cloud's own
+tools look: the environment, profiles, the machine's or the pod's role.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _OF_CLIENT = frozenset(("allow_http", "allow_invalid_certificates", "proxy_url")
 class Bucket:
     """A bucket, or a container, and how to reach it.
 
-    `timeout` is what one request may take, `patience` the time in which a failed one is tried
-    again, both in seconds. Equal ones share their clients within a process; copies to another
+    `timeout` is the limit of one request, `patience` the time during which a failed one is retried,
+    both in seconds. Equal buckets share their clients within a process; copies sent to another
     process make their own there.
     """
 
@@ -55,7 +55,7 @@ class Bucket:
         return urlsplit(self.url).netloc
 
     def client(self) -> Any:
-        """Return the client for all but copies inside the store."""
+        """Return the client for everything except copies inside the store."""
         with _lock:
             return _client(self)
 
@@ -65,7 +65,7 @@ class Bucket:
             return _parts_client(self)
 
 
-# Clients are made once, also when several threads need one at the same time.
+# Clients are made once, even if several threads need one at the same time.
 _lock = threading.Lock()
 
 
@@ -91,7 +91,7 @@ def parse(uri: str | Path) -> Path | tuple[str, str]:
 
 
 def _plain(name: str) -> str:
-    # A variable of the environment names an option with dots, as those of Kafka and Spark have.
+    # An environment variable gives dots in the option's name, as options of Kafka and Spark have.
     return name.lower().replace(".", "_").removeprefix("aws_")
 
 
@@ -125,7 +125,7 @@ def _is_yes(value: str | None) -> bool:
 
 
 def _endpoint(options: dict[str, str]) -> dict[str, str]:
-    """The options with the endpoint under one of its names."""
+    """The options, with the endpoint under a single name."""
     endpoint = options.pop("endpoint_url", None)
     return options if endpoint is None else {**options, "endpoint": endpoint}
 
@@ -144,7 +144,7 @@ def _parts_client(bucket: Bucket) -> Any:
         retries={"mode": "standard", "total_max_attempts": 8},
         max_pool_connections=32,
         s3={"addressing_style": "path" if endpoint and not virtual else "auto"},
-        # Servers that only speak like S3 don't all know newer checksums.
+        # Some servers with S3's interface don't support newer checksums.
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
     )

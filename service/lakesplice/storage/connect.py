@@ -1,4 +1,4 @@
-"""What Kafka Connect says of its connectors, over its REST interface."""
+"""Asks Kafka Connect about its connectors, by its REST interface."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _RETRIES = 1
 
 @dataclass(frozen=True, slots=True)
 class Connector:
-    """A connector: its class, state, the states of its tasks, and those of its settings that were
-    asked for.
+    """A connector: its class, its state, the states of its tasks, and those of its settings that
+    were requested.
     """
 
     name: str
@@ -32,11 +32,11 @@ class Connector:
 def connectors(
     url: str, user_info: str | None, wanted: Callable[[str], bool], timeout_seconds: float
 ) -> list[Connector]:
-    """Return the connectors of the worker at an address, in order of name, each with the settings
-    whose names are wanted: all others, passwords among them, are dropped at once. Blocks.
+    """Return the connectors of the worker at an address, in order of name, each with the wanted
+    settings: all others, passwords among them, are dropped at once. Blocks.
 
-    `user_info` is `user:password`, if the worker asks for them. `SourceUnavailable` if nothing, or
-    no Connect, answers there.
+    `user_info` is `user:password`, if the worker requires them. `SourceUnavailable` if nothing
+    answers there, or something other than Connect.
     """
     told = _asked(url, user_info, timeout_seconds)
     try:
@@ -93,5 +93,5 @@ def _asked(url: str, user_info: str | None, timeout_seconds: float) -> Mapping[s
 
 
 def _short(cause: object) -> str:
-    """What went wrong, without the object that it went wrong in."""
+    """What went wrong, without the object that raised it."""
     return str(cause).rpartition(": ")[2][:200]

@@ -1,5 +1,5 @@
-"""Copies from file to file on the local disk, in which no byte passes through this process, and
-files for what is put aside.
+"""Copies between files on the local disk without passing the bytes through this process, and
+temporary files.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ import pyarrow as pa
 from lakesplice.errors import CorruptFileError, StorageError
 from lakesplice.splicing.output.copying import StreamSink
 
-# Different file systems, or one that can't.
+# The file systems differ, or don't support it.
 _CANNOT = frozenset((errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP))
 
 
 class FileSink(StreamSink):
-    """`Sink` on a local file: copies by `copy_file_range`, through a buffer where that can't be."""
+    """`Sink` on a local file: copies by `copy_file_range`, or through a buffer where that is
+    impossible.
+    """
 
     def __init__(self, stream: pa.NativeFile) -> None:
         super().__init__(stream)
@@ -45,8 +47,8 @@ class FileSink(StreamSink):
 
 
 class ScratchFile:
-    """`Scratch` in the folder for temporary files (TMPDIR): without a name, so that it disappears
-    with the process at the latest.
+    """`Scratch` in the folder for temporary files (TMPDIR). It has no name, so it disappears with
+    the process at the latest.
     """
 
     def __init__(self) -> None:

@@ -1,16 +1,16 @@
 """A store on the local disk that survives a power loss.
 
-Linux promises nothing about a file until it and the folder that names it are synced, so:
+Linux promises nothing about a file until the file and the folder that names it are synced, so:
 
     put_new   temporary file -> fsync -> hard link to its name -> unlink temporary -> fsync folder
     writer    create exclusively -> write -> fsync -> fsync folder
 
-A hard link is what makes `put_new` atomic and create-only at once: it refuses an existing name, and
-readers see a whole file or none. When a folder is first written to, its chain up to the root is
-synced even if another process made it, which may have died before it synced it.
+The hard link makes `put_new` atomic, and it refuses an existing name: readers see a whole file or
+none. When a folder is first written, its chain up to the root is synced even if another process
+made it, since that process may have died before it synced it.
 
-Temporary files lie in `_lakesplice/tmp` of the outermost root: on the same file system, hidden from
-readers of the log, and left behind only by a crash; a vacuum drops what is old there.
+Temporary files are in `_lakesplice/tmp` of the outermost root: on the same file system, and hidden
+from readers of the log. Only a crash leaves them; a vacuum deletes old ones.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _synced: dict[Path, int] = {}
 
 
 class LocalStore:
-    """`Store` on a local folder, which is made when its first file is."""
+    """`Store` on a local folder, which is created with its first file."""
 
     row_group_bytes = ROW_GROUP_BYTES_MAX
 
@@ -49,11 +49,11 @@ class LocalStore:
         return f"LocalStore({str(self.root)!r})"
 
     def __str__(self) -> str:
-        """Where it is, as people write it."""
+        """Its path."""
         return str(self.root)
 
     def put_new(self, path: str, data: bytes) -> bool:
-        """See `Store.put_new`; a False, too, comes only after the existing file is durable."""
+        """See `Store.put_new`; False, too, is returned only after the existing file is durable."""
         target = self._resolve(path)
         with _writing(path):
             self._make_folder(target.parent)
@@ -62,7 +62,7 @@ class LocalStore:
                 _write_synced(temporary, data)
                 created = _link(temporary, target)
             finally:
-                # What cannot be removed now is a leftover, and would hide the error that matters.
+                # A file that can't be removed is left over: its error must not hide the first one.
                 with suppress(OSError):
                     temporary.unlink()
             if not created:
@@ -138,13 +138,14 @@ class LocalStore:
                 return []
 
     def delete(self, path: str) -> None:
-        """See `Store.delete`; a power loss may bring the file back."""
+        """See `Store.delete`; after a power loss the file may be there again."""
         target = self._resolve(path)
         with _writing(path), suppress(FileNotFoundError, NotADirectoryError):
             target.unlink()
 
     def drop_temporaries(self, before_ms: EpochMs) -> int:
-        """Delete temporary files last written before a moment, by the disk's clock; how many.
+        """Delete temporary files that were last written before a moment, by the disk's clock;
+        return how many.
 
         Harmless at any moment: a writer whose file is deleted before it is linked fails with
         `StorageError` and has written nothing. `StorageError` as the disk has it.
@@ -180,8 +181,8 @@ class LocalStore:
                 yield from (Path(folder, name) for name in names)
 
     def _make_folder(self, folder: Path) -> None:
-        """Make a folder whose path from the outermost one is durable; what it holds is the
-        caller's to sync.
+        """Create a folder whose path from the outermost one is durable; the caller syncs its
+        content.
         """
         if _is_synced(folder):
             return
@@ -263,7 +264,7 @@ def _writing(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        # Without an errno it isn't the disk's fault: pyarrow so reports, for one, a bad Parquet
+        # Without an errno it isn't the disk's fault: pyarrow reports in this way a bad Parquet
         # file that the writer's block was reading.
         if error.errno is None:
             raise

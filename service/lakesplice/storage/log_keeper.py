@@ -1,4 +1,6 @@
-"""Checkpoints by deltalake, whose local store syncs nothing: what it wrote there is synced here."""
+"""Checkpoints written by deltalake, whose local store syncs nothing: the files that it wrote are
+synced here.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files in a bucket as pyarrow takes them: one to read ranges of, one to write in order."""
+"""Files in a bucket in the form that pyarrow uses: one to read ranges of, one to write in order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ TAIL_BYTES = 64 * 1024
 
 
 class _Ranges:
-    """What an `ObjectFile` reads through: a position, and the bytes at the end, read at first."""
+    """What an `ObjectFile` reads through: a position, and the bytes at the end, which are read
+    first.
+    """
 
     def __init__(
         self,
@@ -54,7 +56,9 @@ class _Ranges:
         return [buffer for buffer in found if buffer is not None]
 
     def _held(self, offset: int, length: int) -> pa.Buffer | None:
-        """The part of the range that the file has, if nothing need be read for it."""
+        """The part of the range if it is known already, so that nothing has to be read; else
+        None.
+        """
         if not length or offset >= self.size:
             return pa.py_buffer(b"")
         if offset < self._tail_start:
@@ -86,7 +90,7 @@ class _Ranges:
 
 
 class ObjectFile(pa.PythonFile):  # type: ignore[misc]  # PyArrow has no types
-    """An object open for random access; its last bytes came with opening it."""
+    """An object open for random access; its last bytes were read when it was opened."""
 
     bucket: Bucket
     key: str
@@ -110,18 +114,21 @@ class ObjectFile(pa.PythonFile):  # type: ignore[misc]  # PyArrow has no types
         return file
 
     def read_ranges(self, offsets: Sequence[int], lengths: Sequence[int]) -> list[pa.Buffer]:
-        """Return the bytes of several ranges, near ones by one request, the others side by side.
+        """Return the bytes of several ranges: neighbouring ones by one request, the others in
+        parallel.
 
-        Ranges that go beyond the end give fewer bytes. Blocks; safe from several threads.
+        Ranges beyond the end return fewer bytes. Blocks; safe from several threads.
         """
         return self._ranges.ranges(offsets, lengths)
 
 
 class Upload(Protocol):
-    """An object in the making; used by one thread. All calls block and may raise `StorageError`."""
+    """An object that is being written; used by one thread. All calls block and may raise
+    `StorageError`.
+    """
 
     def write(self, data: Any) -> int:
-        """Append bytes, anything with the buffer protocol; return how many."""
+        """Append bytes, in any object with the buffer protocol; return how many."""
         ...
 
     def complete(self) -> None:
@@ -129,7 +136,7 @@ class Upload(Protocol):
         ...
 
     def abort(self) -> None:
-        """Leave nothing; raises nothing."""
+        """Leave nothing of it; raises nothing."""
         ...
 
 

@@ -1,12 +1,12 @@
-"""A store in a bucket: S3 and what speaks like it, Google Cloud Storage, Azure Blob Storage.
+"""A store in a bucket: S3 and servers with its interface, Google Cloud Storage, Azure Blob Storage.
 
     put_new   one PUT that only creates, with a token of its own in the object's metadata
     writer    an upload in parts that shows when it is complete; a small one is put at once
     open      the last bytes and the size by one request, then ranges
 
-Requests that fail are tried again with growing pauses, for `Bucket.patience` in all. An answer may
-get lost after the store acted on the request: the next attempt then finds an object, and the token
-tells whether it is its own. Durable is what the store acknowledged.
+Failed requests are retried with growing pauses, for `Bucket.patience` in all. An answer may get
+lost after the store acted on the request: then the next attempt finds an object, and the token
+shows whether it is its own. An object is durable once the store acknowledged it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ObjectStore:
         return f"ObjectStore({self.address!r})"
 
     def __str__(self) -> str:
-        """Where it is, as people write it."""
+        """Its address."""
         return self.address
 
     @property
@@ -64,7 +64,7 @@ class ObjectStore:
 
     @contextmanager
     def writer(self, path: str) -> Iterator[pa.NativeFile]:
-        """See `Store.writer`; above some megabytes only S3 looks whether the name exists."""
+        """See `Store.writer`; above some megabytes only S3 checks whether the name exists."""
         key, token = self._key(path), _token()
         put = partial(self._put_new, key, token=token)
         upload = (
@@ -200,7 +200,7 @@ class ObjectStore:
         raise AssertionError
 
     def _token_of(self, key: str) -> str | None:
-        """The token an object was put with, empty if it has none; None if it isn't there."""
+        """The token that an object was put with, empty if it has none; None if it doesn't exist."""
         import obstore
 
         try:
@@ -218,7 +218,7 @@ def _token() -> str:
 
 
 def _pauses(patience: float) -> Iterator[float | None]:
-    """Pauses after an attempt, growing; None after the last one."""
+    """Pauses after each attempt, growing; None after the last one."""
     ends, pause = time.monotonic() + patience, _FIRST_PAUSE
     while time.monotonic() + pause < ends:
         # Of random length, so that those who met once don't meet again.
@@ -229,7 +229,7 @@ def _pauses(patience: float) -> Iterator[float | None]:
 
 @contextmanager
 def _failing(path: str, store: str) -> Iterator[None]:
-    """Raise what the clients raise as errors of ours."""
+    """Raise the clients' errors as errors of ours."""
     from botocore.exceptions import BotoCoreError, ClientError
     from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
 

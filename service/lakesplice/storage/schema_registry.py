@@ -32,9 +32,9 @@ _Options = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class RegistryAccess:
-    """How to reach a registry. `urls` are of one registry; `numbers` says what numbers in records
-    are (`schema-id`, `content-id` or `global-id`); `options` are a client's of Confluent's, by
-    their names.
+    """How to reach a registry. All `urls` lead to the same registry; `numbers` says what the
+    numbers in records are (`schema-id`, `content-id` or `global-id`); `options` are options of
+    Confluent's client, by their names.
     """
 
     urls: tuple[str, ...]
@@ -45,7 +45,7 @@ class RegistryAccess:
 
 
 class SchemaRegistry:
-    """The schemas that a registry keeps; is pickled without what it has learnt.
+    """The schemas of a registry; pickled without the schemas that it has read.
 
     Calls block, and are safe from several threads.
     """
@@ -54,13 +54,13 @@ class SchemaRegistry:
         self._access = access
 
     def __reduce__(self) -> tuple[type[SchemaRegistry], tuple[RegistryAccess]]:
-        """Be pickled as the address and settings of the registry."""
+        """Pickle only the address and settings of the registry."""
         return SchemaRegistry, (self._access,)
 
     def schemas(self, numbers: Iterable[int]) -> Mapping[int, SchemaText]:
-        """Return the schemas of these numbers, without those that the registry says it lacks.
+        """Return the schemas with these numbers, except for those that the registry says it lacks.
 
-        `SourceUnavailable` if it can't be reached, refuses, or answers what no registry does.
+        `SourceUnavailable` if it can't be reached, refuses, or doesn't answer like a registry.
         """
         client = _client(self._access)
         found = {number: client.schema(number) for number in sorted(set(numbers))}
@@ -154,7 +154,9 @@ class _Client:
             found[path] = text
 
     def _get(self, path: str) -> bytes | None:
-        """Return what an address answers, asking the next where one doesn't; None for lacking."""
+        """Return the answer of an address, or of the next one if it doesn't answer; None if the
+        schema is missing.
+        """
         for url in self._access.urls[:-1]:
             try:
                 return self._ask(url + path)
@@ -215,7 +217,7 @@ def _artifact(reference: Mapping[str, object]) -> str:
 
 
 def _members(answer: bytes) -> Mapping[str, Any]:
-    """Read an answer that is an object with a schema."""
+    """Decode an answer, which must be an object with a schema."""
     try:
         kept = json.loads(answer)
     except ValueError:

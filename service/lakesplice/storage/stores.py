@@ -1,4 +1,4 @@
-"""What an address names: the store to use, and its options."""
+"""The store at an address, and its options."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ def is_there(store: AnyStore) -> bool:
 
 
 def drop_temporaries(store: Store, before_ms: EpochMs) -> int:
-    """Delete what dead processes left half written before a moment; how many files. Blocks.
+    """Delete files that dead processes left half written before a moment; return how many. Blocks.
 
-    0 for a bucket, where no reader sees a file before it is whole, and the store's own rules end
-    uploads that were given up. `StorageError` as `LocalStore.drop_temporaries`.
+    0 for a bucket: there no reader sees a file before it is whole, and the store's own rules end
+    abandoned uploads. `StorageError` as `LocalStore.drop_temporaries`.
     """
     return store.drop_temporaries(before_ms) if isinstance(store, LocalStore) else 0
 
 
 def parent_store(store: AnyStore, levels: int) -> tuple[AnyStore, str] | None:
-    """Return the store so many folders above, and the path there from it; None if there isn't."""
+    """Return the store so many folders above, and the path from there; None if there is none."""
     if isinstance(store, LocalStore):
         if len(store.root.parts) <= levels:
             return None
@@ -68,12 +68,12 @@ def parent_store(store: AnyStore, levels: int) -> tuple[AnyStore, str] | None:
 
 
 def require_usable_address(store: AnyStore) -> None:
-    """Return if tables can be made at a store's root or below; `UsageError` otherwise.
+    """Check that tables can be made at a store's root or below; `UsageError` otherwise.
 
-    No folder above it may be a table, and its path may have no `%41`, which libraries that read
-    Delta's log take for `A`: they would find no table, and no checkpoint could be written. Blocks
-    on a bucket, which is asked about each folder above. What may not be looked at, since
-    credentials often allow a prefix alone, is skipped.
+    No folder above it may be a table, and its path may not contain `%41` or the like: libraries
+    that read Delta's log decode it to `A`, so they would find no table, and no checkpoint could be
+    written. Blocks on a bucket, which is asked about each folder above. Folders that may not be
+    read are skipped, since credentials often allow only a prefix.
     """
     if isinstance(store, ObjectStore):
         _require_no_table_above(store)
@@ -104,14 +104,16 @@ def _require_no_table_above(store: ObjectStore) -> None:
 
 
 def open_sink(stream: pa.NativeFile) -> Sink:
-    """Return the sink on what a store's writer gave that copies with as few bytes as it can."""
+    """Return the sink on a file that a store's writer opened, which copies with as few bytes as
+    possible.
+    """
     if isinstance(stream, ObjectSink) and isinstance(stream.upload, PartsUpload):
         return PartsSink(stream, stream.upload)
     return FileSink(stream)
 
 
 def log_keeper(store: Store) -> DeltaLogKeeper:
-    """Return the keeper of the log of the table whose root is the store's, one of this module."""
+    """Return the keeper of the log of the table at the store's root."""
     if isinstance(store, LocalStore):
         return DeltaLogKeeper(store.root)
     assert isinstance(store, ObjectStore)

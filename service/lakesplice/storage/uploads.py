@@ -1,7 +1,7 @@
-"""Objects in the making: in parts on S3, some of them copied inside the store; streamed elsewhere.
+"""Uploads of objects: in parts on S3, some of them copied inside the store; streamed elsewhere.
 
-A part has 5 MiB or more, the last excepted, so a copy after few new bytes gives its first ones to
-their part, and only then continues inside the store.
+A part has 5 MiB or more, except for the last one. So if a copy follows few new bytes, the first
+bytes of its range are added to their part, and only the rest is copied inside the store.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lakesplice.storage.object_files import ObjectFile, ObjectSink
 
 PART_BYTES_MIN = 5 * 1024 * 1024
 _PART_BYTES = 8 * 1024 * 1024
-# The store copies a range as one piece of work; several run side by side.
+# The store copies each range in one step; several run in parallel.
 _COPIED_BYTES_MAX = 256 * 1024 * 1024
 _PARTS_MAX = 10_000
 # A request more costs about as much as this many bytes; the marks of formats have four.
@@ -30,7 +30,9 @@ MARK = "lakesplice-attempt"
 
 
 class PartsUpload:
-    """`Upload` to S3. What fits into one part is put at once, by `put`, which creates only."""
+    """`Upload` to S3. A file that fits into one part is put at once, by `put`, which only
+    creates.
+    """
 
     def __init__(self, bucket: Bucket, key: str, token: str, put: Callable[[Any], bool]) -> None:
         self._bucket, self._key, self._token, self._put = bucket, key, token, put
@@ -54,7 +56,7 @@ class PartsUpload:
         return isinstance(source, ObjectFile) and source.bucket == self._bucket
 
     def copy(self, source: ObjectFile, offset: int, length: int) -> None:
-        """Append bytes of another object, those that a part of their own can have unread."""
+        """Append bytes of another object; those that can be a part of their own are not read."""
         if self._precedes(source, offset):
             self._size -= offset
             self._held.clear()
@@ -71,15 +73,16 @@ class PartsUpload:
                 self._send(len(self._held))
             self._size += length
         while length:
-            # What is left must again be enough for a part.
+            # The rest must again be large enough for a part.
             taken = length if length <= _COPIED_BYTES_MAX else _COPIED_BYTES_MAX // 2
             self._copy_part(source, offset, taken)
             offset, length = offset + taken, length - taken
 
     def _precedes(self, source: ObjectFile, offset: int) -> bool:
-        """Whether all that was written so far is the source's beginning, as a format's mark is.
+        """Whether everything written so far is the beginning of the source, such as a format's
+        mark.
 
-        Too small for a part, it would take the first megabytes of the range along.
+        It is too small for a part, so it would take the first megabytes of the range with it.
         """
         held = len(self._held)
         if self._parts or not 0 < held == offset <= _MARK_BYTES_MAX:
@@ -107,7 +110,7 @@ class PartsUpload:
                 **self._named(), MultipartUpload={"Parts": parts}, IfNoneMatch="*"
             )
         except (BotoCoreError, ClientError):
-            # Asked again after its answer was lost, the store no longer knows the upload.
+            # If the first answer was lost, the store no longer knows the upload at the retry.
             if not self._is_there():
                 raise
 
@@ -188,7 +191,7 @@ class PartsUpload:
 
 
 class StreamUpload:
-    """`Upload` to a store that copies no ranges."""
+    """`Upload` to a store that can't copy ranges."""
 
     def __init__(self, bucket: Bucket, key: str, put: Callable[[Any], bool]) -> None:
         self._bucket, self._key, self._put = bucket, key, put
@@ -213,7 +216,7 @@ class StreamUpload:
         self._writer.close()
 
     def abort(self) -> None:
-        """See `Upload.abort`: what isn't closed never shows."""
+        """See `Upload.abort`: an upload that isn't closed never becomes visible."""
         self._writer = None
 
     def _flush(self) -> None:
@@ -226,7 +229,7 @@ class StreamUpload:
 
 
 class PartsSink(StreamSink):
-    """`Sink` on an object in parts: copies inside the store where the source lies there too."""
+    """`Sink` on an object in parts: copies inside the store if the source is there, too."""
 
     def __init__(self, stream: ObjectSink, upload: PartsUpload) -> None:
         super().__init__(stream)

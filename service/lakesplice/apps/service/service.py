@@ -190,18 +190,7 @@ class Service:
     ) -> None:
         """Be the lake's driver until asked to stop or, with `once`, until everything is read."""
         settings, kafka = self._settings, self._settings.kafka
-        driver = Driver(
-            settings=settings,
-            lake=lake,
-            clock=SystemClock(),
-            entropy=SystemEntropy(),
-            generation=generation,
-            metrics=self._metrics,
-            log=self._log.bind(generation=generation.number),
-            schemas=registry_of(settings.schema_registry),
-            schema_topics=schema_topics_of(settings, session, self._log),
-            tracing=self._tracing(stack, generation),
-        )
+        driver = self._driver(stack, session, lake, generation)
         at_once = partial(cores, session)
         # At the same time topics and tables are read for the first time, which needs no Spark.
         threading.Thread(
@@ -245,6 +234,23 @@ class Service:
         )
         self._run_loop(loop, compactor)
         self._tell_end(reporter.close(), tables)
+
+    def _driver(
+        self, stack: ExitStack, session: SparkSession, lake: Store, generation: Generation
+    ) -> Driver:
+        settings = self._settings
+        return Driver(
+            settings=settings,
+            lake=lake,
+            clock=SystemClock(),
+            entropy=SystemEntropy(),
+            generation=generation,
+            metrics=self._metrics,
+            log=self._log.bind(generation=generation.number),
+            schemas=registry_of(settings.schema_registry),
+            schema_topics=schema_topics_of(settings, session, self._log),
+            tracing=self._tracing(stack, generation),
+        )
 
     def _tracing(self, stack: ExitStack, generation: Generation) -> Tracing:
         tracing = self._settings.tracing

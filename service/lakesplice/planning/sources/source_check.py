@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.parking import ParkCode, ParkReason
 
-_ANEW = "give `lakesplice reset --anew` to reload the table"
+_RELOAD = "give `lakesplice reset --anew` to reload the table"
 
 
 def check_source(
@@ -35,35 +35,30 @@ def check_source(
         return ParkReason(
             ParkCode.TOPIC_RECREATED,
             f"the topic was deleted and created again (id {source.topic_id} was applied, it is"
-            f" {topic_id} now); {_ANEW} from it",
+            f" {topic_id} now); {_RELOAD} from it",
             topic,
         )
     for partition in sorted(source.partitions.keys() | earliest.keys()):
         wanted = source.partitions.get(partition, PartitionState(0)).next_offset
-        if partition not in earliest:
-            return ParkReason(
-                ParkCode.OFFSETS_GONE,
-                f"the partition no longer exists; {_ANEW}",
-                topic,
-                partition,
-                wanted,
-            )
-        if wanted < earliest[partition]:
-            return ParkReason(
-                ParkCode.OFFSETS_GONE,
-                f"the broker has dropped offsets {wanted} to {earliest[partition]} (exclusive)"
-                f" before they were applied; lengthen the topic's retention; {_ANEW}",
-                topic,
-                partition,
-                wanted,
-            )
-        if wanted > latest[partition]:
-            return ParkReason(
-                ParkCode.OFFSETS_GONE,
-                f"the topic ends at offset {latest[partition]}, but records beyond it were"
-                f" applied, so it has lost records; {_ANEW}",
-                topic,
-                partition,
-                wanted,
-            )
+        lost = _lost_records(wanted, earliest.get(partition), latest.get(partition, 0))
+        if lost:
+            detail = f"{lost}; {_RELOAD}"
+            return ParkReason(ParkCode.OFFSETS_GONE, detail, topic, partition, wanted)
     return None
+
+
+def _lost_records(wanted: int, earliest: int | None, latest: int) -> str:
+    """Say what a partition has lost of the records from the wanted offset on, empty if nothing."""
+    if earliest is None:
+        return "the partition no longer exists"
+    if wanted < earliest:
+        return (
+            f"the broker has dropped offsets {wanted} to {earliest} (exclusive) before they were"
+            " applied; lengthen the topic's retention"
+        )
+    if wanted > latest:
+        return (
+            f"the topic ends at offset {latest}, but records beyond it were applied, so it has lost"
+            " records"
+        )
+    return ""

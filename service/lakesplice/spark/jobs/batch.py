@@ -22,8 +22,8 @@ _COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "header
 def start_workers(session: SparkSession, count: int) -> None:
     """Start `count` Python workers and import in them what a batch needs; blocks for seconds.
 
-    The imports take a worker some two seconds of a core, which the first batch would wait for.
-    Raises what a Spark job raises; nothing depends on this having been done.
+    The imports take some two seconds of a core in each worker, for which the first batch would have
+    to wait. Raises what a Spark job raises; nothing depends on it.
     """
     session.range(0, count, 1, count).mapInArrow(_import_this_module, "id long").collect()
 
@@ -51,7 +51,7 @@ def run_batch(frame: DataFrame, plan: BatchPlan) -> dict[str, TopicResult]:
 
 
 def _import_this_module(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Pass the rows on. A worker that unpickles this function has imported the module."""
+    """Return the rows unchanged. A worker that unpickles this function has imported the module."""
     keep_zip_directories()
     yield from batches
 

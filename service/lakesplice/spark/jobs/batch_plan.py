@@ -1,6 +1,4 @@
-"""The input of one batch's tasks, and their answers. Values only; the driver makes the
-plan.
-"""
+"""The input and the answers of one batch's tasks. Values only; the driver makes the plan."""
 
 from __future__ import annotations
 
@@ -37,8 +35,8 @@ class TopicPlan:
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """The whole batch. `topics` is in the order of their numbers; records of others are passed
-    over. `schemas` is the registry that records' heads name schemas of, None where there is none.
+    """The whole batch. `topics` are in the order of their numbers; records of other topics are
+    skipped. `schemas` is the registry of the schemas that records name, None if there is none.
     """
 
     lake: Store
@@ -53,8 +51,8 @@ class BatchPlan:
 class TaskError:
     """An exception of a task, as a value: the table's part of the batch failed.
 
-    `kind` is its class's name, for people; `category` its class in the tree of `errors.py`, by
-    which it is judged. None there means that it is no error of ours.
+    `kind` is the name of its class, for people; `category` is its class in the tree of `errors.py`,
+    which decides what happens. None means that it isn't one of our errors.
     """
 
     kind: str
@@ -64,7 +62,7 @@ class TaskError:
 
     @classmethod
     def of(cls, error: Exception, trace: str = "") -> TaskError:
-        """Return an exception as a value that can be sent to the driver, whatever its class."""
+        """Return an exception, of any class, as a value that can be sent to the driver."""
         return cls(type(error).__name__, str(error), trace, class_in_tree(error))
 
     def is_a(self, *categories: type[LakespliceError]) -> bool:
@@ -74,7 +72,7 @@ class TaskError:
 
 @dataclass(frozen=True)
 class TopicRead:
-    """What one task of the first stage made of a topic's partitions."""
+    """The result of one task of the first stage for a topic's partitions."""
 
     topic: str
     reports: tuple[PartitionReport, ...]
@@ -85,7 +83,7 @@ class TopicRead:
 
 @dataclass(frozen=True)
 class RangeWritten:
-    """What one task of the second stage wrote of a topic's range."""
+    """What one task of the second stage wrote for a topic's range."""
 
     topic: str
     appended: Appended | None
@@ -95,7 +93,7 @@ class RangeWritten:
 
 @dataclass
 class TopicResult:
-    """All answers about one topic, gathered by the driver."""
+    """All answers about one topic, collected by the driver."""
 
     topic: str
     reads: list[TopicRead] = field(default_factory=list)
@@ -115,7 +113,7 @@ class TopicResult:
     def contribution(
         self, planned_on: int, starts: Mapping[int, int], ends: Mapping[int, int]
     ) -> CommitContribution:
-        """Return the answers of a batch over the offsets `starts` to `ends`, for `settle`;
+        """Return the answers of a batch for the offsets `starts` to `ends`, to be committed;
         `planned_on` is the table's version that its tasks were given.
         """
         appended = [write.appended for write in self.writes if write.appended]
@@ -124,7 +122,7 @@ class TopicResult:
 
 
 def gather(answers: Iterable[TopicRead | RangeWritten]) -> dict[str, TopicResult]:
-    """Gather the answers of all tasks by topic."""
+    """Collect the answers of all tasks by topic."""
     results: dict[str, TopicResult] = {}
     for answer in answers:
         result = results.setdefault(answer.topic, TopicResult(answer.topic))

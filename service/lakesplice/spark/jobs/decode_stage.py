@@ -34,7 +34,7 @@ ANSWERS = -1
 PAYLOAD_BYTES_MAX = 32 << 20
 FIRST_SCHEMA = b"lakesplice.first_schema"
 WITHHELD = "not stored, since the table has masks; read the record in its topic"
-# A hot key's changes are folded away long before they fill memory.
+# The changes of a frequent key are folded long before they fill memory.
 FOLD_ROWS = 200_000
 
 STAGE_SCHEMA = pa.schema(
@@ -44,10 +44,10 @@ STAGE_DDL = "topic int, range int, target int, payload binary"
 
 
 def decode_records(plan: BatchPlan, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Decode one task's records: columns topic, partition, offset, timestamp, key, value
-    and, where the source has them, headers.
+    """Decode one task's records: columns topic, partition, offset, timestamp, key, value and, if
+    the source has them, headers.
 
-    The records of a topic partition come together and in offset order.
+    The records of a topic partition are together and in offset order.
     """
     numbers = {topic.topic: number for number, topic in enumerate(plan.topics)}
     tasks: dict[str, _TopicTask] = {}
@@ -64,19 +64,21 @@ def decode_records(plan: BatchPlan, batches: Iterable[pa.RecordBatch]) -> Iterat
 
 
 def stage_row(topic: int, share: int, target: int, payload: bytes) -> pa.RecordBatch:
-    """Return one row in STAGE_SCHEMA; one row a batch, since a batch must not exceed 64 MiB."""
+    """Return one row in STAGE_SCHEMA. Each batch has one row, since a batch must not exceed 64
+    MiB.
+    """
     return pa.RecordBatch.from_pydict(
         {"topic": [topic], "range": [share], "target": [target], "payload": [payload]}, STAGE_SCHEMA
     )
 
 
 def task_error(error: Exception) -> TaskError:
-    """Return an exception as a value, so that one table's failure does not fail the job."""
+    """Return an exception as a value, so that one table's failure doesn't fail the job."""
     return TaskError.of(error, traceback.format_exc(limit=8))
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[tuple[str, int, pa.RecordBatch]]:
-    """Cut a batch where the topic or the partition changes."""
+    """Divide a batch where the topic or the partition changes."""
     if not batch.num_rows:
         return
     topics = batch.column("topic").dictionary_encode()
@@ -142,7 +144,7 @@ class _TopicTask:
             topic.topic,
             partition,
             schema=topic.append.schema,
-            # A partition that the plan lacks is an error: passing over its records would lose them.
+            # A partition that the plan lacks is an error: skipped records would be lost.
             state=topic.partitions[partition],
             known=topic.known,
         )
@@ -202,7 +204,7 @@ class _TopicTask:
         found = task_error(error)
         if not self._topic.reading.withholds:
             return found
-        # A failure of a store or a registry says nothing about a record, so it needn't be withheld.
+        # An error of a store or a registry contains nothing of a record, so it isn't withheld.
         told = str(error) if isinstance(error, RetryableError) else WITHHELD
         return replace(found, message=told, trace="")
 
@@ -251,7 +253,7 @@ def _as_source(records: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _headers(rows: pa.RecordBatch) -> list[str]:
-    """Return each record's headers as a letter keeps them."""
+    """Return each record's headers in the form that a dead letter stores."""
     if "headers" not in rows.schema.names:
         return ["[]"] * rows.num_rows
     return [headers_json(headers or ()) for headers in rows.column("headers").to_pylist()]

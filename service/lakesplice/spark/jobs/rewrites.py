@@ -53,7 +53,7 @@ class FileMergeTask:
 
 @dataclass(frozen=True)
 class PurgeTask:
-    """A table whose deleted rows that may go are to leave, by one task."""
+    """A table from which one task removes old deleted rows."""
 
     store: Store
     manifest: Manifest
@@ -66,8 +66,8 @@ class PurgeTask:
 def rewrite_files(session: SparkSession, tasks: Sequence[RewriteTask]) -> list[Compacted]:
     """Run the tasks in the pool of compaction and return what they wrote, in their order.
 
-    Blocks. The pool shares cores fairly with ingest. An exception of a task ends the whole: what
-    the others wrote is then named by nothing.
+    Blocks. The pool shares cores fairly with ingest. An exception in a task ends all of them; no
+    version then names what the others wrote.
     """
     return [pickle.loads(answer) for answer in _run(session, "compaction", tasks, _rewrite)]
 

@@ -19,7 +19,7 @@ from lakesplice.table.ingest.append import AppendPlan, append
 ANSWER_SCHEMA = pa.schema([("answer", pa.binary())])
 ANSWER_DDL = "answer binary"
 
-# Workers are reused, so runs that were opened and verified once serve later batches too.
+# Workers are reused, so index runs that were opened and verified once serve later batches, too.
 _RUNS = RunCache()
 
 
@@ -40,7 +40,7 @@ def write_ranges(
 
 
 def read_answers(batches: Iterable[pa.RecordBatch]) -> Iterator[TopicRead | RangeWritten]:
-    """Read back what `write_ranges` yields."""
+    """Decode what `write_ranges` yields."""
     for batch in batches:
         for answer in batch.column("answer"):
             yield pickle.loads(answer.as_py())
@@ -53,7 +53,9 @@ def _rows(batch: pa.RecordBatch) -> Iterator[tuple[int, int, bytes]]:
 
 
 def _schema_of(told: AppendPlan, changes: pa.Table) -> TableSchema:
-    """Return the schema that changes are made for: the table's, or their own where it has none."""
+    """Return the schema that changes are made for: the table's, or their own if the table has
+    none.
+    """
     own = (changes.schema.metadata or {}).get(FIRST_SCHEMA)
     return told.schema if own is None else pickle.loads(own)
 

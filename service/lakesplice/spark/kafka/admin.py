@@ -1,10 +1,10 @@
 """Asks a broker, through the Kafka client that Spark's source itself uses.
 
-One client library means one set of options: what `kafka.options` says of TLS and SASL holds for
-reading records and for asking about them alike.
+One client library means one set of options: `kafka.options` for TLS and SASL apply to reading
+records and to questions alike.
 
-Every look at a Java object from here is a round trip. Hundreds of topics would take thousands of
-them, seconds in all, so answers come over as a whole, as the text that Java makes of them.
+Each access to a Java object from Python is a round trip. Hundreds of topics would need thousands of
+them, seconds in all, so an answer is transferred as a whole, as the text that Java makes of it.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class KafkaAdmin:
         options: Mapping[str, str],
         timeout_seconds: float,
     ) -> Self:
-        """Return a client in the JVM of a session, to which there is no public way."""
+        """Return a client in the JVM of a session, for which Spark has no public interface."""
         return cls(session._jvm, bootstrap_servers, options, timeout_seconds)
 
     def ask(self, question: Callable[[Any], Any], right: str = "") -> str:
@@ -82,7 +82,7 @@ class KafkaAdmin:
             raise self._refused(error, right) from error
 
     def close(self) -> None:
-        """Give the connection back; the next question opens a new one."""
+        """Close the connection; the next question opens a new one."""
         if self._client is not None:
             self._client.close()
             self._client = None
@@ -110,7 +110,7 @@ class KafkaAdmin:
         )
 
     def _made(self) -> Any:
-        """Return a client; it contacts no server yet, so an error here concerns its input."""
+        """Return a client. It contacts no server yet, so an error here is about its settings."""
         admin = self.jvm.org.apache.kafka.clients.admin.AdminClient
         try:
             return admin.create(self._properties)
@@ -136,7 +136,7 @@ def java_properties(jvm: Any, settings: Mapping[str, str]) -> Any:
 
 
 def java_list(jvm: Any, items: Iterable[Any]) -> Any:
-    """Return items as a list of Java's."""
+    """Return items as a Java list."""
     made = jvm.java.util.ArrayList()
     for item in items:
         made.add(item)
@@ -173,7 +173,7 @@ def innermost_line(told: str) -> str:
 
 
 def misread(question: str, told: str) -> SourceUnavailable:
-    """Return the error of an answer that isn't of the form that was expected."""
+    """Return the error for an answer that doesn't have the expected form."""
     return SourceUnavailable(
         "Kafka's client answered in another form than expected; use the jars that were pinned",
         question=question,

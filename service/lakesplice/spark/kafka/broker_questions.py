@@ -1,5 +1,5 @@
-"""What else the broker says of itself and of topics, for `lakesplice doctor`: its release, topics'
-settings, and what we may do with them.
+"""Further questions to the broker, for `lakesplice doctor`: its release, the settings of topics,
+and our permissions.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _LEADERLESS = ("null", "none")
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """A topic: its partitions, how many of them no broker leads, the fewest replicas of one, what
-    we may do with it (None if the broker doesn't say), and some of its settings.
+    """A topic: its partitions, how many of them have no leader, the fewest replicas of one, our
+    permissions (None if the broker doesn't report them), and some of its settings.
     """
 
     name: str
@@ -38,8 +38,8 @@ class TopicDescription:
 
 
 def cluster(admin: KafkaAdmin) -> tuple[int, int | None]:
-    """Return how many brokers there are, and the level of `metadata.version`, None if there is
-    none. Blocks; errors as `KafkaAdmin.ask`.
+    """Return the number of brokers and the level of `metadata.version`, None if there is none.
+    Blocks; errors as `KafkaAdmin.ask`.
     """
     nodes = admin.ask(lambda client: client.describeCluster().nodes().get())
     try:
@@ -53,8 +53,8 @@ def cluster(admin: KafkaAdmin) -> tuple[int, int | None]:
 def topic_descriptions(
     admin: KafkaAdmin, names: Sequence[str], settings: Sequence[str]
 ) -> dict[str, TopicDescription]:
-    """Return what the broker has of topics that exist, with the settings of these names. Of a topic
-    whose settings we may not see there are none. Blocks; errors as `KafkaAdmin.ask`.
+    """Return descriptions of those of the topics that exist, with the settings of these names;
+    empty settings if we may not see them. Blocks; errors as `KafkaAdmin.ask`.
     """
     if not names:
         return {}

@@ -1,4 +1,4 @@
-"""Dead letters into a topic, through the Kafka client that Spark's source itself uses."""
+"""Sends dead letters to a topic, through the Kafka client that Spark's source itself uses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lakesplice.errors import SourceUnavailable
 from lakesplice.spark.kafka.admin import innermost, lacks_right
 from lakesplice.table.files.dead_letters import DeadLetter
 
-# Whatever the source's topic took, as far as the broker takes it here.
+# As large as the source's topic accepted them, if the broker accepts that here.
 _REQUEST_BYTES_MAX = 128 << 20
 _FACTS = ("topic", "partition", "offset", "timestamp", "reason", "detail")
 
@@ -23,9 +23,9 @@ _FACTS = ("topic", "partition", "offset", "timestamp", "reason", "detail")
 class DeadLetterTopic:
     """Sends to one topic, acknowledged by all replicas; safe from several threads.
 
-    A record has the letter's key, value and headers as they were, and headers named `lakesplice.…`
-    that say of which table it is, where it was met and why it could not be read. A batch that is
-    taken again sends its letters again.
+    A record has the dead letter's key, value and headers unchanged, and headers named
+    `lakesplice.…` with its table, its place and the reason. A batch that is retried sends its dead
+    letters again.
     """
 
     def __init__(
@@ -54,9 +54,9 @@ class DeadLetterTopic:
         self._opening = threading.Lock()
 
     def send(self, table: str, dead_letters: Iterable[DeadLetter]) -> None:
-        """Send letters and return once all are acknowledged; `SourceUnavailable` if any isn't.
+        """Send dead letters and return once all are acknowledged; `SourceUnavailable` if one isn't.
 
-        Blocks for at most about the timeout twice; some may have been sent even then.
+        Blocks for at most about twice the timeout; some may have been sent even if it raises.
         """
         try:
             producer = self._opened()

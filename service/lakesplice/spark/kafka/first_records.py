@@ -1,4 +1,4 @@
-"""The first records of a topic, with the client and the options that all else is read with."""
+"""The first records of a topic, read with the same client and options as everything else."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("offset", pa
 
 
 class FirstRecordReader:
-    """Reads the beginning of a topic's partition that has records. Blocks."""
+    """Reads the beginning of a partition that has records. Blocks."""
 
     def __init__(
         self, session: SparkSession, bootstrap_servers: str, options: Mapping[str, str]

@@ -1,8 +1,8 @@
 """The streaming query over a lane's topics, and the offset ranges of its batches.
 
-The manifests say where reading starts; the query's checkpoint is a folder of its own, made for each
-start and thrown away after it. It is kept while the query runs because its offset log is where a
-batch finds which offsets it covers.
+The manifests have the offsets where reading starts. The query's checkpoint is a temporary folder,
+made for each start and deleted afterwards. While the query runs, its offset log shows which offsets
+a batch covers.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Query:
             ) from error
 
     def stop(self) -> None:
-        """Stop the query, dropping a batch that runs, and remove its checkpoint."""
+        """Stop the query, abandoning a running batch, and remove its checkpoint."""
         try:
             self._query.stop()
         except PySparkException as error:
@@ -94,7 +94,7 @@ class Query:
         options = {
             # Spark waits this long once per topic partition; the default is half a second.
             "kafka.fetch.max.wait.ms": "10",
-            # There is a consumer per topic partition, and nobody looks at the metrics of any.
+            # There is a consumer per topic partition, and nobody uses their metrics.
             "kafka.auto.include.jmx.reporter": "false",
             "kafka.enable.metrics.push": "false",
             "kafka.max.partition.fetch.bytes": str(_fetch_bytes(plan.starts)),
@@ -104,14 +104,14 @@ class Query:
             "assign": json.dumps(assign),
             "startingOffsets": json.dumps(starts),
             "failOnDataLoss": "true",
-            # For dead letters, which keep a record whole.
+            # Needed for dead letters, which store the whole record.
             "includeHeaders": "true",
             "maxOffsetsPerTrigger": str(plan.offsets_per_batch_max),
         }
         for name, value in options.items():
             reader = reader.option(name, value)
         writer = reader.load().writeStream.foreachBatch(self._batch)
-        # With its scheme: a cluster's default file system is rarely this machine's disk.
+        # With its scheme, since a cluster's default file system is rarely this machine's disk.
         writer = writer.option("checkpointLocation", self._checkpoint.as_uri())
         if plan.trigger_seconds is None:
             writer = writer.trigger(availableNow=True)
@@ -140,7 +140,9 @@ class Query:
 
 
 def _fetch_bytes(starts: Offsets) -> int:
-    """Return how much is fetched of a partition at once; a larger record still comes whole."""
+    """Return how much is fetched from a partition at once; a larger record is still fetched
+    whole.
+    """
     partitions = sum(len(numbers) for numbers in starts.values())
     share = _FETCH_BYTES_IN_ALL // max(1, partitions)
     return max(_FETCH_BYTES_MIN, min(_FETCH_BYTES_MAX, share))

@@ -1,9 +1,9 @@
-"""Folders of queries' checkpoints: of this process alone, and gone after it, however it ended.
+"""Folders of queries' checkpoints: each belongs to one process and is removed after it, however it
+ended.
 
-A lock file beside each folder is locked for as long as its process lives; the system unlocks it
-when that is killed. So a leftover is distinguished from a folder in use without looking at process
-ids, which mean nothing from one container to the next. Where a folder system has no locks nothing
-is removed.
+A lock file beside each folder is locked as long as its process lives; the system unlocks it when
+the process is killed. So a left-over folder is distinguished from one in use without process ids,
+which mean nothing in another container. If the file system has no locks, nothing is removed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PREFIX, _SUFFIX = ".lakesplice-query-", ".lock"
 
 
 class QueryFolder:
-    """An empty folder among the temporary ones, from its making until `remove`."""
+    """An empty temporary folder, until `remove`."""
 
     def __init__(self) -> None:
         descriptor, name = tempfile.mkstemp(prefix=_PREFIX, suffix=_SUFFIX)
@@ -30,7 +30,7 @@ class QueryFolder:
         self.path.mkdir(mode=0o700)
 
     def remove(self) -> None:
-        """Remove the folder with all that is in it; may be called twice."""
+        """Remove the folder with its content; may be called twice."""
         shutil.rmtree(self.path, ignore_errors=True)
         self._lock.unlink(missing_ok=True)
         if self._descriptor >= 0:
@@ -39,7 +39,7 @@ class QueryFolder:
 
 
 def remove_leftovers() -> int:
-    """Remove the folders of processes that died without doing so; return how many there were."""
+    """Remove the folders of processes that died; return how many there were."""
     found = list(Path(tempfile.gettempdir()).glob(f"{_PREFIX}*{_SUFFIX}"))
     return sum(_removed(lock) for lock in found)
 

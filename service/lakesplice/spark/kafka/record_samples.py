@@ -1,4 +1,6 @@
-"""A topic's first and newest records, by Kafka's own consumer in a JVM: no Spark session needed."""
+"""A topic's first and newest records, read by Kafka's own consumer in a JVM without a Spark
+session.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from lakesplice.spark.kafka.topics import Topic
 
 _BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
 _SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("offset", pa.int64())])
-# Each record is some round trips to the JVM.
+# Each record costs several round trips to the JVM.
 _FETCHED_BYTES_MAX = 4 << 20
 
 
@@ -49,10 +51,10 @@ class RecordSampler:
         self._consumer.close()
 
     def sample(self, topic: Topic, first: int, newest: int) -> list[pa.RecordBatch]:
-        """Return up to `first` records of the beginning and `newest` of the end of the topic's
+        """Return up to `first` records from the beginning and `newest` from the end of the topic's
         fullest partition, as key, value and offset, each in offset order; none of an empty topic.
 
-        `SourceUnavailable` if the broker doesn't give them.
+        `SourceUnavailable` if the broker doesn't return them.
         """
         at = max(topic.latest, key=lambda number: topic.latest[number] - topic.earliest[number])
         start, end = topic.earliest[at], topic.latest[at]

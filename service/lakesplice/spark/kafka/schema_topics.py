@@ -1,4 +1,4 @@
-"""Reading topics of schema changes, with the client and the options that all else is read with."""
+"""Reads topics of schema changes, with the same client and options as everything else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranges of a topic, read with the client and the options that all else is read with."""
+"""Ranges of a topic, read with the same client and options as everything else."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lakesplice.errors import SourceUnavailable, UsageError
 from lakesplice.spark.kafka.topics import TopicCatalogue
 
-# As the service's own batches hand them to the intake line.
+# The columns that the service's own batches pass to the intake line.
 _RECORDS_PER_BATCH = 5_000
 _MILLISECONDS = "unix_millis(timestamp) as timestamp"
 _COLUMNS = ("partition", "offset", _MILLISECONDS, "key", "value", "headers")
@@ -26,8 +26,8 @@ def records_between(
     topic: str,
     ranges: Mapping[int, tuple[int, int]],
 ) -> DataFrame:
-    """Return the records of each partition named from its first offset on and before its end, in
-    Kafka's columns; read when they are asked for, which raises `PySparkException`.
+    """Return the records of each partition from its first offset up to its end, in Kafka's columns.
+    They are read when the result is used, which raises `PySparkException`.
     """
     settings = {
         **{f"kafka.{name}": value for name, value in options.items()},

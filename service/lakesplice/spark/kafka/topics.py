@@ -1,4 +1,4 @@
-"""What the broker says of topics: their names, partitions and offsets."""
+"""Topics as the broker has them: their names, partitions and offsets."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Topic:
     is_readable: bool = True
 
     def behind(self, offsets: Mapping[int, int]) -> int:
-        """Return how many offsets lie between the given next offsets and the topic's ends."""
+        """Return how many offsets there are between the given next offsets and the topic's ends."""
         return sum(max(0, end - offsets.get(at, 0)) for at, end in self.latest.items())
 
 
@@ -55,15 +55,15 @@ class TopicCatalogue:
         self._requests: dict[str, tuple[object, Any]] = {}
 
     def matching(self, pattern: str) -> list[str]:
-        """Return the names of the topics that match `pattern` as a whole, sorted, internal ones
-        left out.
+        """Return the names of the topics that match `pattern` as a whole, sorted, without internal
+        ones.
         """
         listed = self._admin.ask(lambda client: client.listTopics().listings().get())
         names = [name for name, _id, internal in _LISTING.findall(listed) if internal == "false"]
         return sorted(name for name in names if re.fullmatch(pattern, name))
 
     def describe(self, names: Iterable[str]) -> dict[str, Topic]:
-        """Return what the broker has of the topics; one that does not exist is left out."""
+        """Return the topics as the broker has them; a topic that doesn't exist is left out."""
         listed = _LISTING.findall(
             self._admin.ask(lambda client: client.listTopics().listings().get())
         )
@@ -88,12 +88,12 @@ class TopicCatalogue:
 
     def since(self, topic: Topic, moment_ms: int) -> dict[int, int]:
         """Return per partition the first offset of a record from a moment or later, by the records'
-        own times; the next offset where there is none.
+        own times; the next offset if there is none.
         """
         return self.since_in_each([topic], moment_ms)[topic.name]
 
     def since_in_each(self, topics: Sequence[Topic], moment_ms: int) -> dict[str, dict[int, int]]:
-        """Return the same of several topics, by their names."""
+        """Return the same for several topics, by their names."""
         pairs = [(topic.name, at) for topic in topics for at in sorted(topic.latest)]
         spec = self._jvm.org.apache.kafka.clients.admin.OffsetSpec.forTimestamp(moment_ms)
         found = self._listed(self._specified(pairs, spec), pairs) if pairs else {}
@@ -164,7 +164,7 @@ class TopicCatalogue:
         return found
 
     def _remembered(self, question: str, asked: _Asked, build: Callable[[_Asked], Any]) -> Any:
-        """The Java object to ask with: the same one before each batch, as a rule."""
+        """The Java object to ask with: usually the same one before each batch."""
         known = self._requests.get(question)
         if known is None or known[0] != asked:
             known = self._requests[question] = asked, build(asked)

@@ -167,19 +167,8 @@ class Upserter:
             deltas = self._write_deltas(located, manifest.schema)
         else:
             merged = self._merged(snapshot, located)
-        new = NewRows()
-        if len(at.known) and not at.known.all():
-            inserts = rows.rows.filter(pa.array(~at.known)) if at.known.any() else rows.rows
-            new = write_new_rows(
-                self._store, [inserts], position, now, manifest.schema, self._entropy
-            )
-        counts = {
-            "inserted": int(np.count_nonzero(~at.live)),
-            "updated": int(np.count_nonzero(at.live)),
-            "deleted": int(np.count_nonzero(gone.live)),
-            SKIPPED: skipped,
-        }
-        counts = {name: count for name, count in counts.items() if count}
+        new = self._write_new(rows, at, position, now, manifest.schema)
+        counts = _counts(at, gone, skipped)
         transaction, has_deletes = request.transaction, "deleted" in counts
         intent = Upsert(
             generation=manifest.generation,
@@ -198,6 +187,14 @@ class Upserter:
             images=self._images(manifest, merged, new),
         )
         return intent, reason
+
+    def _write_new(
+        self, rows: KeyedRows, at: FoundRows, position: int, now: pa.Scalar, schema: TableSchema
+    ) -> NewRows:
+        if not len(at.known) or at.known.all():
+            return NewRows()
+        inserts = rows.rows.filter(pa.array(~at.known)) if at.known.any() else rows.rows
+        return write_new_rows(self._store, [inserts], position, now, schema, self._entropy)
 
     def _images(
         self, manifest: Manifest, merged: Splice, new: NewRows
@@ -268,6 +265,16 @@ def _upserted(version: int, counts: Mapping[str, int]) -> Upserted:
         count("deleted", 0),
         skipped=count(SKIPPED, 0),
     )
+
+
+def _counts(at: FoundRows, deleted: FoundRows, skipped: int) -> dict[str, int]:
+    counts = {
+        "inserted": int(np.count_nonzero(~at.live)),
+        "updated": int(np.count_nonzero(at.live)),
+        "deleted": int(np.count_nonzero(deleted.live)),
+        SKIPPED: skipped,
+    }
+    return {name: count for name, count in counts.items() if count}
 
 
 def require_fed_by_hand(manifest: Manifest) -> UpsertState:
