@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from lakesplice.formats.events import DecodeContext, decode
+from lakesplice.model.choices import NotInserts
 from lakesplice.model.names import TableName
 from lakesplice.model.position import RANK_OTHER, Position
 from lakesplice.model.schema import SourceSchema
@@ -15,6 +16,7 @@ from lakesplice.model.shadow_plan import ShadowPlan
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.intake.read_rows import ReadRows
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
+from lakesplice.planning.shape.shaping import Shape
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.files.index_runs import RunCache
 from lakesplice.table.ingest.chunk_commit import commit_chunks
@@ -96,25 +98,37 @@ class Filling:
         seed: int,
         policy: SchemaPolicy = DEFAULT_POLICY,
         bounds: Sequence[int] = (1, 3),
+        shadow: str = SHADOW,
+        shape: Shape | None = None,
+        not_inserts: NotInserts | None = None,
     ) -> None:
-        self.source, self.clock = source, clock
+        self.source, self.clock, self.shadow = source, clock, shadow
         self.entropy = SeededEntropy(seed)
         name = TableName.from_topic(source.topic.name)
         self.store = lake.within(name.path)
-        self.reading = RecordReading(table=name, policy=policy)
+        self.reading = RecordReading(
+            table=name, policy=policy, shape=shape, not_inserts=not_inserts
+        )
         self.plan = self._open(bounds)
         table = shadow_table(self.store, self.plan, clock, self.entropy)
         self.driver: SimulatedDriver = driver_of(
-            source, lake, seed=seed + 1000, clock=clock, policy=policy, held=table
+            source,
+            lake,
+            seed=seed + 1000,
+            clock=clock,
+            policy=policy,
+            held=table,
+            shape=shape,
+            not_inserts=not_inserts,
         )
         self.runs = RunCache()
 
     def _open(self, bounds: Sequence[int]) -> ShadowPlan:
-        if SHADOW in open_shadows(self.store):
-            return read_shadow_plan(self.store, SHADOW)
+        if self.shadow in open_shadows(self.store):
+            return read_shadow_plan(self.store, self.shadow)
         topic, ends = self.source.topic, self.source.topic.ends
         plan = ShadowPlan(
-            shadow=SHADOW,
+            shadow=self.shadow,
             topic=topic.name,
             topic_id=topic.topic_id,
             server="server-1",
@@ -156,7 +170,7 @@ class Filling:
         clock, entropy = self.clock, self.entropy
         if live is None:
             intent = swap_intent(self.store, shadow, generation, None)
-            parameters = {SHADOW_PARAMETER: SHADOW}
+            parameters = {SHADOW_PARAMETER: self.shadow}
             swap_in(self.store, intent, clock=clock, entropy=entropy, parameters=parameters)
         elif swapped_version(self.store, self.plan) is None:
             swap_into(
@@ -170,11 +184,11 @@ class Filling:
                     one,
                     clock=clock,
                     entropy=entropy,
-                    parameters={SHADOW_PARAMETER: SHADOW},
+                    parameters={SHADOW_PARAMETER: self.shadow},
                 ),
                 Retries(clock, entropy, 5),
             )
-        close_shadow(self.store, SHADOW)
+        close_shadow(self.store, self.shadow)
 
 
 def filled(source: ReadSource, lake: LocalStore, clock: Clock, seed: int = 77) -> Filling:

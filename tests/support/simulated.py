@@ -198,14 +198,14 @@ def truth_for(source: Source, table: Table) -> Rows:
 def require_floor(source: Source, store: Store) -> None:
     """Every change below the view floor is in the read-optimised view, or a newer one is.
 
-    Or its row was purged, and the change is not above the purge floor.
+    Or its row was purged, and the change is not above the purge floor; or it isn't above the fence.
     """
     table = Table(store)
     floor = view_floor(table.snapshot.manifest)
-    purge_floor = table.snapshot.manifest.purge_floor
-    purged = purge_floor.file, purge_floor.offset
     found = table.read(View.READ_OPTIMISED, include_deleted=True, include_system=True).to_pylist()
     (state,) = table.snapshot.manifest.sources.values()
+    lowest = max(state.purge_floor, state.fence)
+    purged = lowest.file, lowest.offset
     here = {row["id"]: (row["_position_file"], row["_position_offset"]) for row in found}
     for record in source.topic.records():
         applied = record.offset < floor.get(record.partition, 0) and not is_in(state.gaps, record)

@@ -7,6 +7,7 @@ from hypothesis.stateful import invariant, rule
 from lakesplice.model.moments import EpochMs
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.protocol.commit import Conflict
+from lakesplice.table.protocol.shadow_store import close_shadow, open_shadows
 from lakesplice.table.reading.scan import View
 from lakesplice.table.reading.table import Table
 from lakesplice.table.upkeep.orphans import Orphans
@@ -47,6 +48,9 @@ class Oracle(MachineState):
         require_finished(self.source, self.driver)
         if isinstance(self.lake, LocalStore):
             require_delta_feed(self.bare, self.lake.root / self.driver.name.path)
+        for shadow in open_shadows(self.bare):
+            close_shadow(self.bare, shadow)
+        self.filling = None
         self.clock.advance(26 * 3600)
         self.vacuum_now()
         table = self.driver.table

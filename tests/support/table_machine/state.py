@@ -24,7 +24,8 @@ from lakesplice.testing.faulty_store import Crash, FaultyStore
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.clocked import ClockedStore
-from tests.support.simulated import Rows, Source, driver_of, memory_folder
+from tests.support.shadows import Filling, ReadSource
+from tests.support.simulated import Rows, driver_of, memory_folder
 from tests.support.traps import Trap
 
 RETENTION_SECONDS = 3600.0
@@ -38,7 +39,7 @@ class MachineState(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.source = Source()
+        self.source = ReadSource()
         self.clock = FixedClock()
         self.lake = self.open_lake()
         self.trap = Trap()
@@ -58,6 +59,8 @@ class MachineState(RuleBasedStateMachine):
         self.seen: dict[int, tuple[Rows, Rows]] = {}
         self.readers: list[Table] = []
         self.restored: int | None = None
+        self.filling: Filling | None = None
+        self.shadows = 0
 
     def open_lake(self) -> AnyStore:
         """An empty lake, here on a disk."""

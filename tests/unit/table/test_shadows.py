@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,8 +12,13 @@ from lakesplice.errors import CorruptFileError, MissingFileError, UnsupportedErr
 from lakesplice.formats.manifests import decode_manifest, encode_manifest
 from lakesplice.formats.manifests.shadow_plan import decode_shadow_plan, encode_shadow_plan
 from lakesplice.model.backfill import BackfillState
+from lakesplice.model.choices import NotInserts
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.planning.schema.policy import SchemaPolicy
+from lakesplice.planning.shape.computing.expression import parse
+from lakesplice.planning.shape.masks import masks_of
+from lakesplice.planning.shape.shaping import Shape
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.ingest.shadow import (
@@ -270,3 +276,46 @@ def test_a_shadows_state_and_plan_are_read_back(source: ReadSource, path: Path) 
         decode_shadow_plan(encode_shadow_plan(plan).replace(b'"format":1', b'"format":2'), "p")
     with pytest.raises(CorruptFileError):
         decode_shadow_plan(b"{}", "p")
+
+
+SHAPED = Shape(
+    masks=masks_of({"name": "hash"}),
+    secret="a secret of sixteen bytes",
+    computed=(("tens", parse("truncate(n, 10)")),),
+)
+
+
+@pytest.mark.parametrize(
+    ("shape", "policy", "not_inserts"),
+    [
+        (None, SchemaPolicy(), None),
+        (SHAPED, SchemaPolicy(), None),
+        (SHAPED, SchemaPolicy(partition_by=("tens",)), None),
+        (None, SchemaPolicy(), NotInserts.PARK),
+    ],
+    ids=["plain", "masked and computed", "partitioned", "insert-only"],
+)
+def test_a_row_is_stored_alike_whether_it_was_read_or_streamed(
+    source: ReadSource,
+    path: Path,
+    shape: Shape | None,
+    policy: SchemaPolicy,
+    not_inserts: NotInserts | None,
+) -> None:
+    given: dict[str, Any] = {"policy": policy, "shape": shape, "not_inserts": not_inserts}
+    filling = Filling(source, LocalStore(path / "read"), FixedClock(), 7, **given)
+    filling.fill()
+    filling.swap()
+    source.topic.append(0, source.database.snapshot())
+    streamed = driver_of(source, LocalStore(path / "streamed"), **given)
+    assert streamed.batch() is CommitOutcome.DONE
+    read, by_stream = Table(filling.store), Table(streamed.table.store)
+    assert read.snapshot.manifest.schema.columns == by_stream.snapshot.manifest.schema.columns
+
+    def rows(table: Table) -> list[dict[str, object]]:
+        own = ("_position_file", "_position_offset", "_source_ts")
+        kept = table.read(include_system=True).drop_columns(own)
+        return sorted(kept.to_pylist(), key=lambda one: one["id"])
+
+    assert rows(read) == rows(by_stream)
+    assert len(rows(read)) == 5
