@@ -80,7 +80,10 @@ def schemas(draw: st.DrawFn) -> TableSchema:
     versions = (*sorted(draw(st.lists(st.integers(0, len(names)), max_size=3))), len(names))
     since = draw(st.lists(positions, max_size=len(versions)))
     apart = tuple(draw(st.lists(st.sampled_from(names), max_size=2, unique=True)))
-    return TableSchema(columns, tuple(key), versions, tuple(since), partitioned_by=apart)
+    bounded = frozenset(draw(st.lists(st.sampled_from([c.id for c in columns]), max_size=2)))
+    return TableSchema(
+        columns, tuple(key), versions, tuple(since), partitioned_by=apart, bounded=bounded
+    )
 
 
 park_reasons = st.builds(
@@ -303,6 +306,7 @@ _PLAIN = TableSchema((_ID,), ("id",), (1,))
         (replace(_PLAIN, left_out=frozenset(["n"])), 3),
         (replace(_PLAIN, adopted=True), 3),
         (replace(_PLAIN, partitioned_by=("id",)), 5),
+        (replace(_PLAIN, bounded=frozenset([0])), 11),
     ],
 )
 def test_who_would_misread_older_files_and_deltas_refuses_the_manifest(

@@ -242,8 +242,14 @@ class Settings(Section):
         entry = self.table(name)
         partial = entry.partial_images if entry else None
         own = entry.schema_changes if entry else None
-        partition_by = entry.shape.partition_by if entry and entry.shape else ()
-        return policy_of(self.schema_changes, own, partial or self.partial_images, partition_by)
+        shape = entry.shape if entry else None
+        return policy_of(
+            self.schema_changes,
+            own,
+            partial or self.partial_images,
+            partition_by=shape.partition_by if shape else (),
+            stats_columns=shape.stats_columns if shape else (),
+        )
 
     def shape(self, name: TableName) -> Shape | None:
         """Return what a table stores of its source's rows; None for all of them as they are."""

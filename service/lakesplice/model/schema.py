@@ -89,6 +89,8 @@ class TableSchema:
     the source no longer has: it keeps its values. `left_out` names columns of the source that were
     met and not taken: rows have values in them that the table doesn't know. `partitioned_by` names
     the columns, as stored, of whose values every base file has one each; it never changes.
+    `bounded` has the identities of the text and moment columns whose bounds the log has for every
+    base file; it is decided with the first columns.
     """
 
     columns: tuple[Column, ...] = ()
@@ -99,6 +101,7 @@ class TableSchema:
     former: tuple[Former, ...] = ()
     left_out: frozenset[str] = frozenset()
     partitioned_by: tuple[str, ...] = ()
+    bounded: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
         """Let `since` have one position per version."""

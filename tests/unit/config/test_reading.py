@@ -397,9 +397,12 @@ def test_mappings_of_types_are_chosen_per_table_by_name(tmp_path: Path) -> None:
         ("shape: {partition_by: [day, day]}", "day is named twice"),
         ("shape: {partition_by: [day], exclude: [d*]}", "which exclude leaves out"),
         ("shape: {partition_by: [day]}, partial_images: apply", "needs whole row images"),
+        ("shape: {stats_columns: [at, at]}", "at is named twice"),
+        ("shape: {stats_columns: [at], exclude: [a*]}", "which exclude leaves out"),
+        ("shape: {stats_columns: [email], masks: {e*: redact}}", "which is masked"),
     ],
 )
-def test_partition_columns_that_can_not_be_are_refused(
+def test_partition_and_stats_columns_that_can_not_be_are_refused(
     tmp_path: Path, entry: str, why: str
 ) -> None:
     assert why in refusal(tmp_path, f"{SMALLEST}tables: [{{match: shop.orders, {entry}}}]\n")
@@ -410,3 +413,10 @@ def test_partition_columns_are_part_of_what_a_table_makes_of_its_source(tmp_path
     settings = read(tmp_path, text)
     assert settings.policy(TableName("shop", "orders")).partition_by == ("country", "day")
     assert settings.policy(TableName("shop", "others")).partition_by == ()
+
+
+def test_columns_with_bounds_are_part_of_what_a_table_makes_of_its_source(tmp_path: Path) -> None:
+    text = f"{SMALLEST}tables: [{{match: shop.orders, shape: {{stats_columns: [name, at]}}}}]\n"
+    settings = read(tmp_path, text)
+    assert settings.policy(TableName("shop", "orders")).stats_columns == ("name", "at")
+    assert settings.policy(TableName("shop", "others")).stats_columns == ()

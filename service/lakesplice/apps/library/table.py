@@ -70,6 +70,7 @@ class Table(HandFedTable):
         key: Sequence[str],
         insert_only: bool = False,
         change_feed: bool = False,
+        stats_columns: Sequence[str] = (),
         options: Mapping[str, str] | None = None,
     ) -> Self:
         """Make a table that is fed by hand, with the rows of `data` or, if it is a schema, without
@@ -78,13 +79,23 @@ class Table(HandFedTable):
         `uri` and `options` are as in `open`; `key` names its key columns. Blocks; a stream is
         written as it comes. With `insert_only` its rows never change; a row with a known key is
         skipped. With `change_feed` Delta readers have a change feed of it (see `set_change_feed`).
-        Either all rows are visible or none. `UsageError` if the folder has a table, for a column
-        type without an exact counterpart, and if a key is null or occurs twice.
+        `stats_columns` are texts and moments by whose bounds Delta readers skip files (in addition
+        to whole numbers, decimals and dates). Either all rows are visible or none. `UsageError` if
+        the folder has a table, for a column type without an exact counterpart, and if a key is null
+        or occurs twice.
         """
         store = open_store(uri, options)
         require_usable_address(store)
         tools = _tools(store)
-        create_table(store, data, key, tools, insert_only=insert_only, change_feed=change_feed)
+        create_table(
+            store,
+            data,
+            key,
+            tools,
+            insert_only=insert_only,
+            change_feed=change_feed,
+            stats_columns=stats_columns,
+        )
         return cls(store, tools)
 
     @classmethod

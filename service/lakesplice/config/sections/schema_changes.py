@@ -142,9 +142,15 @@ def policy_of(
     own: TableSchemaChanges | None,
     partial_images: PartialImages = PartialImages.PARK,
     partition_by: tuple[str, ...] = (),
+    stats_columns: tuple[str, ...] = (),
 ) -> SchemaPolicy:
     """Return the policy of a table whose entry has its `own` settings of schema changes."""
     given = {} if own is None else own.model_dump(exclude_none=True)
     named = {**general.model_dump(), **given}
     behaviours = {kind: Behaviour(name) for kind, name in named.items()}
-    return SchemaPolicy(partial_images=partial_images, partition_by=partition_by, **behaviours)
+    return SchemaPolicy(
+        partial_images=partial_images,
+        partition_by=partition_by,
+        stats_columns=stats_columns,
+        **behaviours,
+    )

@@ -124,6 +124,15 @@ class ShapeSettings(Section):
         " (docs/shaping.md). Applies when the table is created and can't be changed"
         " later.",
     )
+    stats_columns: tuple[str, ...] = Field(
+        default=(),
+        max_length=32,
+        description="Text and moment columns of which the log has the bounds of each file, so that"
+        " readers can skip files by them; whole numbers, decimals and dates have bounds anyway"
+        " (docs/reading.md). Values of up to 32 characters are then in the log. A name that isn't a"
+        " text or moment of a table has no effect. Applies when the table is created and can't be"
+        " changed later.",
+    )
     metadata: tuple[str, ...] | None = Field(
         default=None,
         max_length=100,
@@ -141,7 +150,7 @@ class ShapeSettings(Section):
         description="Store the bytes of dead letters even if columns are masked.",
     )
 
-    @field_validator("partition_by")
+    @field_validator("partition_by", "stats_columns")
     @classmethod
     def _once_each(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         twice = next((name for at, name in enumerate(value) if name in value[:at]), None)
@@ -154,6 +163,11 @@ class ShapeSettings(Section):
         for name in self.partition_by:
             if any(fnmatch.fnmatchcase(name, pattern) for pattern in self.exclude):
                 raise ValueError(f"partition_by names {name}, which exclude leaves out")
+        for name in self.stats_columns:
+            if any(fnmatch.fnmatchcase(name, pattern) for pattern in self.exclude):
+                raise ValueError(f"stats_columns names {name}, which exclude leaves out")
+            if any(fnmatch.fnmatchcase(name, pattern) for pattern in self.masks):
+                raise ValueError(f"stats_columns names {name}, which is masked: bounds are values")
         return self
 
     @field_validator("masks")

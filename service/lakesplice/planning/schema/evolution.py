@@ -39,6 +39,7 @@ from lakesplice.planning.schema.source_names import (
 from lakesplice.planning.schema.type_changes import accepts
 from lakesplice.planning.shape.masks import is_masked
 from lakesplice.planning.shape.partition_columns import partitioned, partitioning_changed
+from lakesplice.planning.shape.stats_columns import bounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,8 @@ def fit_as_new(
     if unfit is not None:
         return unfit
     next_one = grown_schema(current, accepted, policy, presences)
+    if not current.columns:
+        next_one = bounded(next_one, policy.stats_columns)
     grown = partitioned(current, next_one, policy.partition_by)
     return Grows(grown) if isinstance(grown, TableSchema) else Unfit(*grown)
 

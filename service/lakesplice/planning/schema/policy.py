@@ -39,7 +39,7 @@ class PartialImages(StrEnum):
 @dataclass(frozen=True, slots=True)
 class SchemaPolicy:
     """A table's behaviours, what happens to its partial images, and the source columns that it is
-    partitioned by, which are fixed when the table is created.
+    partitioned by and that the log has bounds of, which are fixed when the table is created.
 
     The defaults here park rather than lose a column; the configuration has its own defaults. A
     rename can't be followed (`evolve`) by events alone, since they don't distinguish it from a drop
@@ -57,6 +57,7 @@ class SchemaPolicy:
     drop_partition: Behaviour = Behaviour.EXCEPTION
     partial_images: PartialImages = PartialImages.PARK
     partition_by: tuple[str, ...] = ()
+    stats_columns: tuple[str, ...] = ()
 
     @property
     def adds(self) -> bool:

@@ -11,6 +11,7 @@ from lakesplice.errors import UsageError
 from lakesplice.model.manifest import UpsertState
 from lakesplice.planning.by_hand.hand_fed_schema import hand_fed_schema
 from lakesplice.planning.rows.row_images import require_feedable
+from lakesplice.planning.shape.stats_columns import chosen_by_hand
 from lakesplice.splicing.output.copying import OpenSink, StreamSink
 from lakesplice.table.by_hand.input_rows import Rows, reader_of, stored_batches
 from lakesplice.table.by_hand.new_rows import write_new_rows
@@ -42,17 +43,20 @@ def create_table(
     *,
     insert_only: bool = False,
     change_feed: bool = False,
+    stats_columns: Sequence[str] = (),
 ) -> None:
     """Make version 0 of a table fed by hand, with or without rows; `store` is the table's own
     folder.
 
     Blocks. Rows of a stream are written as they come: memory holds the rows of one base file, and
     28 bytes per key. `UsageError`, and nothing is visible, if the folder has a table, a type has no
-    exact counterpart, or a key is null or occurs twice.
+    exact counterpart, a name of `stats_columns` is no text or moment, or a key is null or occurs
+    twice.
     """
     require_no_inner_tables(store)
     reader = None if isinstance(given, pa.Schema) else reader_of(given)
     schema = hand_fed_schema(given if reader is None else reader.schema, key)
+    schema = chosen_by_hand(schema, stats_columns)
     if change_feed:
         require_feedable(schema)
     now = now_scalar(tools.clock)

@@ -1,0 +1,49 @@
+"""Which texts and moments get bounds in the log: those chosen with the first columns, for good."""
+
+from __future__ import annotations
+
+import pytest
+
+from lakesplice.errors import UsageError
+from lakesplice.model.schema import SourceField, SourceSchema, TableSchema
+from lakesplice.model.types import ColumnType
+from lakesplice.planning.schema.evolution import Grows, fit
+from lakesplice.planning.schema.policy import SchemaPolicy
+from lakesplice.planning.shape.stats_columns import chosen_by_hand
+
+FIRST = {"id": "long", "name": "string", "at": "timestamp", "note": "string", "raw": "binary"}
+
+
+def image(**types: str) -> SourceSchema:
+    fields = (SourceField(name, ColumnType.parse(kind), kind) for name, kind in types.items())
+    return SourceSchema(tuple(fields), ("id",))
+
+
+def grown(current: TableSchema, source: SourceSchema, *names: str) -> TableSchema:
+    verdict = fit(current, source, SchemaPolicy(stats_columns=names))
+    assert isinstance(verdict, Grows)
+    return verdict.next
+
+
+def bounded(schema: TableSchema) -> list[str]:
+    return [column.name for column in schema.columns if column.id in schema.bounded]
+
+
+def test_a_setting_counts_as_far_as_a_table_has_such_texts_and_moments() -> None:
+    schema = grown(TableSchema(), image(**FIRST), "name", "at", "raw", "id", "of_another_table")
+    assert bounded(schema) == ["name", "at"]
+    assert bounded(grown(TableSchema(), image(**FIRST))) == []
+
+
+def test_what_a_table_was_created_with_stays_whatever_the_setting_says_later() -> None:
+    schema = grown(TableSchema(), image(**FIRST), "name")
+    later = grown(schema, image(**FIRST, city="string"), "note", "city")
+    assert bounded(later) == ["name"]
+
+
+@pytest.mark.parametrize(("name", "why"), [("raw", "other types"), ("nme", "hasn't got")])
+def test_by_hand_a_name_that_can_have_no_bounds_is_refused(name: str, why: str) -> None:
+    schema = grown(TableSchema(), image(**FIRST))
+    assert bounded(chosen_by_hand(schema, ["note"])) == ["note"]
+    with pytest.raises(UsageError, match=why):
+        chosen_by_hand(schema, [name])
