@@ -151,13 +151,13 @@ def _verdict(source: SourceFile, part: _Part) -> _Verdict:
     given = rows_in_pages(index.first_rows, part.edit.rows)
     page_of = np.repeat(np.arange(len(given)), given)
     constants = constant_pages(source, part.row_group, part.column)
-    told = np.zeros(len(every), np.bool_) if constants is None else constants.known[page_of]
+    decided = np.zeros(len(every), np.bool_) if constants is None else constants.known[page_of]
     new = np.ones(len(every), np.bool_)
-    if constants is not None and told.any():
-        held = constants.values.take(pa.array(page_of[told]))
-        new[told] = _differing(part, every[told], held)
-    if not told.all():
-        new[~told] = _new_by_pages(source, part, every[~told], page_of[~told])
+    if constants is not None and decided.any():
+        held = constants.values.take(pa.array(page_of[decided]))
+        new[decided] = _differing(part, every[decided], held)
+    if not decided.all():
+        new[~decided] = _new_by_pages(source, part, every[~decided], page_of[~decided])
     left = rows_in_pages(index.first_rows, part.edit.rows[new])
     return _Verdict(new, int(np.count_nonzero((given > 0) & (left == 0))))
 

@@ -38,17 +38,17 @@ def connectors(
     `user_info` is `user:password`, if the worker requires them. `SourceUnavailable` if nothing
     answers there, or something other than Connect.
     """
-    told = _asked(url, user_info, timeout_seconds)
+    answer = _asked(url, user_info, timeout_seconds)
     try:
-        return [_connector(name, told[name], wanted) for name in sorted(told)]
+        return [_connector(name, answer[name], wanted) for name in sorted(answer)]
     except (KeyError, TypeError, AttributeError) as error:
         raise SourceUnavailable(
             "what answers is no Kafka Connect of 2.3 or later; correct the address"
         ) from error
 
 
-def _connector(name: str, told: Mapping[str, Any], wanted: Callable[[str], bool]) -> Connector:
-    config, status = told["info"]["config"], told["status"]
+def _connector(name: str, fields: Mapping[str, Any], wanted: Callable[[str], bool]) -> Connector:
+    config, status = fields["info"]["config"], fields["status"]
     return Connector(
         name,
         str(config.get("connector.class", "")),
@@ -82,14 +82,14 @@ def _asked(url: str, user_info: str | None, timeout_seconds: float) -> Mapping[s
             status=answer.status,
         )
     try:
-        told = json.loads(body)
+        connectors = json.loads(body)
     except ValueError:
-        told = None
-    if not isinstance(told, dict):
+        connectors = None
+    if not isinstance(connectors, dict):
         raise SourceUnavailable(
             "what answers is no Kafka Connect of 2.3 or later; correct the address", url=url
         )
-    return told
+    return connectors
 
 
 def _short(cause: object) -> str:

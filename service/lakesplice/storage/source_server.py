@@ -65,8 +65,8 @@ def source_server(
             port=address.port,
             cause=str(error)[:200],
         ) from error
-    told = {name: value for name, value in known.items() if value is not None}
-    return SourceServer(str(version), told, grants, skew)
+    found = {name: value for name, value in known.items() if value is not None}
+    return SourceServer(str(version), found, grants, skew)
 
 
 def _variable(cursor: pymysql.cursors.Cursor, name: str) -> str | None:

@@ -36,10 +36,10 @@ def endpoints(metrics: Metrics, health: Health) -> list[Route]:
         return Response(metrics.page(), headers=_FRESH, media_type=CONTENT_TYPE)
 
     async def healthz(request: Request) -> Response:
-        return _judged(request, "alive", health.why_dead())
+        return _health_answer(request, "alive", health.why_dead())
 
     async def readyz(request: Request) -> Response:
-        return _judged(request, "ready", health.why_unready(), topics=health.troubles())
+        return _health_answer(request, "ready", health.why_unready(), topics=health.troubles())
 
     return [
         Route("/metrics", page),
@@ -58,7 +58,7 @@ def application(
     """
 
     async def told(_request: Request, error: Exception) -> Response:
-        return _told(error, routes)
+        return _error_answer(error, routes)
 
     guards = [] if token is None else [Middleware(TokenGuard, token=token, probes=PROBES)]
     app = Starlette(
@@ -71,13 +71,13 @@ def application(
     return app
 
 
-def _told(error: Exception, routes: Sequence[BaseRoute]) -> Response:
+def _error_answer(error: Exception, routes: Sequence[BaseRoute]) -> Response:
     """Answer a missing path, or a wrong method, in JSON."""
     assert isinstance(error, HTTPException)
-    told: dict[str, object] = {"error": error.detail}
+    answer: dict[str, object] = {"error": error.detail}
     if error.status_code == HTTPStatus.NOT_FOUND:
-        told["pages"] = [route.path for route in routes if isinstance(route, Route)]
-    return JSONResponse(told, error.status_code, {**_FRESH, **(error.headers or {})})
+        answer["pages"] = [route.path for route in routes if isinstance(route, Route)]
+    return JSONResponse(answer, error.status_code, {**_FRESH, **(error.headers or {})})
 
 
 @asynccontextmanager
@@ -86,11 +86,11 @@ async def _few_threads(_app: Starlette) -> AsyncIterator[None]:
     yield
 
 
-def _judged(
-    request: Request, question: str, reasons: dict[str, str], **told: dict[str, str]
+def _health_answer(
+    request: Request, question: str, reasons: dict[str, str], **more: dict[str, str]
 ) -> Response:
     status = HTTPStatus.SERVICE_UNAVAILABLE if reasons else HTTPStatus.OK
     # With a line's end, for people who ask with curl.
-    why = {} if request.scope.get(UNTRUSTED) else {"reasons": reasons, **told}
+    why = {} if request.scope.get(UNTRUSTED) else {"reasons": reasons, **more}
     body = json.dumps({question: not reasons, **why}) + "\n"
     return Response(body, status, _FRESH, "application/json")

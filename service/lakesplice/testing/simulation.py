@@ -210,10 +210,10 @@ class SimulatedDriver:
                 return outcome
         raise AssertionError(f"the batch still has to run again after {_ROUNDS_MAX} rounds")
 
-    def drops(self, told: DropHistory) -> DropResult | None:
+    def drops(self, history: DropHistory) -> DropResult | None:
         """Do what the service does between batches about the source's DROPs."""
         never_changes = self._not_inserts is not None
-        return deal_with(self.table, told, self._policy, insert_only=never_changes)
+        return deal_with(self.table, history, self._policy, insert_only=never_changes)
 
     def run_tasks(
         self, starts: Mapping[int, int], ends: Mapping[int, int]

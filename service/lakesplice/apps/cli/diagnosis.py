@@ -78,8 +78,8 @@ def doctor(
     else:
         _print(shown)
         typer.echo(_summary(found), err=True)
-        for told in _not_asked(settings.doctor.connect_url, settings.doctor.database):
-            typer.echo(told, err=True)
+        for hint in _not_asked(settings.doctor.connect_url, settings.doctor.database):
+            typer.echo(hint, err=True)
     raise typer.Exit(EXIT_PROBLEM if any(one.verdict == "problem" for one in found) else 0)
 
 
@@ -109,11 +109,11 @@ def _print(found: Sequence[Finding]) -> None:
                 table.add_row("", "", "")
             area = one.area
             table.add_row("", Text(area, style="bold underline"), "")
-        told = Text(visible(one.seen))
+        seen = Text(visible(one.seen))
         if one.remedy:
-            told.append(f"\n→ {visible(one.remedy)}", style="bold")
+            seen.append(f"\n→ {visible(one.remedy)}", style="bold")
         verdict = one.verdict.value
-        table.add_row(Text(verdict, style=_STYLES[verdict]), Text(visible(one.check)), told)
+        table.add_row(Text(verdict, style=_STYLES[verdict]), Text(visible(one.check)), seen)
     width = shutil.get_terminal_size().columns
     Console(width=width, highlight=False).print(table)
 
@@ -127,9 +127,9 @@ def _summary(found: Sequence[Finding]) -> str:
 
 
 def _not_asked(connect: str | None, database: str | None) -> list[str]:
-    told = []
+    hints = []
     if connect is None:
-        told.append("not asked: Kafka Connect (--connect http://host:8083)")
+        hints.append("not asked: Kafka Connect (--connect http://host:8083)")
     if database is None:
-        told.append("not asked: the source database (--database mysql://user@host:3306)")
-    return told
+        hints.append("not asked: the source database (--database mysql://user@host:3306)")
+    return hints

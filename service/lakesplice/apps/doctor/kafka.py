@@ -152,8 +152,8 @@ class KafkaExamination:
         """Check the settings of the topics, and what we may do with them."""
         read = self.topic_names
         letters = self._settings.kafka.dead_letter_topic
-        told = self._settings.schema_change_topics.names
-        wanted = {*read, *told, *([letters] if letters else [])}
+        schema_topics = self._settings.schema_change_topics.names
+        wanted = {*read, *schema_topics, *([letters] if letters else [])}
         catalogue = TopicCatalogue(self._asked)
         existing = sorted(wanted & set(catalogue.matching(_ANY)))
         found = {
@@ -166,7 +166,7 @@ class KafkaExamination:
         yield from judge_topics(
             [found[name] for name in read if name in found], self._brokers, outage
         )
-        yield from judge_schema_topics(told, found)
+        yield from judge_schema_topics(schema_topics, found)
         if group := self._settings.kafka.group_id:
             yield judge_group(group, self._group_refusal(group))
         if letters:

@@ -55,10 +55,10 @@ def _asked(program: str, where: str) -> JavaFacts:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return JavaFacts("", where, getattr(error, "strerror", None) or "it doesn't answer")
-    told = _VERSION.search(done.stderr + done.stdout)
-    if told is None:
+    version = _VERSION.search(done.stderr + done.stdout)
+    if version is None:
         return JavaFacts("", where, f"`java -version` ended with {done.returncode}")
-    return JavaFacts(told[1], where)
+    return JavaFacts(version[1], where)
 
 
 def memory(settings: Settings) -> Iterator[Finding]:
@@ -86,10 +86,10 @@ def _tasks_here(master: str) -> int:
     """How many tasks run at once on this machine; 0 if a cluster runs them."""
     if master == "local":
         return 1
-    told = _LOCAL_TASKS.match(master)
-    if told is None:
+    matched = _LOCAL_TASKS.match(master)
+    if matched is None:
         return 0
-    return len(os.sched_getaffinity(0)) if told[1] == "*" else int(told[1])
+    return len(os.sched_getaffinity(0)) if matched[1] == "*" else int(matched[1])
 
 
 def rooms(settings: Settings, lake: Path | None) -> Iterator[Finding]:

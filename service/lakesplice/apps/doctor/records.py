@@ -40,7 +40,9 @@ def record_facts(
 
     Blocks on the schema registry; `SourceUnavailable` if it doesn't answer.
     """
-    told = any(topic.startswith(f"{name}.") for name in settings.schema_change_topics.names)
+    has_schema_topic = any(
+        topic.startswith(f"{name}.") for name in settings.schema_change_topics.names
+    )
     dead: Counter[str] = Counter()
     stops: list[tuple[str, str]] = []
     formats: list[str] = []
@@ -56,7 +58,7 @@ def record_facts(
         if any(not block.schema.key for block in decoded.blocks):
             stops.append((ParkCode.NO_KEY, _NO_KEY))
     # The types are in the topic of schema changes, which isn't read here.
-    held = [one for one in stops if not (told and one[0] == ParkCode.TYPES_UNDECLARED)]
+    held = [one for one in stops if not (has_schema_topic and one[0] == ParkCode.TYPES_UNDECLARED)]
     return RecordFacts(
         topic=topic,
         records=sum(len(records) for records in batches),

@@ -27,8 +27,8 @@ def database(
     """Ask the source's server, which `doctor.database` names."""
     address = DatabaseAddress.of_server(settings.doctor.database or "", password)
     clock = SystemClock()
-    told = source_server(address, VARIABLES, clock, timeout_seconds, certificates)
-    facts = DatabaseFacts(told.version, told.variables, told.grants, told.skew_seconds)
+    server = source_server(address, VARIABLES, clock, timeout_seconds, certificates)
+    facts = DatabaseFacts(server.version, server.variables, server.grants, server.skew_seconds)
     partial = settings.partial_images is PartialImages.APPLY
     yield from judge_database(facts, settings.doctor.longest_outage, partial_images=partial)
 
@@ -40,10 +40,10 @@ def connect(
     if they aren't known.
     """
     doctor = settings.doctor
-    told = connectors(
+    found = connectors(
         doctor.connect_url or "", doctor.connect_user_info, is_looked_at, timeout_seconds
     )
-    facts = [_facts(one, settings, topics) for one in told if is_of_mysql(one.kind)]
+    facts = [_facts(one, settings, topics) for one in found if is_of_mysql(one.kind)]
     yield from judge_connectors(facts)
 
 

@@ -77,7 +77,7 @@ def pin_lake(
     tables = _Tables.of(lake, names)
     arguments = {"name": name, "ends_ms": ends_ms}
     done = give_to_each(lake, tables.fed, PIN, arguments, patience)
-    versions = {one.path: int(told.facts["version"]) for one, told in done.items()}
+    versions = {one.path: int(result.facts["version"]) for one, result in done.items()}
     for one, snapshot in tables.by_hand.items():
         versions[one.path] = tables.pinned(one, snapshot, name, ends_ms, patience)
     made = LakePin(name, now_ms, ends_ms, until, dict(sorted(versions.items())))

@@ -1,4 +1,4 @@
-"""The formats there are, how one is chosen, and decoding with it."""
+"""The list of formats, how one is chosen, and decoding with it."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ EVENT_FORMATS: Mapping[FormatName, EventFormat] = {
 
 
 def decode(records: pa.RecordBatch, context: DecodeContext) -> Decoded:
-    """Decode consecutive records of one topic partition, in offset order; never raises for their
-    bytes.
+    """Decode consecutive records of one topic partition, in offset order; never raises because of
+    their bytes.
 
-    `records` has the columns `key` and `value`, binary and nullable, and `offset`; others are not
-    looked at. Records without a key come in blocks of their own, with an empty `schema.key`: what
-    to do with them is the caller's to decide. Nothing at or after the first stop is decoded.
+    `records` has the columns `key` and `value`, binary and nullable, and `offset`; others are
+    ignored. Records without a key come in blocks of their own, with an empty `schema.key`; the
+    caller decides about them. Nothing at or after the first stop is decoded.
 
-    The format is the context's, else that of the first record which is an event of any. Where none
-    is, the records are read as Debezium's, so that each gets its reason.
+    The format is the context's, or else that of the first record which is an event of any format.
+    If there is none, the records are read as Debezium's, so that each gets a reason.
     """
     chosen = context.format or _first_recognised(records.column("value"), context)
     format_ = EVENT_FORMATS[chosen or FormatName.DEBEZIUM]
@@ -77,7 +77,7 @@ def decode(records: pa.RecordBatch, context: DecodeContext) -> Decoded:
 
 
 def recognise(value: bytes, schemas: Mapping[int, SchemaText] | None = None) -> FormatName | None:
-    """Return the format of which a record's value is an event, or None if it is of none known.
+    """Return the format of which a record's value is an event, or None if it is of none.
 
     `schemas` are those of a registry, as in `DecodeContext`.
     """

@@ -39,15 +39,15 @@ def decode_schema(text: str, path: str) -> TableSchema:
             field for field in json.loads(text)["fields"] if field["name"] not in SYSTEM_COLUMNS
         ]
         columns = tuple(_column(field) for field in fields)
-        keyed = [field for field in fields if KEY_ORDINAL in field["metadata"]]
-        keyed.sort(key=lambda field: int(field["metadata"][KEY_ORDINAL]))
+        key_fields = [field for field in fields if KEY_ORDINAL in field["metadata"]]
+        key_fields.sort(key=lambda field: int(field["metadata"][KEY_ORDINAL]))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise CorruptFileError(
             "a schema in the log isn't one that Lakesplice writes; restore the file",
             path=path,
             schema=text[:100],
         ) from error
-    return TableSchema(columns, tuple(field["name"] for field in keyed), (len(columns),))
+    return TableSchema(columns, tuple(field["name"] for field in key_fields), (len(columns),))
 
 
 def _user_field(schema: TableSchema, column: Column) -> dict[str, Any]:

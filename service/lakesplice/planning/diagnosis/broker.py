@@ -172,12 +172,12 @@ def judge_schema_topics(names: Sequence[str], found: Mapping[str, TopicFacts]) -
 
 
 def _judge_rights(topics: Sequence[TopicFacts]) -> Iterator[Finding]:
-    told = [topic for topic in topics if topic.operations is not None]
-    refused = [topic.name for topic in told if _READ not in (topic.operations or ())]
+    answered = [topic for topic in topics if topic.operations is not None]
+    refused = [topic.name for topic in answered if _READ not in (topic.operations or ())]
     if refused:
         yield _AREA.problem("rights", f"we may not read {named(refused)}", _allow(_READ))
-    elif told:
-        yield _AREA.ok("rights", f"{counted(len(told), 'topic')} may be read")
+    elif answered:
+        yield _AREA.ok("rights", f"{counted(len(answered), 'topic')} may be read")
     silent = [topic.name for topic in topics if not topic.settings]
     if silent:
         yield _AREA.unknown(

@@ -195,14 +195,14 @@ def _judge_rules(one: ConnectorFacts) -> Iterator[Finding]:
 
 def _judge_nulls(one: ConnectorFacts) -> Iterator[Finding]:
     """NULL becomes its column's DEFAULT, by the converter or by a transform before it."""
-    told = "NULL becomes its column's DEFAULT"
+    effect = "NULL becomes its column's DEFAULT"
     converter = one.settings.get("value.converter", "")
     if converter and converter != _JSON:
         name, wanted = "value.converter.ignore.default.for.nullables", _TRUE
     else:
         name, wanted = "value.converter.replace.null.with.default", _FALSE
     if one.settings.get(name, "").lower() != wanted:
-        seen = f"{name} isn't {wanted}: {told}"
+        seen = f"{name} isn't {wanted}: {effect}"
         if converter:
             remedy = f"set {name}={wanted}, then take a new snapshot"
             if "apicurio" in converter:
@@ -216,7 +216,7 @@ def _judge_nulls(one: ConnectorFacts) -> Iterator[Finding]:
     for transform in _flattening(one.settings):
         name = f"transforms.{transform}.replace.null.with.default"
         if one.settings.get(name, "").lower() != _FALSE:
-            seen = f"{name} isn't false: {told}"
+            seen = f"{name} isn't false: {effect}"
             yield _AREA.problem(one.name, seen, f"set {name}=false, then take a new snapshot")
 
 

@@ -107,8 +107,8 @@ def _judge_effects(facts: Sequence[RecordFacts]) -> Iterator[Finding]:
         for text in one.suspects:
             topics[text].append(one.topic)
     for text, names in sorted(topics.items()):
-        name, _, told = text.partition(": ")
-        effect, _, remedy = told.partition("; ")
+        name, _, advice = text.partition(": ")
+        effect, _, remedy = advice.partition("; ")
         verdict = Verdict.WARNING if name in _NO_SETTING else Verdict.PROBLEM
         remedy = remedy or "see docs/formats.md"
         yield Finding("records", name, verdict, f"{named(names)}: {effect}", remedy)

@@ -53,11 +53,11 @@ def judge_store(probe: ProbeFacts) -> Iterator[Finding]:
             "put-if-absent has to work: see what the store, or a proxy before it, supports",
         )
     elif not probe.refused or probe.winners != 1:
-        told = "replaced a file that was there" if not probe.refused else "let"
+        effect = "replaced a file that was there" if not probe.refused else "let"
         who = "" if not probe.refused else f" {probe.winners} of {probe.writers} writers win"
         yield _AREA.problem(
             "put-if-absent",
-            f"the store {told}{who}",
+            f"the store {effect}{who}",
             "commits would overwrite each other: use a store with conditional writes"
             " (If-None-Match), and no cache or gateway before it that drops them",
         )

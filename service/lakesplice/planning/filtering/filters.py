@@ -62,11 +62,11 @@ class Filter:
         Its names must be stored ones. No column may be floating point: bounds leave out NaN and
         don't distinguish 0.0 from -0.0, so a row group could seem to lack a row that it has.
         """
-        told = all(
+        can_tell = all(
             name == stored and not pa.types.is_floating(self._types.field(stored).type)
             for name, stored in self._used.items()
         )
-        return self._condition if told else None
+        return self._condition if can_tell else None
 
     def matching(self, table: pa.Table) -> pa.Table:
         """Return the rows of `table` that match, with all its columns.

@@ -92,10 +92,10 @@ def _before_and_after(field: SourceField) -> tuple[Sequence[Tenure], Sequence[Te
     A column may get back a name that it had, while another column had it in between. A table that
     has the other column under the name was altered before, not after.
     """
-    told = field.tenures or ()
-    shared = {tenure.name for tenure in told}
+    tenures = field.tenures or ()
+    shared = {tenure.name for tenure in tenures}
     before = sum(name in shared for name in field.formerly)
-    after = len(told) - sum(name in shared for name in field.later)
+    after = len(tenures) - sum(name in shared for name in field.later)
     if after - before != (field.name in shared):
-        return told, told
-    return told[:before], told[after:]
+        return tenures, tenures
+    return tenures[:before], tenures[after:]

@@ -27,7 +27,7 @@ ADVICE = (
     "set schema_changes.drop_table to evolve (rows from before are deleted) or ignore (they are"
     " kept) and give `lakesplice unpark`"
 )
-_ANEW = (
+_REMEDY_FOR_MOVED_ROWS = (
     "give `lakesplice reset --anew`, or, to keep its rows, set schema_changes.drop_table to"
     " ignore and give `lakesplice unpark`"
 )
@@ -184,10 +184,12 @@ def _blind(source: SourceState, history: DropHistory, *, insert_only: bool) -> s
 def _parking(drop: TableDrop, why: str) -> DropDecision:
     if drop.kind is not Kind.DROP:
         kind = "drop_partition" if drop.kind is Kind.PARTITION else "rename_table"
-        anew = _ANEW.replace("drop_table", kind)
-        detail = f"{drop.moved} at the source, at {drop.position}; {why}; {anew}"
+        remedy = _REMEDY_FOR_MOVED_ROWS.replace("drop_table", kind)
+        detail = f"{drop.moved} at the source, at {drop.position}; {why}; {remedy}"
         return DropDecision(Remedy.PARK, drop.position, detail, ParkCode.ROWS_MOVED)
-    detail = f"the table was dropped at the source, at {drop.position}; {why}; {_ANEW}"
+    detail = (
+        f"the table was dropped at the source, at {drop.position}; {why}; {_REMEDY_FOR_MOVED_ROWS}"
+    )
     return DropDecision(Remedy.PARK, drop.position, detail)
 
 

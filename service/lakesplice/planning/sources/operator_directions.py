@@ -63,7 +63,7 @@ def skipping(source: SourceState, offsets: Mapping[int, int]) -> dict[int, int]:
         for at, offset in offsets.items()
         if at in source.partitions
     }
-    return {at: way for at, way in ways.items() if way > 0}
+    return {at: count for at, count in ways.items() if count > 0}
 
 
 def moved(source: SourceState, offsets: Mapping[int, int]) -> SourceState:

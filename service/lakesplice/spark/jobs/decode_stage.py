@@ -205,8 +205,8 @@ class _TopicTask:
         if not self._topic.reading.withholds:
             return found
         # An error of a store or a registry contains nothing of a record, so it isn't withheld.
-        told = str(error) if isinstance(error, RetryableError) else WITHHELD
-        return replace(found, message=told, trace="")
+        message = str(error) if isinstance(error, RetryableError) else WITHHELD
+        return replace(found, message=message, trace="")
 
     def _dead_letter_table(
         self, partition: int, records: pa.RecordBatch, letters: tuple[NewDeadLetter, ...]

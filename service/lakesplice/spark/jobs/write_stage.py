@@ -52,12 +52,12 @@ def _rows(batch: pa.RecordBatch) -> Iterator[tuple[int, int, bytes]]:
         yield topic, share, batch.column("payload")[at].as_buffer()
 
 
-def _schema_of(told: AppendPlan, changes: pa.Table) -> TableSchema:
+def _schema_of(plan: AppendPlan, changes: pa.Table) -> TableSchema:
     """Return the schema that changes are made for: the table's, or their own if the table has
     none.
     """
     own = (changes.schema.metadata or {}).get(FIRST_SCHEMA)
-    return told.schema if own is None else pickle.loads(own)
+    return plan.schema if own is None else pickle.loads(own)
 
 
 def _plain(changes: pa.Table) -> pa.Table:
@@ -72,9 +72,9 @@ def _write(plan: BatchPlan, number: int, payloads: list[pa.Buffer], runs: RunCac
         schemas = [_schema_of(topic.append, part) for part in changes]
         if not all(schemas[0].stores_like(other) for other in schemas):
             return RangeWritten(topic.topic, None, time.perf_counter() - started)
-        told = replace(topic.append, schema=schemas[0])
+        table_plan = replace(topic.append, schema=schemas[0])
         store = plan.lake.within(topic.table.path)
-        appended = append(store, told, [_plain(part) for part in changes], runs, plan.entropy)
+        appended = append(store, table_plan, [_plain(part) for part in changes], runs, plan.entropy)
     except Exception as error:  # noqa: BLE001  # errors become values here: other tables continue
         return RangeWritten(topic.topic, None, time.perf_counter() - started, task_error(error))
     return RangeWritten(topic.topic, appended, time.perf_counter() - started)

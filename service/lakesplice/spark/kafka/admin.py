@@ -166,16 +166,16 @@ def _thrown(error: Py4JJavaError) -> Iterator[Any]:
         thrown = thrown.getCause()
 
 
-def innermost_line(told: str) -> str:
+def innermost_line(text: str) -> str:
     """Return the same of the text of an error of PySpark's; its first line if no cause is in it."""
-    causes = [line for line in told.splitlines() if line.startswith(_CAUSE)]
-    return causes[-1].removeprefix(_CAUSE) if causes else told.splitlines()[0]
+    causes = [line for line in text.splitlines() if line.startswith(_CAUSE)]
+    return causes[-1].removeprefix(_CAUSE) if causes else text.splitlines()[0]
 
 
-def misread(question: str, told: str) -> SourceUnavailable:
+def misread(question: str, answer: str) -> SourceUnavailable:
     """Return the error for an answer that doesn't have the expected form."""
     return SourceUnavailable(
         "Kafka's client answered in another form than expected; use the jars that were pinned",
         question=question,
-        answer=told[:200],
+        answer=answer[:200],
     )

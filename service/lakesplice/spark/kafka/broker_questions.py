@@ -61,10 +61,10 @@ def topic_descriptions(
     described = admin.jvm.org.apache.kafka.clients.admin.DescribeTopicsOptions()
     options = described.includeAuthorizedOperations(True)
     request = java_list(admin.jvm, names)
-    told = admin.ask(lambda client: client.describeTopics(request, options).allTopicNames().get())
+    answer = admin.ask(lambda client: client.describeTopics(request, options).allTopicNames().get())
     kept = _settings(admin, names, frozenset(settings))
     found = {}
-    for name, partitions, operations in _TOPIC.findall(told):
+    for name, partitions, operations in _TOPIC.findall(answer):
         parts = _PARTITION.findall(partitions)
         found[name] = TopicDescription(
             name,
@@ -77,8 +77,8 @@ def topic_descriptions(
     return found
 
 
-def _operations(told: str) -> frozenset[str] | None:
-    return None if told == "null" else frozenset(told.strip("[]").replace(" ", "").split(","))
+def _operations(text: str) -> frozenset[str] | None:
+    return None if text == "null" else frozenset(text.strip("[]").replace(" ", "").split(","))
 
 
 def _settings(
@@ -88,10 +88,10 @@ def _settings(
     kind = resource.Type.valueOf("TOPIC")
     request = java_list(admin.jvm, (resource(kind, name) for name in names))
     try:
-        told = admin.ask(lambda client: client.describeConfigs(request).all().get())
+        answer = admin.ask(lambda client: client.describeConfigs(request).all().get())
     except SourceUnavailable:  # one topic that refuses fails all; the caller says so
         return {}
     return {
         name: {key: value for key, value in _ENTRY.findall(entries) if key in wanted}
-        for name, entries in _CONFIG.findall(told)
+        for name, entries in _CONFIG.findall(answer)
     }

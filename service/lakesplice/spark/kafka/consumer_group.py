@@ -38,7 +38,7 @@ class ConsumerGroup:
 
     def offsets(self) -> dict[TopicPartition, GroupOffset]:
         """Return the group's offsets; of a group that doesn't exist there are none."""
-        told = self._admin.ask(
+        answer = self._admin.ask(
             lambda client: (
                 client.listConsumerGroupOffsets(self.name).partitionsToOffsetAndMetadata().get()
             ),
@@ -46,7 +46,7 @@ class ConsumerGroup:
         )
         return {
             (topic, int(at)): GroupOffset(int(offset), metadata == _OURS)
-            for topic, at, offset, metadata in _OFFSET.findall(told)
+            for topic, at, offset, metadata in _OFFSET.findall(answer)
         }
 
     def write(self, offsets: Mapping[TopicPartition, int]) -> None:

@@ -18,7 +18,7 @@ _PARTITION = re.compile(r"\(partition=(\d+),")
 _OFFSET = re.compile(r"[{ ]([^ =]+)-(\d+)=ListOffsetsResultInfo\(offset=(-?\d+),")
 _NEWEST = re.compile(r"[{ ]([^ =]+)-(\d+)=ListOffsetsResultInfo\(offset=-?\d+, timestamp=(-?\d+),")
 
-_Asked = TypeVar("_Asked", bound=tuple[Any, ...])
+_Question = TypeVar("_Question", bound=tuple[Any, ...])
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +117,9 @@ class TopicCatalogue:
             return {}
         spec = self._jvm.org.apache.kafka.clients.admin.OffsetSpec.maxTimestamp()
         request = self._specified(pairs, spec)
-        told = self._admin.ask(lambda client: client.listOffsets(request).all().get())
+        answer = self._admin.ask(lambda client: client.listOffsets(request).all().get())
         found: dict[str, int] = {}
-        for name, _, time_ms in _NEWEST.findall(told):
+        for name, _, time_ms in _NEWEST.findall(answer):
             if int(time_ms) >= 0:
                 found[name] = max(int(time_ms), found.get(name, 0))
         return found
@@ -132,7 +132,7 @@ class TopicCatalogue:
         request = self._remembered("describe", tuple(sorted(names)), self._names)
         options = self._jvm.org.apache.kafka.clients.admin.DescribeTopicsOptions()
         options.includeAuthorizedOperations(True)
-        told = self._admin.ask(
+        answer = self._admin.ask(
             lambda client: client.describeTopics(request, options).allTopicNames().get()
         )
         found = {
@@ -140,10 +140,10 @@ class TopicCatalogue:
                 tuple(int(number) for number in _PARTITION.findall(partitions)),
                 operations == "null" or "READ" in operations.strip("[]").split(", "),
             )
-            for name, partitions, operations in _DESCRIPTION.findall(told)
+            for name, partitions, operations in _DESCRIPTION.findall(answer)
         }
         if found.keys() != names or not all(one.partitions for one in found.values()):
-            raise misread("describeTopics", told)
+            raise misread("describeTopics", answer)
         return found
 
     def _offsets(
@@ -157,13 +157,15 @@ class TopicCatalogue:
         # Latest means the last stable offset: what a read_committed consumer can reach.
         level = self._jvm.org.apache.kafka.common.IsolationLevel.valueOf("READ_COMMITTED")
         options = self._jvm.org.apache.kafka.clients.admin.ListOffsetsOptions(level)
-        told = self._admin.ask(lambda client: client.listOffsets(request, options).all().get())
-        found = {(name, int(at)): int(offset) for name, at, offset in _OFFSET.findall(told)}
+        answer = self._admin.ask(lambda client: client.listOffsets(request, options).all().get())
+        found = {(name, int(at)): int(offset) for name, at, offset in _OFFSET.findall(answer)}
         if found.keys() != set(asked):
-            raise misread("listOffsets", told)
+            raise misread("listOffsets", answer)
         return found
 
-    def _remembered(self, question: str, asked: _Asked, build: Callable[[_Asked], Any]) -> Any:
+    def _remembered(
+        self, question: str, asked: _Question, build: Callable[[_Question], Any]
+    ) -> Any:
         """The Java object to ask with: usually the same one before each batch."""
         known = self._requests.get(question)
         if known is None or known[0] != asked:

@@ -95,10 +95,10 @@ class ImageWriter:
         self._write()
         return tuple(self._written)
 
-    def _hold(self, partition: Partition, told: pa.Table) -> None:
-        if told.num_rows:
-            self._held.setdefault(partition, []).append(told)
-            self._bytes += told.nbytes
+    def _hold(self, partition: Partition, images: pa.Table) -> None:
+        if images.num_rows:
+            self._held.setdefault(partition, []).append(images)
+            self._bytes += images.nbytes
         if self._bytes > _BYTES_MAX:
             self._write()
 

@@ -68,8 +68,8 @@ def with_moved_rows_deleted(
     replaced, _ = rewrite_with(
         store, manifest, files, deletes, best_rewriter(), entropy, images=images
     )
-    told = None if images is None else _with_added(images, new, replaced)
-    return VacatedFiles(replaced, told)
+    with_images = None if images is None else _with_added(images, new, replaced)
+    return VacatedFiles(replaced, with_images)
 
 
 def _with_added(

@@ -181,8 +181,8 @@ class _Keeping:
         live = np.array(sorted(manifest.groups), np.int64)
         runs = RunCache().open_runs(self._store, manifest.runs)
         known = locate(runs, keys, live)
-        stays = np.flatnonzero(~np.concatenate(self._away))
-        here = addresses(self._file, stays)
+        remaining = np.flatnonzero(~np.concatenate(self._away))
+        here = addresses(self._file, remaining)
         return take(found, ~deleted | ((known.group == here.group) & (known.row == here.row)))
 
     def _rows(self) -> Iterator[pa.Table]:

@@ -88,23 +88,23 @@ def fleet(root: AnyStore, lake: str) -> Row:
     from lakesplice.apps.lake_listing import listing, uncounted
     from lakesplice.table.driver.status import newest_status
 
-    told, now_ms = newest_status(root), round(time.time() * 1000)
-    rows = sorted(listing(root, told, EpochMs(now_ms), uncounted), key=_urgency)
+    status, now_ms = newest_status(root), round(time.time() * 1000)
+    rows = sorted(listing(root, status, EpochMs(now_ms), uncounted), key=_urgency)
     lags = [row["lag"] for row in rows if row.get("lag") is not None]
     return {
         "lake": lake,
-        "driver": _driver(told, now_ms),
+        "driver": _driver(status, now_ms),
         "states": dict(Counter(row["state"] for row in rows).most_common()),
         "lag": sum(lags) if lags else None,
         "tables": rows,
     }
 
 
-def _driver(told: DriverStatus | None, now_ms: int) -> Row | None:
-    if told is None:
+def _driver(status: DriverStatus | None, now_ms: int) -> Row | None:
+    if status is None:
         return None
-    silent = max(0, now_ms - told.written_ms) / 1000
-    return {"generation": told.generation, "running": told.running, "silent_seconds": silent}
+    silent = max(0, now_ms - status.written_ms) / 1000
+    return {"generation": status.generation, "running": status.running, "silent_seconds": silent}
 
 
 def _urgency(row: Row) -> tuple[bool, float, str]:
@@ -166,12 +166,12 @@ def _cells(row: Row) -> Iterator[tuple[str, str]]:
 
 def _notes(found: Row) -> Iterator[tuple[str, str]]:
     """Yield a line for each table in trouble, at most some, and where to find the rest."""
-    told = [(row, why) for row in found["tables"] if (why := _why(row))]
-    if told:
+    notes = [(row, why) for row in found["tables"] if (why := _why(row))]
+    if notes:
         yield "", ""
-    for row, why in told[:_NOTES_MAX]:
+    for row, why in notes[:_NOTES_MAX]:
         yield f"{_name(row)}: {why}", _STYLES.get(row["state"], _TROUBLE)
-    if told:
+    if notes:
         yield f"all reasons, whole: lakesplice tables {visible(found['lake'])}", "dim"
 
 

@@ -142,14 +142,14 @@ class Pages:
         **values: Any,
     ) -> Response:
         live = status is HTTPStatus.OK and request.query_params.get("live") != "off"
-        told = {**self._everywhere, "lake": lake, "live": live, **values}
+        shown = {**self._everywhere, "lake": lake, "live": live, **values}
         headers = {
             "Cache-Control": "no-store",
             "Content-Security-Policy": self._policy,
             "Referrer-Policy": "no-referrer",
             "X-Content-Type-Options": "nosniff",
         }
-        return HTMLResponse(self._templates.get_template(template).render(told), status, headers)
+        return HTMLResponse(self._templates.get_template(template).render(shown), status, headers)
 
 
 def _heading(selection: Selection, sort: str) -> Heading:

@@ -33,10 +33,10 @@ def site(board: Board) -> Site:
     pages = Pages(board)
 
     def failed(request: Request, error: Exception) -> Response:
-        told, status = masked_text(str(error)), _status(error)
+        message, status = masked_text(str(error)), _status(error)
         if request.url.path.startswith(API):
-            return JSONResponse({"error": told}, status, FRESH)
-        return pages.error(request, told, status)
+            return JSONResponse({"error": message}, status, FRESH)
+        return pages.error(request, message, status)
 
     return Site([*pages.routes(), *api_routes(board)], {LakespliceError: failed})
 

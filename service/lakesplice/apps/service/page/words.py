@@ -59,11 +59,11 @@ def moment(value: datetime | None) -> str:
 
 def offsets(sources: Mapping[str, Mapping[int, tuple[int, int]]]) -> str:
     """Return how far a version moved in its topics, as `partition:start-end`."""
-    told = []
+    texts = []
     for topic, moved in sources.items():
         ranges = " ".join(f"{at}:{start}-{end}" for at, (start, end) in moved.items())
-        told.append(f"{topic} {ranges}".strip())
-    return "; ".join(one for one in told if one)
+        texts.append(f"{topic} {ranges}".strip())
+    return "; ".join(one for one in texts if one)
 
 
 def counts(values: Mapping[str, int]) -> str:

@@ -13,7 +13,7 @@ from lakesplice.formats.events.avro.schema import (
     Union,
     parse_schema,
 )
-from lakesplice.formats.events.avro.walk import Read, Wanted, arrow_type, read_values
+from lakesplice.formats.events.avro.walk import Read, WantedMembers, arrow_type, read_values
 
 __all__ = [
     "Framed",
@@ -23,7 +23,7 @@ __all__ = [
     "RecordField",
     "Scalar",
     "Union",
-    "Wanted",
+    "WantedMembers",
     "arrow_type",
     "framed",
     "parse_schema",

@@ -1,8 +1,8 @@
 """The head of an Avro record in Kafka: a zero byte, then the number of its schema in a registry.
 
 Confluent's serialisers write the number as four bytes, and so do Apicurio's in their compatible
-mode; Apicurio's own format has eight. No registry gives number 0 to a schema, and no registry has
-given 2^32 of them: so four bytes that are zero begin a number of eight.
+mode; Apicurio's own format has eight. No registry gives number 0 to a schema, and none has 2^32
+schemas: so four zero bytes are the beginning of a number with eight.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ def framed(record: bytes) -> Framed | None:
 
 
 def schema_ids(columns: Iterable[pa.Array]) -> set[int]:
-    """Return the numbers of the schemas that records' heads name; the columns are binary.
+    """Return the numbers of the schemas that the records' heads name; the columns are binary.
 
-    Records of another format may look like heads: a number need not be one of a schema.
+    Records of another format may look as if they had a head: a number need not be that of a schema.
     """
     found: set[int] = set()
     for column in columns:

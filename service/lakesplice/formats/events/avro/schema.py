@@ -56,10 +56,11 @@ Node = Scalar | Union | Record
 
 
 def parse_schema(text: str, references: Sequence[str] = ()) -> Node:
-    """Read a schema; `references` are schemas whose names it may use, each after those it uses.
+    """Parse a schema; `references` are schemas whose names it may use, each after those it uses
+    itself.
 
-    Raises `UnsupportedError` for what is legal but not read, `ValueError` or another of JSON's and
-    of lookups' errors for a text that isn't a schema.
+    Raises `UnsupportedError` for legal schemas that aren't supported, and `ValueError` or another
+    error of JSON and of look-ups for a text that isn't a schema.
     """
     names: dict[str, object] = {}
     for other in references:
@@ -69,7 +70,7 @@ def parse_schema(text: str, references: Sequence[str] = ()) -> Node:
 
 @dataclass
 class _Parser:
-    """`names` are the types defined so far; one that is being defined is None."""
+    """`names` are the types defined so far; a type that is being defined is None."""
 
     names: dict[str, object]
 

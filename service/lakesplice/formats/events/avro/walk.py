@@ -1,9 +1,10 @@
-"""Many Avro values read field by field: a cursor per record, one step of all of them together.
+"""Reads many Avro values field by field: a cursor per record, and one step for all of them
+together.
 
-Each record's cursor starts at its own first byte, never passes its last, and must end behind it.
-So a record's values come from its own bytes whatever its neighbours hold: no boundary is guessed,
-and damage costs the record it is in. The work is a few NumPy steps per field of the schema, not per
-record. Source: the Avro specification 1.12, "Binary Encoding".
+Each record's cursor starts at its first byte, never passes its last, and must end there. So a
+record's values come from its own bytes only: no boundary is guessed, and damage concerns one record
+alone. The work is a few NumPy steps per field of the schema, not per record. Source: the Avro
+specification 1.12, "Binary Encoding".
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ from lakesplice.formats.events.json_reading.texts import text_bytes
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.arrays import Bytes, Integers, Mask, Unsigned
 
-# Which members of a record to return: by name, None where all of a member is wanted.
-Wanted = Mapping[str, "Wanted | None"]
+# The members of a record to return, by name; None stands for a whole member.
+WantedMembers = Mapping[str, "WantedMembers | None"]
 
-# As many bytes are readable behind the last record as any step looks at.
+# So many bytes can be read after the last record, as many as any step looks at.
 _PAD = 16
 _MORE = 0x80
 _INT_MIN, _INT_MAX = -(1 << 31), (1 << 31) - 1
@@ -47,17 +48,17 @@ _ARROW: dict[str, pa.DataType] = {
 
 @dataclass
 class Read:
-    """What was read: `values` has a row per record, to be used where `flaws` has none for it."""
+    """The result: `values` has a row per record, which is valid if `flaws` has none for it."""
 
     values: pa.Array
     flaws: dict[int, Flaw]
 
 
-def read_values(records: pa.Array, node: Record, wanted: Wanted | None = None) -> Read:
-    """Read binary values, none of them null, that are written by `node`.
+def read_values(records: pa.Array, node: Record, wanted: WantedMembers | None = None) -> Read:
+    """Read binary values, none of them null, which were written by the schema `node`.
 
-    A record becomes a struct of the `wanted` members, or all; `int` and `long` become int64, `enum`
-    a string, `fixed` binary. A union must be of null and at most one other type.
+    A record becomes a struct of the `wanted` members, or of all; `int` and `long` become int64,
+    `enum` a string, `fixed` binary. A union must be of null and at most one other type.
     """
     data, offsets = text_bytes(records)
     padded = np.concatenate([data, np.zeros(_PAD, np.uint8)])
@@ -69,7 +70,7 @@ def read_values(records: pa.Array, node: Record, wanted: Wanted | None = None) -
     return Read(values, walk.flaws)
 
 
-def arrow_type(node: Node, wanted: Wanted | None = None) -> pa.DataType:
+def arrow_type(node: Node, wanted: WantedMembers | None = None) -> pa.DataType:
     """Return the Arrow type that values written by `node` are read as; `UnsupportedError` for those
     that aren't.
     """
@@ -87,13 +88,13 @@ def arrow_type(node: Node, wanted: Wanted | None = None) -> pa.DataType:
     )
 
 
-def _inner(wanted: Wanted | None, name: str) -> Wanted | None:
-    """What is wanted of a member: `None` is all of it."""
+def _inner(wanted: WantedMembers | None, name: str) -> WantedMembers | None:
+    """The wanted members of a member; `None` means all of it."""
     return None if wanted is None else wanted.get(name)
 
 
 def _branch(union: Union) -> int:
-    """The place of a union's one type besides null; where it has none, of null."""
+    """The index of a union's type other than null; if there is none, of null."""
     others = [at for at, node in enumerate(union.branches) if not _is_null(node)]
     if len(others) > 1:
         raise UnsupportedError("an Avro union of several types besides null is not read")
@@ -135,13 +136,15 @@ class _Walk:
         at: Integers,
         reason: DeadReason = DeadReason.NOT_AVRO,
     ) -> None:
-        """Give rows a verdict; the first one stands."""
+        """Give rows a verdict; an earlier one is kept."""
         for row, place in zip(rows.tolist(), at.tolist(), strict=True):
             behind = int(self.ends[row]) - place
             self.flaws.setdefault(row, Flaw(reason, f"{why}, {behind} bytes before the end"))
 
     def _within(self, at: Integers, rows: Integers, path: str) -> Integers:
-        """Cursors after a step; those that passed their record's end stop there."""
+        """Return the cursors after a step; those beyond the end of their record are stopped at the
+        end.
+        """
         ends = self.ends if len(rows) == len(self.ends) else self.ends[rows]
         over = at > ends
         if not over.any():
@@ -150,9 +153,9 @@ class _Walk:
         return np.minimum(at, ends)
 
     def value(
-        self, node: Node, wanted: Wanted | None, at: Integers, rows: Integers, path: str
+        self, node: Node, wanted: WantedMembers | None, at: Integers, rows: Integers, path: str
     ) -> tuple[pa.Array, Integers]:
-        """Read a value of each of `rows`, whose cursors are `at`; return cursors behind it."""
+        """Read a value for each of `rows`, whose cursors are `at`; return the cursors after it."""
         if isinstance(node, Union):
             return self._union(node, wanted, at, rows, path)
         if isinstance(node, Record):
@@ -160,7 +163,7 @@ class _Walk:
         return self._scalar(node, at, rows, path)
 
     def record(
-        self, node: Record, wanted: Wanted | None, at: Integers, rows: Integers, path: str
+        self, node: Record, wanted: WantedMembers | None, at: Integers, rows: Integers, path: str
     ) -> tuple[pa.Array, Integers]:
         arrays, names = [], []
         for member in node.fields:
@@ -176,7 +179,7 @@ class _Walk:
         return pa.StructArray.from_arrays(arrays, names), at
 
     def _union(
-        self, node: Union, wanted: Wanted | None, at: Integers, rows: Integers, path: str
+        self, node: Union, wanted: WantedMembers | None, at: Integers, rows: Integers, path: str
     ) -> tuple[pa.Array, Integers]:
         chosen = _branch(node)
         here, at = self._here(node, chosen, at, rows, path)
@@ -193,7 +196,7 @@ class _Walk:
     def _here(
         self, node: Union, chosen: int, at: Integers, rows: Integers, path: str
     ) -> tuple[Integers | None, Integers]:
-        """Which rows have the type `chosen` of a union, None if all; cursors at the value."""
+        """Which rows have the type `chosen` of a union, None if all; the cursors at the value."""
         which, at = self._longs(at, rows, path)
         if (which == chosen).all():
             return None, at
@@ -203,7 +206,7 @@ class _Walk:
         return np.flatnonzero(which == chosen), at
 
     def _skip(self, node: Node, at: Integers, rows: Integers, path: str) -> Integers:
-        """Return the cursors behind an unused value."""
+        """Return the cursors after an unused value."""
         if isinstance(node, Union):
             chosen = _branch(node)
             here, at = self._here(node, chosen, at, rows, path)
@@ -269,7 +272,7 @@ class _Walk:
         return pa.array(node.symbols, pa.string()).take(places), at
 
     def _lengths(self, at: Integers, rows: Integers, path: str) -> tuple[Integers, Integers]:
-        """Return where pieces that say their length begin and end."""
+        """Return where values that begin with their length begin and end."""
         lengths, start = self._longs(at, rows, path)
         ends = self.ends if len(rows) == len(self.ends) else self.ends[rows]
         wrong = (lengths < 0) | (lengths > ends - start)
@@ -279,7 +282,7 @@ class _Walk:
         return start, start + lengths
 
     def _pieces(self, start: Integers, end: Integers) -> pa.Array:
-        """The bytes between ascending places: every second piece of an array over all bytes."""
+        """The bytes between ascending places: every second part of an array over all bytes."""
         count = len(start)
         if not count:
             return pa.array([], pa.binary())
@@ -345,7 +348,7 @@ def _windows(data: Bytes, size: int) -> Bytes:
 
 
 def _spread(values: pa.Array, here: Integers, count: int) -> pa.Array:
-    """Put values at ascending places among `count`; the others are null."""
+    """Put values at ascending places of an array of `count`; the others are null."""
     places = np.full(count, -1, np.int64)
     places[here] = np.arange(len(here))
     return values.take(pa.array(places, mask=places < 0))

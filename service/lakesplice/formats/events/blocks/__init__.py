@@ -1,5 +1,5 @@
-"""Blocks: the row images of a batch while they are put together.
+"""Blocks: the row images of a batch while they are built.
 
-Offers the builder, positions of events, keys by configuration, type mappings, and checks of units.
-It must not know which format it builds for.
+Offers the builder, positions of events, configured keys, type mappings, and checks of units. It
+must not know which format it builds for.
 """

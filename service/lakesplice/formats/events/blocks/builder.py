@@ -24,7 +24,7 @@ from lakesplice.model.position import Position
 
 @dataclass
 class Build:
-    """A block under construction: `live` marks the rows that are still changes."""
+    """A block that is being built: `live` marks the rows that are still changes."""
 
     records: Integers
     ledger: Ledger
@@ -40,7 +40,7 @@ class Build:
         self.live[at] = False
 
     def settle(self, row: int, verdict: Flaw | Halt | Truncated) -> None:
-        """Decide on a row that isn't a change, by what its event says."""
+        """Decide about a row that isn't a change, by what its event says."""
         record = int(self.records[row])
         self.live[row] = False
         if isinstance(verdict, Flaw):
@@ -62,7 +62,7 @@ class Build:
         self.drop_marked(positions.beyond, DeadReason.OUT_OF_RANGE, detail)
 
     def leave_beyond(self, positions: Positions, span: PositionRange) -> None:
-        """Take out the rows of changes where other types are in force: they belong to another
+        """Leave out the rows of changes for which other types are in force: they belong to another
         block.
         """
         if span.is_everything:
@@ -79,7 +79,7 @@ class Build:
             self.drop_marked(mask_of(key.is_null()), DeadReason.MISSING_KEY, detail)
 
     def leave(self, rows: Iterable[int] | Integers) -> None:
-        """Take rows out without a verdict: they belong to another block."""
+        """Leave rows out without a verdict: they belong to another block."""
         self.live[np.fromiter(rows, np.int64)] = False
 
     def tables(
@@ -88,8 +88,8 @@ class Build:
         cells: Sequence[Cell],
         present: Mapping[str, Mask],
     ) -> dict[str, pa.Table]:
-        """Return row images of exact types, by their names in `raw`; rows in which a value that is
-        `present` doesn't fit its type become dead letters.
+        """Return row images with exact types, by their names in `raw`. A row with a `present` value
+        that doesn't fit its type becomes a dead letter.
         """
         places = [(image, cell) for image in raw for cell in cells]
         for image, cell in places:
@@ -108,7 +108,7 @@ class Build:
         }
 
     def _refuse_units(self, image: str, cell: Cell, raw: pa.Array, present: Mask) -> None:
-        """Stop the table at the first moment that was counted in another unit."""
+        """Stop the table at the first moment in another unit than configured."""
         wrong = of_another_unit(raw, cell)
         if wrong is None:
             return
@@ -136,5 +136,5 @@ def mask_of(array: pa.Array) -> Mask:
 
 
 def members_of(rows: pa.Array) -> dict[str, pa.Array]:
-    """A struct array's members by name, nulls of the struct passed on."""
+    """A struct array's members by name; a null struct has null members."""
     return dict(zip((field.name for field in rows.type), rows.flatten(), strict=True))

@@ -1,8 +1,8 @@
-"""A key by configuration: columns chosen to tell the rows of a table that has no key of its own.
+"""Configured keys: columns that identify the rows of a table without a key of its own.
 
-The source promises nothing about them, so what a key's columns show is checked row by row: a null
-is a dead letter. An update that changes them, where the format tells the row before, is a delete of
-the old key and a create of the new one, as with a source's own key.
+The source promises nothing about them, so the values of the key's columns are checked row by row: a
+null makes a dead letter. An update that changes them, if the format has the row before, is a delete
+of the old key and a create of the new one, as with a source's own key.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from lakesplice.model.change import Op
 
 
 def with_key(decoded: Decoded, key: tuple[str, ...]) -> Decoded:
-    """Return what was decoded under another key.
+    """Return decoded records under another key.
 
-    A record with a row whose key has a null becomes a dead letter as a whole. Blocks whose rows
-    lack a column of the key have it all the same: the table then says what is missing.
+    A record with a null in the key of a row becomes a dead letter as a whole. Blocks whose rows
+    lack a column of the key get it all the same: the table then reports what is missing.
     """
     blocks, dead = [], dict[int, str]()
     for block in decoded.blocks:
@@ -40,8 +40,8 @@ def with_key(decoded: Decoded, key: tuple[str, ...]) -> Decoded:
                 for row in np.flatnonzero(mask_of(column.is_null()) & present).tolist():
                     dead.setdefault(int(block.rows[row]), name)
             moved |= mask_of(pc.not_equal(was, is_).fill_null(False))
-        keyed = replace(block, schema=replace(block.schema, key=key))
-        blocks.append(keyed.moved(moved & compared))
+        with_its_key = replace(block, schema=replace(block.schema, key=key))
+        blocks.append(with_its_key.moved(moved & compared))
     if not dead:
         return replace(decoded, blocks=tuple(blocks))
     kept = (_without(block, dead) for block in blocks)

@@ -1,4 +1,4 @@
-"""Where changes stand and come from, of many events at once: position, table and time."""
+"""Positions, tables and times of many events at once."""
 
 from __future__ import annotations
 
@@ -32,9 +32,7 @@ _MICROS = pa.timestamp("us", tz="UTC")
 
 @dataclass(frozen=True)
 class Positions:
-    """Packed positions as `model/position.py` lays them out, and which rows have no position or
-    none that fits.
-    """
+    """Packed positions as defined in `model/position.py`, and which rows have no valid position."""
 
     file: Integers
     offset: Integers
@@ -73,8 +71,8 @@ def binlog_position(file: object, offset: object, row: object) -> Position | Non
 
 
 def kafka_positions(offsets: Integers, op: Marks, row: Integers | None = None) -> Positions:
-    """Return the records' own places in their partition as positions of file 0; `row` is the place
-    of a change among those of its record.
+    """Return the records' offsets as positions of file 0; `row` is the place of a change within its
+    record.
     """
     rows = np.zeros(len(offsets), np.int64) if row is None else row
     nowhere = np.zeros(len(offsets), np.bool_)
@@ -109,7 +107,7 @@ def _packed(offsets: Integers, rows: Integers, op: Marks) -> Integers:
 
 
 def _file_numbers(file: pa.Array) -> tuple[Integers, Mask]:
-    """The number after the last dot of a binlog's name, which may outgrow its six digits."""
+    """The number after the last dot of a binlog's name, which may have more than six digits."""
     encoded = file.dictionary_encode()
     names = encoded.dictionary.to_pylist()
     matches = [_BINLOG.fullmatch(name) for name in names]
@@ -119,10 +117,10 @@ def _file_numbers(file: pa.Array) -> tuple[Integers, Mask]:
 
 
 def other_table(database: object, table: object, expected: TableName) -> Flaw | None:
-    """Compare where an event says it is from with the topic's table.
+    """Compare the table that an event names with the topic's.
 
-    Topics hold fewer characters than names do; Debezium writes `_` for the others. A topic of one
-    part says nothing of the database.
+    Topics allow fewer characters than names do; Debezium writes `_` for the others. A topic of one
+    part doesn't name the database.
     """
     found = tuple(_NO_TOPIC_CHARACTER.sub("_", str(part or "")) for part in (database, table))
     wanted = (expected.database, expected.table)
@@ -137,7 +135,7 @@ def other_table(database: object, table: object, expected: TableName) -> Flaw | 
 
 
 def other_tables(databases: pa.Array, tables: pa.Array, expected: TableName) -> dict[int, Flaw]:
-    """Return the rows that are of another table, each with its verdict."""
+    """Return the rows that belong to another table, each with its verdict."""
     names = pc.binary_join_element_wise(
         databases, tables, "\0", null_handling="replace", null_replacement=""
     )
@@ -159,7 +157,8 @@ def other_tables(databases: pa.Array, tables: pa.Array, expected: TableName) -> 
 def source_times(*stated: tuple[pa.Array, int]) -> tuple[pa.Array, Mask]:
     """Return when the source committed, and a mask of the times outside the years 1 to 9999.
 
-    `stated` are columns, the best first, each with its unit in microseconds; null where none says.
+    `stated` are columns, the best first, each with its unit in microseconds; null where none has a
+    time.
     """
     count = len(stated[0][0])
     micros = pa.nulls(count, pa.int64())
@@ -169,8 +168,8 @@ def source_times(*stated: tuple[pa.Array, int]) -> tuple[pa.Array, Mask]:
             pc.less(times, MICROS_MIN // factor), pc.greater(times, MICROS_MAX // factor)
         ).fill_null(False)
         beyond |= outside.to_numpy(zero_copy_only=False)
-        usable = pc.if_else(outside, 0, times)
-        micros = pc.coalesce(micros, pc.multiply(usable, factor))
+        in_range = pc.if_else(outside, 0, times)
+        micros = pc.coalesce(micros, pc.multiply(in_range, factor))
     return micros.cast(_MICROS), beyond
 
 

@@ -1,5 +1,5 @@
-"""What the source's statements tell of columns beside their types: names that they had before and
-got since, and what rows that were there got in those that were added.
+"""What the source's statements say about columns besides their types: earlier and later names, and
+the values that existing rows got in added columns.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from lakesplice.model.schema import SourceField
 
 
 def name_formerly(ledger: Ledger, history: TypeHistory | None) -> None:
-    """Note in each block's schema which other names its columns had, seen from its last change.
+    """Add to each block's schema the other names of its columns, as seen from its last change.
 
-    Changes from before and after a name went from one column to another become blocks of their own.
+    Changes from before and after a name passed from one column to another become separate blocks.
     """
     if history is not None:
         ledger.blocks = [named for block in ledger.blocks for named in _named(block, history)]
@@ -46,7 +46,7 @@ def _parts(block: ImageBlock, turns: tuple[Position, ...]) -> Iterator[ImageBloc
 
 
 def _with(block: ImageBlock, version: TypeVersion | None, history: TypeHistory) -> ImageBlock:
-    """Name the block's columns as seen from a version; None: its place doesn't tell which."""
+    """Name the block's columns as seen from a version; None if its position doesn't show which."""
     known = None if version is None or version.gap else version
     if known is not None and not (
         known.formerly
@@ -69,11 +69,11 @@ def _field(field: SourceField, version: TypeVersion | None, history: TypeHistory
     name = field.name
     if version is None:
         return replace(field, tenures=None) if name in history.handed_on else field
-    told = version.columns.get(name)
-    filled = told is not None and told.fill is not None and told.type == field.type
+    column = version.columns.get(name)
+    filled = column is not None and column.fill is not None and column.type == field.type
     return replace(
         field,
-        fill=told.fill if told is not None and filled else field.fill,
+        fill=column.fill if column is not None and filled else field.fill,
         formerly=version.formerly.get(name, ()),
         later=version.later.get(name, ()),
         tenures=version.tenures.get(name, ()),

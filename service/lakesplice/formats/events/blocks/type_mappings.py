@@ -1,6 +1,6 @@
-"""Columns of blocks as other types, where the user chose so by name; the last step of decoding.
+"""Columns of blocks in other types, which the user chose by name; the last step of decoding.
 
-A value that the other type can't hold makes a dead letter of its record, unless the mapping's name
+If the other type can't hold a value, its record becomes a dead letter, unless the mapping's name
 says that it loses something.
 """
 
@@ -27,7 +27,7 @@ _LONG_MAX = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
-    """Which columns a mapping is about, and how they become columns of the type `to`."""
+    """The columns that a mapping is for, and how they are converted to the type `to`."""
 
     of: Callable[[ColumnType], bool]
     to: ColumnType
@@ -35,7 +35,7 @@ class _Rule:
 
 
 def map_types(ledger: Ledger, chosen: Collection[TypeMapping]) -> None:
-    """Change the types of the ledger's blocks; of several mappings of one column the first in the
+    """Change the types of the ledger's blocks; of several mappings for one column the first in the
     order of `TypeMapping` counts.
     """
     rules = [_RULES[mapping] for mapping in TypeMapping if mapping in chosen]

@@ -1,7 +1,7 @@
-"""Values that an event says it hasn't got: Debezium puts a text of its own in their place.
+"""Values that an event marks as unavailable: Debezium writes a placeholder text in their place.
 
-Such a column is not part of the row image. The rest of the row is put into a block of its own,
-whose schema says what it lacks.
+Such a column is not part of the row image. The row's other columns go into a separate block, whose
+schema says what it lacks.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from lakesplice.model.types import Kind
 
 
 def without_unavailable(decoded: Decoded, placeholder: bytes) -> Decoded:
-    """Return what was decoded without the columns for which the placeholder stands.
+    """Return decoded records without the columns that have the placeholder.
 
-    An image before an update that has it counts as none.
+    A before-image with the placeholder counts as missing.
     """
     blocks = [part for block in decoded.blocks for part in _split(block, placeholder)]
     return replace(decoded, blocks=tuple(blocks))

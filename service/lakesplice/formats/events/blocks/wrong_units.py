@@ -1,9 +1,9 @@
-"""Moments whose number shows that it is of another unit than the connector's settings say.
+"""Finds moments whose number shows another unit than the connector's settings say.
 
-Without a schema nothing tells whether 1700000000000 is milliseconds or microseconds. A DATETIME
-ends with the year 9999; what lies beyond was counted in a smaller unit. One in the first weeks of
-1970 that has a fraction of a second was counted in a larger one: the present, with three or six
-digits too few, lies there, and its whole seconds are fractions then.
+Without a schema nothing shows whether 1700000000000 is milliseconds or microseconds. A DATETIME
+ends with the year 9999; a later one was counted in a smaller unit. A moment in the first weeks of
+1970 with a fraction of a second was counted in a larger unit: the present time with three or six
+digits too few is in these weeks, and its whole seconds become fractions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from lakesplice.formats.events.values.encoding import MICROS_MAX, Cell, Encoding
 from lakesplice.model.arrays import Mask
 
-# What a second has of each.
+# How many of each unit a second has.
 _A_SECOND = {
     Encoding.TIMESTAMP_MILLIS: 1_000,
     Encoding.TIMESTAMP_MICROS: 1_000_000,
@@ -27,7 +27,7 @@ _PRESENT = (631_152_000, 4_102_444_800)
 
 def of_another_unit(raw: pa.Array, cell: Cell) -> Mask | None:
     """Mark numbers that can't be in the unit of the cell's encoding; None if there are none, or if
-    no setting decides the unit.
+    the unit doesn't depend on a setting.
     """
     second = _A_SECOND.get(cell.encoding)
     if not cell.by_setting or second is None or raw.null_count == len(raw):

@@ -1,9 +1,9 @@
-"""That no column is absent from `data`, which the JSON reader would read as null.
+"""Proves that no column is absent from `data`, which the JSON reader would read as null.
 
-All members and all columns in `data` must be there; in `old` only what changed is. So the nulls
-that were read outside of `old` are compared with those written outside of it. Values are texts:
-what opens as `"old":[{` or as another member with a list or an object can't be a column. `old` goes
-from its opening to the next such member, or to the end; before either, it must have closed.
+All members and all columns in `data` must be there; `old` has only what changed. So the nulls that
+were read outside of `old` are compared with those written outside of it. Values are texts: a text
+that opens with `"old":[{`, or as another member with a list or an object, can't be a column. `old`
+goes from its opening to the next such member, or to the end, and must be closed before.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FAR = np.iinfo(np.int64).max
 
 
 def prove_messages(texts: pa.Array, rows: pa.Array) -> Evidence:
-    """Tell the texts in which every null read outside of `old` was written from the others."""
+    """Mark the texts in which every null that was read outside of `old` was written."""
     data, offsets = text_bytes(texts)
     ends = offsets[1:]
     places = null_offsets(data)
@@ -48,7 +48,7 @@ def prove_messages(texts: pa.Array, rows: pa.Array) -> Evidence:
 
 
 def _openings(data: Bytes, opening: bytes) -> Integers:
-    """Return where an opening stands, ascending; it is found from its last byte."""
+    """Return the places of an opening, ascending; it is found by its last byte."""
     at = positions_of(data, opening[-1])
     at = at[at >= len(opening) - 1]
     for back in range(1, len(opening)):
@@ -57,7 +57,7 @@ def _openings(data: Bytes, opening: bytes) -> Integers:
 
 
 def _stand(data: Bytes, at: Integers, wanted: bytes) -> Mask:
-    """Whether some bytes stand at places of the data."""
+    """Whether some bytes are at these places of the data."""
     found = at >= 0
     for ahead, byte in enumerate(wanted):
         found &= data[np.clip(at + ahead, 0, len(data) - 1)] == byte
@@ -86,6 +86,6 @@ def _nulls(column: pa.Array) -> Mask:
 
 
 def _lengths(lists: pa.Array) -> Integers:
-    """How many items each list has; a null has none."""
+    """The number of items of each list; a null has none."""
     lengths: Integers = lists.value_lengths().fill_null(0).to_numpy().astype(np.int64)
     return lengths

@@ -1,4 +1,4 @@
-"""From Canal's messages that were read to a block of images, a row per row of `data`."""
+"""Builds a block of images from Canal's messages that were read: one row per row of `data`."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def build_block(
 ) -> None:
     """Settle the messages that were read: changes go into the ledger as one block.
 
-    Messages with another key or other types stay open. A row that doesn't have these types makes a
-    dead letter of its whole message.
+    Messages with another key or other types stay open. If a row doesn't have these types, its whole
+    message becomes a dead letter.
     """
     build = Build(group.records, ledger)
     empty = mask_of(group.payloads.is_null())
@@ -57,9 +57,9 @@ def build_block(
     lengths = _lengths(members["data"])
     build.drop_marked(lengths == 0, DeadReason.MISSING_IMAGE, "the message has no row")
     old_lengths = _lengths(members["old"])
-    # Who leaves old out of an update as a whole says nothing of the key: it is as it was.
-    told = (op == Op.UPDATE) & mask_of(members["old"].is_valid())
-    uneven = np.where(told, old_lengths != lengths, old_lengths > 0)
+    # An update without `old` says nothing about the key: it is unchanged.
+    has_old = (op == Op.UPDATE) & mask_of(members["old"].is_valid())
+    uneven = np.where(has_old, old_lengths != lengths, old_lengths > 0)
     detail = "old doesn't have one entry for each row of an update, or is there without an update"
     build.drop_marked(uneven, DeadReason.MISSING_IMAGE, detail)
     chosen = np.flatnonzero(build.live)
@@ -105,9 +105,9 @@ def _operations(members: dict[str, pa.Array], build: Build) -> Marks:
 
 
 def _omitted(names: tuple[str, ...], context: DecodeContext) -> tuple[SourceField, ...]:
-    """Return the declared columns that a message has not.
+    """Return the declared columns that a message lacks.
 
-    Where only some columns are declared, since their types need it, they aren't all that there are.
+    If only some columns are declared, since only their types need it, the table has others, too.
     """
     declared = context.declared or {}
     if not all(name in declared for name in names):
@@ -147,14 +147,14 @@ def _add(
         build.refuse_nulls(name, raw["data"][name])
     cells = group.template.shape.cells
     table = build.tables(raw, cells, {"data": np.ones(len(owner), np.bool_)})["data"]
-    told = np.repeat(mask_of(old.is_valid()), lengths)
+    has_old = np.repeat(mask_of(old.is_valid()), lengths)
     before, moved = _key_before(
-        table=table, old=old, told=told, ops=ops, key=key, group=group, build=build
+        table=table, old=old, has_old=has_old, ops=ops, key=key, group=group, build=build
     )
     where, ordering = _positions(members, group, owner, ops, place)
     build.refuse_missing_positions(where)
     key_alone = set(key) == {cell.name for cell in cells} and bool((ops == Op.DELETE).all())
-    # A message is a change as a whole: its rows are of one statement.
+    # The whole message is one change: its rows are of one statement.
     spoilt = np.isin(owner, owner[~build.live])
     unknown = pa.nulls(len(owner), pa.string())
     block = ImageBlock(
@@ -197,29 +197,29 @@ def _positions(
 def _key_before(
     table: pa.Table,
     old: pa.Array,
-    told: Mask,
+    has_old: Mask,
     ops: Marks,
     key: tuple[str, ...],
     group: Group,
     build: Build,
 ) -> tuple[pa.Table, Mask]:
-    """Return the rows with the key that they had, and which of them changed it.
+    """Return the rows with their former keys, and which of them changed the key.
 
-    Of `old` only the key is read: it is never null, so an absent column is an unchanged one. `told`
+    Of `old` only the key is read. It is never null, so an absent column is an unchanged one. `told`
     marks the rows whose message has an `old`.
     """
     moved = np.zeros(len(ops), np.bool_)
-    updates = np.flatnonzero((ops == Op.UPDATE) & told)
+    updates = np.flatnonzero((ops == Op.UPDATE) & has_old)
     if not len(updates) or not key:
         return table, moved
-    # Of an update it has as many as there are rows, else none.
+    # An update has as many as there are rows, other changes have none.
     items = old.flatten()
     at = np.full(len(ops), -1, np.int64)
     at[updates] = np.arange(len(updates))
     rows = items.take(pa.array(at, mask=at < 0))
     stated = mask_of(rows.is_valid())
     detail = "the old of a row is null"
-    build.drop_marked((ops == Op.UPDATE) & told & ~stated, DeadReason.MISSING_IMAGE, detail)
+    build.drop_marked((ops == Op.UPDATE) & has_old & ~stated, DeadReason.MISSING_IMAGE, detail)
     cells = [cell for cell in group.template.shape.cells if cell.name in key]
     raw = {"old": members_of(rows)}
     before = build.tables(raw, cells, {"old": stated})["old"]

@@ -67,14 +67,16 @@ _READ = (*_HEAD, *_ROWS, "_tidb")
 
 @dataclass(frozen=True)
 class CanalKey:
-    """The key's columns, as `pkNames` has them; records' own keys say nothing."""
+    """The key's columns, as `pkNames` has them; the records' own keys are ignored."""
 
     names: tuple[str, ...]
     prefix: bytes = b""
 
 
 class CanalReader:
-    """Reads Canal's messages; remembers the key and the types of the one inspected last."""
+    """Reads Canal's messages; remembers the key and the types of the message that was inspected
+    last.
+    """
 
     def __init__(self, context: DecodeContext) -> None:
         self._context = context
@@ -107,7 +109,7 @@ class CanalReader:
         return skipping(skipped, template) if skipped else template
 
     def _verdict(self, message: Mapping[str, object]) -> Verdict | None:
-        """What becomes of a message that changes no row of the table."""
+        """The verdict on a message that changes no row of the table."""
         kind = message["type"]
         if kind == _WATERMARK:
             return Ignored("watermark")
@@ -150,7 +152,7 @@ class CanalReader:
         return _shape_of(tuple(cells), others)
 
     def inspect_key(self, _: bytes | None, template: Template) -> CanalKey | Flaw | None:
-        """Return the key that the message names; the record's own says nothing."""
+        """Return the key that the message names; the record's own key is ignored."""
         missing = next((name for name in self._key if name not in template.shape.names), None)
         if missing is not None:
             return Flaw(DeadReason.MISSING_KEY, f"the row has no key column {missing!r}")

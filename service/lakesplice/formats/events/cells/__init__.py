@@ -1,5 +1,5 @@
-"""Cells: from a column as JSON gives it to its exact type, cell by cell where one is bad.
+"""Cells: convert a column from its JSON values to its exact type, value by value if one is bad.
 
 Offers conversions of numbers, decimals, moments, bytes, ENUM, SET and geometry. It must not know
-which format wrote them.
+which format wrote the values.
 """

@@ -22,8 +22,8 @@ def decode_base64(raw: pa.Array) -> tuple[pa.Array, Mask | None]:
 
 
 def padded(values: pa.Array, width: int) -> tuple[pa.Array, Mask | None]:
-    """Give values of fewer than `width` bytes their zeros back; return also which had more, null
-    then. A `width` of 0 stands for any.
+    """Add the missing zeros to values of fewer than `width` bytes; return also which values had
+    more bytes, which become null. A `width` of 0 allows any.
     """
     if not width:
         return values, None
@@ -51,7 +51,7 @@ def bytes_of_latin1(raw: pa.Array) -> tuple[pa.Array, Mask | None]:
     follows[1:] = lead[:-1]
     octets = np.where(follows, data + ((np.roll(data, 1) & 3) << 6) - 0x80, data).astype(np.uint8)
     kept = np.concatenate(([0], np.cumsum(~lead)))
-    # What a null's place holds is of no account: its mask says so.
+    # The value under a null doesn't matter: the mask marks it as null.
     values = pa.Array.from_buffers(
         pa.binary(),
         len(raw),

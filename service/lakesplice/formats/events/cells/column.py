@@ -1,4 +1,4 @@
-"""A converted column, and what conversions of every kind share."""
+"""A converted column, and what all conversions share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from lakesplice.model.arrays import Mask
 
 @dataclass(frozen=True)
 class Column:
-    """A column. `flaws` mark values that aren't of its type, null in `values`; and why."""
+    """A column. `flaws` mark values that aren't of its type, with the reason; these are null in
+    `values`.
+    """
 
     values: pa.Array
     flaws: tuple[tuple[Mask, DeadReason], ...] = ()
@@ -33,7 +35,7 @@ def wrong_type(wrong: Mask | None) -> tuple[tuple[Mask, DeadReason], ...]:
 
 
 def ranged(raw: pa.Array, least: int, most: int, finish: Callable[[pa.Array], pa.Array]) -> Column:
-    """Finish numbers within a closed range; others are wrong."""
+    """Finish numbers within a closed range; numbers outside of it are wrong."""
     found = pc.min_max(raw)
     if raw.null_count == len(raw) or (
         found["min"].as_py() >= least and found["max"].as_py() <= most
@@ -45,7 +47,9 @@ def ranged(raw: pa.Array, least: int, most: int, finish: Callable[[pa.Array], pa
 
 
 def finite(raw: pa.Array) -> Column:
-    """A number beyond the range of a float reads as infinite; MySQL has no infinity and no NaN."""
+    """Finish floating point numbers: an infinite value was beyond the range, since MySQL has no
+    infinity and no NaN.
+    """
     infinite = pc.invert(pc.is_finite(raw)).fill_null(False)
     if not infinite.true_count:
         return Column(raw)
@@ -59,7 +63,9 @@ def matched(
     finish: Callable[[pa.Array], tuple[pa.Array, Mask | None]],
     to: pa.DataType | None = None,
 ) -> Column:
-    """Finish the texts of a pattern; others, and those of it that are no such value, are wrong."""
+    """Finish the texts that match a pattern; other texts, and matching ones that aren't valid
+    values, are wrong.
+    """
     other = pc.invert(pc.match_substring_regex(raw, pattern)).fill_null(False)
     texts = pc.if_else(other, pa.scalar(None, pa.string()), raw) if other.true_count else raw
     values, wrong = finish(texts)

@@ -1,4 +1,6 @@
-"""From columns as JSON gives them to their exact types; what doesn't fit is marked, never bent."""
+"""Converts columns of JSON values to their exact types; a value that doesn't fit is marked, never
+altered.
+"""
 
 from __future__ import annotations
 
@@ -57,10 +59,10 @@ _TOGETHER_ROWS_MAX = 2048
 
 
 def convert(columns: Sequence[tuple[pa.Array, Cell]]) -> list[Column]:
-    """Return columns, each read as its cell's `json_type`, in their cells' exact types.
+    """Return columns in the exact types of their cells; each was read as its cell's `json_type`.
 
-    All are of one length, and so are the results, value for value. A column's result depends on
-    itself alone, not on the number of rows nor on the columns beside it.
+    All have the same length, and so have the results, value for value. A column's result depends
+    only on itself, not on the number of rows or the other columns.
     """
     if not columns or len(columns[0][0]) > _TOGETHER_ROWS_MAX:
         return [_CONVERSIONS[cell.encoding](raw, cell) for raw, cell in columns]
@@ -76,12 +78,14 @@ def convert(columns: Sequence[tuple[pa.Array, Cell]]) -> list[Column]:
 
 
 def _unnamed(cell: Cell) -> Cell:
-    """Return all that a conversion may look at: columns that differ in it are converted apart."""
+    """Return everything that a conversion may depend on: columns that differ in it are converted
+    separately.
+    """
     return replace(cell, name="", fill=None)
 
 
 def _together(raws: list[pa.Array], cell: Cell) -> list[Column]:
-    """Convert columns that are alike as one: of few rows a conversion's own cost is what counts."""
+    """Convert equal columns as one: for few rows most of the cost is the conversion's own."""
     if (
         cell.encoding is Encoding.PLAIN
         and raws[0].type == cell.type.arrow
@@ -92,7 +96,7 @@ def _together(raws: list[pa.Array], cell: Cell) -> list[Column]:
     whole = _CONVERSIONS[cell.encoding](pa.concat_arrays(raws), cell)
     columns = []
     for start in range(0, rows * len(raws), rows):
-        # A copy, so that no column carries the others' values along.
+        # A copy, so that no column keeps the others' values in memory.
         values = pa.concat_arrays([whole.values.slice(start, rows)])
         flaws = tuple((wrong[start : start + rows], reason) for wrong, reason in whole.flaws)
         columns.append(Column(values, flaws))

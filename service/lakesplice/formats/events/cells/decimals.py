@@ -19,27 +19,27 @@ _SIGN_BIT = 7
 
 
 def decimals_from_bytes(values: pa.Array, type_: ColumnType) -> tuple[pa.Array, Mask]:
-    """Return the decimals, null where the value is null or not of the type, and a mask of the
+    """Return the decimals, null if the value is null or isn't of the type, and a mask of the
     latter.
 
-    Shape: as many as `values`, a binary array. No bytes at all are no number.
+    Shape: as many as `values`, a binary array. An empty value is no number.
     """
     data, offsets = text_bytes(values)
     lengths = np.diff(offsets)
     valid = values.is_valid().to_numpy(zero_copy_only=False)
     wrong: Mask = valid & ((lengths == 0) | (lengths > _DECIMAL_BYTES))
-    usable = valid & ~wrong
-    words = _words(data, offsets, np.where(usable, lengths, 0), _DECIMAL_BYTES)
+    valid_numbers = valid & ~wrong
+    words = _words(data, offsets, np.where(valid_numbers, lengths, 0), _DECIMAL_BYTES)
     wide = _from_words(words, pa.decimal128(DECIMAL_PRECISION_MAX, type_.scale))
     least, most = decimal_limits(type_, wide.type)
     fits = pc.and_(pc.greater_equal(wide, least), pc.less_equal(wide, most))
-    wrong |= usable & ~fits.to_numpy(zero_copy_only=False)
+    wrong |= valid_numbers & ~fits.to_numpy(zero_copy_only=False)
     return _from_words(words, type_.arrow, valid & ~wrong), wrong
 
 
 def digits_from_bytes(values: pa.Array, scale: int, precision: int) -> tuple[pa.Array, Mask]:
-    """Return decimals beyond 38 digits as their digits, all `scale` behind the point, and a mask of
-    those that aren't of the precision; null for them and where the value is null.
+    """Return decimals of more than 38 digits as digits, `scale` of them after the point, and a mask
+    of those that don't fit the precision; these are null, as null values are.
     """
     data, offsets = text_bytes(values)
     lengths = np.diff(offsets)
@@ -55,7 +55,7 @@ def digits_from_bytes(values: pa.Array, scale: int, precision: int) -> tuple[pa.
 
 
 def _pointed(texts: pa.Array, scale: int) -> pa.Array:
-    """Set the point into whole numbers' digits."""
+    """Insert the point into the digits of whole numbers."""
     if not scale:
         return texts
     sign = pc.if_else(pc.starts_with(texts, "-"), "-", "")
@@ -66,14 +66,14 @@ def _pointed(texts: pa.Array, scale: int) -> pa.Array:
 
 
 def decimal_limits(type_: ColumnType, wide: pa.DataType) -> tuple[pa.Scalar, pa.Scalar]:
-    """Return the least and the largest decimal of a type, as one of a wider type."""
+    """Return the smallest and the largest decimal of a type, in a wider type."""
     nines = (9,) * type_.precision
     least, most = (pa.scalar(Decimal((sign, nines, -type_.scale)), wide) for sign in (1, 0))
     return least, most
 
 
 def _words(data: Bytes, offsets: Integers, lengths: Integers, width: int) -> Bytes:
-    """Return numbers of some lengths, 0 for none, as little-endian ones of one width."""
+    """Return numbers of different lengths, 0 for none, as little-endian numbers of one width."""
     words = np.zeros((len(lengths), width), np.uint8)
     if len(data):
         last = offsets[1:] - 1

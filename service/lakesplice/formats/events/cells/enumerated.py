@@ -1,8 +1,8 @@
-"""Values of ENUM and SET that are sent as numbers: an ENUM's place among its members from 1 on, 0
-for MySQL's empty error value; of a SET a bit for each member, the first one's the lowest.
+"""Values of ENUM and SET that are sent as numbers: for an ENUM the place of the member, from 1, and
+0 for MySQL's empty error value; for a SET one bit per member, the lowest for the first.
 
-Text that isn't a number is taken for the value itself, if it is one: of an ENUM a member, of a SET
-members between commas.
+A text that isn't a number is the value itself, if it is valid: a member of an ENUM, or members of a
+SET separated by commas.
 """
 
 from __future__ import annotations

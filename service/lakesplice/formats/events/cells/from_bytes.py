@@ -19,7 +19,7 @@ from lakesplice.model.arrays import Mask
 
 
 def octets_of(values: pa.Array, wrong: Mask | None, width: int) -> Column:
-    """Bytes of a BINARY(n) get back the zeros that a source left out; longer ones are wrong."""
+    """Add to the bytes of a BINARY(n) the zeros that a source left out; longer values are wrong."""
     values, longer = padded(values, width)
     return Column(values, (*wrong_type(wrong), *column_of(values, longer).flaws))
 

@@ -1,8 +1,8 @@
-"""Geometries as connectors send them, a shape and its reference system, to one value of both.
+"""Geometries as connectors send them, a shape and its reference system, as one value.
 
-The shape is well-known binary (OGC 06-103r4, section 8). Where there is a reference system other
-than 0, its number is put behind the type, whose bit 29 says so, as PostGIS and the readers that
-follow it have it: nothing is lost, and a value without one is kept as it is.
+The shape is well-known binary (OGC 06-103r4, section 8). If it has a reference system other than 0,
+its number follows the type, whose bit 29 is set then, as in PostGIS and readers that follow it. So
+nothing is lost, and a value without a reference system is unchanged.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def of_mysql(octets: pa.Array) -> pa.Array:
 
 
 def extended_wkb(raw: pa.Array) -> tuple[pa.Array, Mask]:
-    """Return geometries of `wkb` (binary) and `srid` (int64) as binary, and a mask of those that
-    aren't whole; null for them and where there is no value.
+    """Return geometries of `wkb` (binary) and `srid` (int64) as binary, and a mask of incomplete
+    ones; these are null, as missing values are.
     """
     members = geometry_members(raw)
     wkb, system = members["wkb"], members["srid"].fill_null(0)

@@ -92,7 +92,7 @@ def micros(raw: pa.Array, _: Cell) -> Column:
 
 
 def nanos(raw: pa.Array, _: Cell) -> Column:
-    """Nanoseconds that aren't whole microseconds have no exact place."""
+    """A moment as nanoseconds; if these aren't whole microseconds, the value is wrong."""
     micros = pc.divide(raw, 1000)
     floor = pc.if_else(pc.greater(pc.multiply(micros, 1000), raw), pc.subtract(micros, 1), micros)
     inexact = pc.not_equal(pc.multiply(floor, 1000), raw).fill_null(False)

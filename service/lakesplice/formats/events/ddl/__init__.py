@@ -1,8 +1,8 @@
-"""Schema changes as the source's connectors tell of them: records to a history of tables' columns.
+"""Schema changes that the source's connectors report: records become a history of tables' columns.
 
-`records.py` reads a record (Maxwell's `maxwell_records.py`), `statements.py` with `definitions.py`
-and `words.py` the DDL in it where that has to say what columns there are, `history.py` keeps what
-each table had and since when, and with `drops.py` where it was dropped.
+`records.py` reads a record (Maxwell's: `maxwell_records.py`). `statements.py`, with
+`definitions.py` and `words.py`, reads the DDL in it if only that shows which columns there are.
+`history.py` stores what columns each table had, and since when; `drops.py` where it was dropped.
 docs/decisions/0032-types-from-ddl.md and 0036-dropped-tables.md have the reasons.
 """
 

@@ -1,8 +1,8 @@
-"""What rows that are there get in a column that their source adds.
+"""The values that existing rows get in a column that their source adds.
 
-MySQL puts the column's default into them. Without a default they get null, or, where null is not
-allowed, the type's own first value: zero, an empty text, the first member, bytes of zero. No event
-tells of it. Moments have no such value here: MySQL's is a zero date, which no column type holds.
+MySQL stores the column's default in them. Without a default they get null, or, if null isn't
+allowed, the type's own first value: zero, an empty text, the first member, zero bytes. No event
+shows it. Moments have no such value here: MySQL's is a zero date, which no column type can hold.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def fill_of(column: DefinedColumn, of: ColumnType) -> str | None:
-    """Return what rows that were there hold in an added column, which is stored as `of`, as
-    `model/column_values.py` writes it; None if that is null or isn't known.
+    """Return the value of existing rows in an added column, which is stored as `of`, in the form of
+    `model/column_values.py`; None if it is null or unknown.
     """
     if column.default is not None:
         return _given(column, column.default, of)
@@ -43,7 +43,7 @@ def fill_of(column: DefinedColumn, of: ColumnType) -> str | None:
 
 
 def as_fill(text: str, of: ColumnType) -> str | None:
-    """Return a value's text as `fill_text` writes it, None if the type doesn't hold it."""
+    """Convert a value's text to the form of `fill_text`; None if the type can't hold it."""
     try:
         return fill_text(fill_value(text, of), of)
     except (pa.ArrowException, ValueError):
@@ -80,7 +80,7 @@ def _zero_bytes(column: DefinedColumn) -> str | None:
 
 
 def _given(column: DefinedColumn, text: str, of: ColumnType) -> str | None:
-    """A constant by its text."""
+    """A constant from its text."""
     if column.type == "TIME":
         return _time(text, of)
     if column.type == "YEAR":
@@ -101,7 +101,7 @@ def _given(column: DefinedColumn, text: str, of: ColumnType) -> str | None:
 
 
 def _bytes(column: DefinedColumn, text: str) -> str | None:
-    """Plain letters; how others and hexadecimal digits were written isn't known."""
+    """Only plain letters: how others and hexadecimal digits were written isn't known."""
     if not text.isascii() or text[:2].lower() in ("0x", "x'", "b'"):
         return None
     length = column.length if column.type == "BINARY" else 0
@@ -126,7 +126,7 @@ def _date(text: str) -> str | None:
 
 
 def _datetime(text: str) -> str | None:
-    """Not the epoch itself: so the connector writes the present."""
+    """The epoch itself is left out, since the connector writes it for the present time."""
     try:
         moment = dt.datetime.fromisoformat(text).replace(tzinfo=dt.UTC)
     except ValueError:

@@ -26,8 +26,8 @@ def altered(
     actions: Sequence[Action],
     mark: Callable[[], str],
 ) -> tuple[dict[str, DefinedColumn], dict[str, str]]:
-    """Do what a statement says of columns, all names being those from before it; `KeyError` if it
-    can't have been so.
+    """Apply a statement's changes to columns; all its names are those from before it. `KeyError` if
+    the columns can't have been these.
     """
     kept, came = dict(columns), []
     for action in actions:
@@ -54,7 +54,7 @@ def altered(
 
 
 def stored_spelling(columns: Mapping[str, DefinedColumn], name: str | None) -> str | None:
-    """Return a column's name as the table has it: capitals make no other name."""
+    """Return a column's name as the table has it; names don't differ by case."""
     if name is None or name in columns:
         return name
     return next((own for own in columns if own.lower() == name.lower()), None)
@@ -62,7 +62,7 @@ def stored_spelling(columns: Mapping[str, DefinedColumn], name: str | None) -> s
 
 def agreed(described: DefinedColumn, shown: DefinedColumn) -> DefinedColumn:
     """Return the column that a statement described if it is the one that a record showed without
-    its digits, with that one's name and character set; else the shown one.
+    its digits, with that one's name and character set; else the shown column.
     """
     if _kind(described) != _kind(shown):
         return shown

@@ -12,12 +12,12 @@ from lakesplice.model.names import TableName
 class DefinedColumn:
     """A column of a table of the source.
 
-    `type` is MySQL's own name in capitals without what stands in brackets, such as `DECIMAL` or
-    `BIGINT UNSIGNED`; `length` and `scale` are the two numbers in brackets, None where the
-    definition leaves them out. `default` is the text of a constant, None where there is none or it
-    isn't known; with `default_known` the column has no default, else the default is computed,
-    counted or not stated. Without `digits_known` the brackets' content isn't known: `length` and
-    `scale` mean nothing.
+    `type` is MySQL's own name in capitals without its brackets, such as `DECIMAL` or `BIGINT
+    UNSIGNED`; `length` and `scale` are the two numbers in brackets, None if the definition lacks
+    them. `default` is the text of a constant, None if there is none or it isn't known. With
+    `default_known` None means that the column has no default; otherwise the default is computed,
+    counted or not stated. Without `digits_known` the content of the brackets isn't known: `length`
+    and `scale` have no meaning.
     """
 
     name: str
@@ -69,7 +69,7 @@ class TableLike:
 
 @dataclass(frozen=True, slots=True)
 class TableGone:
-    """The table, or all of a database where `table` is None, is dropped."""
+    """The table is dropped, or all tables of a database if `table` is None."""
 
     database: str
     table: str | None
@@ -77,7 +77,7 @@ class TableGone:
 
 @dataclass(frozen=True, slots=True)
 class ColumnAdded:
-    """A column is new; `unless_there`: the statement says what to do if it isn't: nothing."""
+    """A column is new; with `unless_there` the statement does nothing if the column exists."""
 
     column: DefinedColumn
     unless_there: bool = False
@@ -114,7 +114,7 @@ Action = ColumnAdded | ColumnGone | ColumnChanged | ColumnRenamed
 
 @dataclass(frozen=True, slots=True)
 class TableAltered:
-    """A statement's changes of a table's columns, and the name it has then, if it is another."""
+    """A statement's changes to a table's columns, and the table's new name, if it gets one."""
 
     table: TableName
     actions: tuple[Action, ...]
@@ -155,9 +155,9 @@ class ForeignKeyCascades:
 
 @dataclass(frozen=True, slots=True)
 class TableUnread:
-    """A statement about the table couldn't be read: what its columns are isn't known from here on.
+    """A statement about the table couldn't be read: its columns are unknown from here on.
 
-    `table` None: nor which table it is about.
+    Without `table` it isn't even known which table the statement is about.
     """
 
     table: TableName | None

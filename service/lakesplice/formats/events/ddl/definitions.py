@@ -51,7 +51,7 @@ def type_name(text: str) -> str:
 
 
 def column_definition(words: Words) -> Definition:
-    """Read `name type attributes` to the end of the words; `UnreadableError` if they aren't a
+    """Read `name type attributes` up to the end of the words; `UnreadableError` if they aren't a
     definition.
     """
     name = words.name()
@@ -128,7 +128,7 @@ def _collated(column: DefinedColumn, collation: str) -> DefinedColumn:
 
 
 def _with_default(column: DefinedColumn, words: Words) -> DefinedColumn:
-    """Take the text of a constant; a computed default is not read."""
+    """Read the text of a constant; a computed default is skipped."""
     minus = "-" if words.accept("-") else ""
     if words.accept("NULL"):
         return replace(column, default=None)

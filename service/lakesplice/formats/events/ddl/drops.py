@@ -1,9 +1,9 @@
-"""Tables that a source dropped, and whether it made them again; and other statements that moved a
-table's rows of which no event tells: a RENAME, on both sides, or one about partitions.
+"""Tables that a source dropped, and whether it created them again; and other statements that moved
+a table's rows without events: a RENAME, for both names, or one about partitions.
 
-Not every DROP takes rows. A connector drops each table in its own history before a snapshot, and
-MySQL tells of a DROP of a name that no table has. A tool that alters a table online may drop it and
-give the name to its copy: there the table lives on.
+Not every DROP removes rows. A connector drops each table in its own history before a snapshot, and
+MySQL reports a DROP of a name that no table has. A tool that alters a table online may drop it and
+give its name to the copy: then the table still exists.
 """
 
 from __future__ import annotations
@@ -35,12 +35,11 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TableDrop:
-    """A table's DROP at a position in the binlog (epoch 0), under a GTID if the source has any.
+    """A table's DROP at a position in the binlog (epoch 0), with a GTID if the source has any.
 
     `number` counts a history's drops in the order in which they were read. `again`: a table has the
-    name again; `lives_on`: that table is a copy of the dropped one, made to take its place.
-
-    If another statement moved rows, `moved` says in words what it did.
+    name again. `lives_on`: that table is a copy of the dropped one, made to replace it. If another
+    statement moved rows, `moved` says in words what it did.
     """
 
     number: int
@@ -71,9 +70,9 @@ class Drops:
         return tuple(self._by_table.get(table, ()))
 
     def carried(self, number: int, before: Drops, table: TableName | None = None) -> int:
-        """Return the number here for a number of the history before: that of the first drop, or of
-        the first of a table, that did not have a lower number there. A history is rebuilt where a
-        partition of its topic has changes that stand before those read from another.
+        """Return the number here for a number of the previous history: that of the first drop, or
+        of the first of a table, that didn't have a lower number there. A history is rebuilt if a
+        partition of its topic has changes that come before those read from another.
         """
         covered = {(name, drop.position) for name, drop in before.all() if drop.number < number}
         left = (
@@ -90,7 +89,7 @@ class Drops:
     def gone(
         self, table: TableName, position: Position, gtid: str | None, columns: Columns | None
     ) -> None:
-        """Take that a table with these columns was dropped."""
+        """Record that a table with these columns was dropped."""
         self._note(table, TableDrop(self.count, position, gtid))
         self._columns[table] = columns
 
@@ -102,7 +101,7 @@ class Drops:
         gtid: str | None,
         columns: Columns | None,
     ) -> None:
-        """Take that a table got another name; it had these columns. Called after `there`."""
+        """Record that a table got another name; it had these columns. Called after `there`."""
         replaced = self._by_table.get(to, ())
         if _is_copy(former, to) and (not replaced or replaced[-1].lives_on):
             return  # its rows are those of the table that it replaces
@@ -117,15 +116,15 @@ class Drops:
         self._columns[former] = columns
 
     def moved(self, table: TableName, position: Position, gtid: str | None, what: str) -> None:
-        """Take that a statement moved rows of a table's partitions."""
+        """Record that a statement moved rows of a table's partitions."""
         drop = TableDrop(self.count, position, gtid, kind=Kind.PARTITION, moved=f"there was {what}")
         self._note(table, replace(drop, again=True))
 
     def there(
         self, table: TableName, copied: Columns | None = None, former: TableName | None = None
     ) -> None:
-        """Take that a table of the name is there; one that got it by a rename was created with the
-        columns `copied` and called `former`.
+        """Record that a table of the name exists. If it got the name by a rename, it was created
+        with the columns `copied` and was called `former`.
         """
         drops = self._by_table.get(table)
         if not drops or drops[-1].again:

@@ -1,8 +1,8 @@
-"""What columns each table of a source had, from which position in its binlog on.
+"""Which columns each table of a source had, and from which position in its binlog on.
 
-A history is fed with all records of the connector's topic in its order. Tools that alter a table
-online (gh-ost, pt-online-schema-change) create a copy, alter that and give it the table's name: to
-the table it is one alteration, with the columns' new names.
+A history gets all records of the connector's topic, in order. Tools that alter a table online
+(gh-ost, pt-online-schema-change) create a copy, alter it and give it the table's name: for the
+table this is one alteration, with the columns' new names.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _NO_TOPIC_CHARACTER = re.compile(r"[^A-Za-z0-9._-]")
 class SchemaHistory:
     """The history of one source's tables.
 
-    `ordered` is whether positions only rose; where they start over (another server took over), or
-    records name none, a position doesn't tell which version is meant. `unread` counts statements
-    that couldn't be read. `whole` says that no record is missing at the beginning: then what a
-    table is shown to have been before its first reported change, it was from the beginning; else
-    from the first record's position.
+    `ordered`: positions only rose. If they start over (another server took over), or records have
+    none, a position doesn't show which version is meant. `unread` counts statements that couldn't
+    be read. `whole`: no record is missing at the beginning, so the columns that a table had before
+    its first reported change are those from the beginning; otherwise they are known from the first
+    record's position on.
     """
 
     def __init__(self, *, whole: bool = True) -> None:
@@ -56,11 +56,11 @@ class SchemaHistory:
         self._marks = 0
 
     def take(self, change: SchemaChange) -> frozenset[TableName]:
-        """Take the topic's next record; return the tables that it changes.
+        """Add the topic's next record; return the tables that it changes.
 
-        One that was met before (a connector that starts again repeats itself) changes nothing. Nor
-        does one that names no position, which is counted as unread, unless it shows the columns:
-        then it is known what its table had, and not when.
+        A record that came before (a connector that restarts repeats itself) changes nothing.
+        Neither does one without a position, which counts as unread, unless it shows the columns:
+        then it is known what its table had, but not when.
         """
         position = change.position
         if position is None:
@@ -94,18 +94,19 @@ class SchemaHistory:
         return frozenset(changed | (self._cascading ^ cascading))
 
     def table(self, name: TableName) -> tuple[TableVersion, ...]:
-        """Return a table's versions in the topic's order, of one position only the last; none if
+        """Return a table's versions in the topic's order, of one position only the last; empty if
         nothing is known.
 
-        Topics hold fewer characters than names do: a name in which `_` stands for others is found
-        if only one table can be meant; so is a name of which the database isn't known.
+        Topics allow fewer characters than names do: a name in which `_` replaces others is found if
+        only one table can be meant, and so is a name without a known database.
         """
         meant = _meant(name, self._versions)
         return () if meant is None else tuple(version for version, _ in self._versions[meant])
 
     def cascades(self, name: TableName) -> bool:
-        """Whether the table was told to have a foreign key by which the server changes its rows
-        itself; names as for `table`. Stays true when the key is dropped, whose name may not tell.
+        """Whether the table was reported to have a foreign key by which the server changes its rows
+        itself; names as for `table`. It stays true when the key is dropped, since its name may not
+        be known.
         """
         return _meant(name, self._versions) in self._cascading
 
@@ -120,12 +121,12 @@ class SchemaHistory:
         return self._drops.count
 
     def carried(self, number: int, before: SchemaHistory, name: TableName | None = None) -> int:
-        """Return what a drop's number in a former telling is in this one (`Drops.carried`)."""
+        """Return what a drop's number in a previous history is in this one (`Drops.carried`)."""
         table = None if name is None else self._dropped_as(name)
         return self._drops.carried(number, before._drops, table)
 
     def _dropped_as(self, name: TableName) -> TableName | None:
-        """Perhaps nothing but the table's DROP is known."""
+        """A table of which perhaps only the DROP is known."""
         return _meant(name, self._versions) or _meant(name, self._drops.names)
 
     def _note(self, table: TableName, position: Position) -> None:
@@ -172,8 +173,8 @@ class SchemaHistory:
             self._forget(statement, change.ddl)
 
     def _recall(self, shown: TableShown | None) -> None:
-        """Take what a table is shown to have had before a change of it; nothing else is known of a
-        table that no earlier record described.
+        """Record the columns that a table is shown to have had before a change of it; of a table
+        that no earlier record described, nothing else is known.
         """
         if shown is None:
             return
@@ -184,7 +185,7 @@ class SchemaHistory:
             self._note(shown.table, begins)
 
     def _show(self, shown: TableShown | None) -> None:
-        """Let a table have the columns that it is shown with: as they are known, if that fits."""
+        """Give a table the columns that it is shown with: as they are known, if that fits."""
         if shown is None:
             return
         state = self._states.get(shown.table)
@@ -200,8 +201,8 @@ class SchemaHistory:
         self._put(shown.table, replace(state, columns=columns, born=born))
 
     def _drop(self, gone: TableGone, change: SchemaChange, position: Position) -> None:
-        """Mark tables as dropped. What a statement dropped is noted, but not of a name that no
-        table is known to have: MySQL tells of that too (IF EXISTS).
+        """Mark tables as dropped. A statement's DROP is recorded, except for a name that no table
+        is known to have: MySQL reports that, too (IF EXISTS).
         """
         there = [name for name in self._states if _is_meant(gone, name)]
         dropped = there
@@ -218,9 +219,10 @@ class SchemaHistory:
     def _put(
         self, table: TableName, state: TableState | None, *, former: TableName | None = None
     ) -> None:
-        """Let a table be so, or be gone; what it was before the record is kept for comparison.
+        """Set a table's state, or remove it; its state from before the record is kept for
+        comparison.
 
-        `former` is the name that it had until now, if that was another one.
+        `former` is its previous name, if that was another one.
         """
         self._before.setdefault(table, self._states.get(table))
         if state is None:
@@ -234,7 +236,7 @@ class SchemaHistory:
     def _renamed(
         self, former: TableName, to: TableName, change: SchemaChange, position: Position
     ) -> None:
-        """Take note of a table's new name; call once it has it."""
+        """Record a table's new name; called once it has it."""
         before = self._before.get(former)
         if former != to and not change.of_snapshot:
             columns = None if before is None else before.columns
@@ -262,7 +264,7 @@ class SchemaHistory:
             self._renamed(statement.former, statement.table, change, position)
 
     def _mark(self) -> str:
-        """A mark that can't be a name: MySQL's names have no such character."""
+        """A mark that can't be a name: MySQL's names don't have this character."""
         self._marks += 1
         return f"\0{self._marks}"
 
@@ -285,7 +287,7 @@ class SchemaHistory:
             self._renamed(statement.table, statement.to, change, position)
 
     def _forget(self, statement: TableUnread, ddl: str) -> None:
-        """Of a statement that can't be read every table may be meant whose name is in it."""
+        """Every table whose name is in a statement that can't be read may be affected by it."""
         text = ddl.lower()
         meant = (
             [statement.table]
@@ -296,8 +298,8 @@ class SchemaHistory:
             self._put(table, TableState(None, {}, unknown=statement.reason))
 
     def _free(self, statements: Sequence[Statement]) -> None:
-        """Names that tables had before a record gave them new ones are free, if no other table
-        of the record has them.
+        """Names that tables had before a record gave them new ones are free, if no other table of
+        the record has them.
         """
         statement = [found for found in statements if isinstance(found, TableDefined)]
         taken = {found.table for found in statement}
@@ -307,7 +309,7 @@ class SchemaHistory:
 
 
 def history_of(changes: Iterable[SchemaChange]) -> SchemaHistory:
-    """Return the history that records of one topic, in its order, tell."""
+    """Return the history in the records of one topic, given in its order."""
     history = SchemaHistory()
     for change in changes:
         history.take(change)

@@ -1,8 +1,8 @@
 """Maxwell's records of schema changes (`output_ddl`).
 
-They have the statement, and what Maxwell made of it: the table's columns before (`old`) and after
-it (`def`). These say of a DECIMAL, BIT or FLOAT nothing of its digits, which are in the statement
-only. A statement that several tables are in comes as a record each, all at one place.
+They contain the statement, and Maxwell's reading of it: the table's columns before it (`old`) and
+after it (`def`). These lack the digits of a DECIMAL, BIT or FLOAT, which only the statement has. A
+statement about several tables gives one record for each, all at one position.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def read_maxwells(payload: Mapping[str, object]) -> SchemaChange | Flaw:
 
 
 def _statements(sql: str, payload: Mapping[str, object]) -> list[Statement]:
-    """Read the statement; names without a database are in the table's own if its name is written so
-    too. A session may have been elsewhere else.
+    """Parse the statement. Names without a database are in the table's own database if the table's
+    name is written so, too: a session may have been in another one.
     """
     database, name = (str(payload.get(member) or "") for member in ("database", "table"))
     if not name:
@@ -78,13 +78,13 @@ def _statements(sql: str, payload: Mapping[str, object]) -> list[Statement]:
 
 
 def _columns(payload: Mapping[str, object], which: str) -> object:
-    """A table's columns as the record has them; something that equals nothing where it has none."""
+    """A table's columns as the record has them; without them, a value that equals nothing."""
     table = payload.get(which)
     return table.get("columns", object()) if isinstance(table, Mapping) else object()
 
 
 def _is_of(statement: Statement, table: TableName) -> bool:
-    """Whether a statement is about a table, be its name in capitals or small letters."""
+    """Whether a statement is about a table, whatever the case of its name."""
     found = statement.table
     if isinstance(found, str):
         found = TableName(statement.database, found) if isinstance(statement, TableGone) else None

@@ -1,7 +1,7 @@
-"""Records that tell of schema changes: of Debezium's topic for them, and Maxwell's.
+"""Records that report schema changes: of Debezium's topic for them, and Maxwell's.
 
-Debezium sends the table's columns after each statement (`tableChanges`). Where columns are missing
-the statement is read. Maxwell's records are in `maxwell_records.py`.
+Debezium sends the table's columns after each statement (`tableChanges`). If columns are missing,
+the statement is parsed. Maxwell's records are in `maxwell_records.py`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _STREAMED = (None, False, "false", "incremental")
 
 
 def read_schema_change(value: bytes | None) -> SchemaChange | Flaw | None:
-    """Read one record's value; None if it tells of no schema, a flaw if it is damaged."""
+    """Read one record's value; None if it reports no schema change, a flaw if it is damaged."""
     if value is None:
         return None
     opened = open_record(value)
@@ -137,8 +137,8 @@ def _whole(value: object) -> int | None:
 def _with_names(
     defined: Sequence[TableDefined | TableGone], read: Sequence[Statement]
 ) -> Iterator[Statement]:
-    """Add what only the statement says: under which names columns, and the table, were known, and
-    that a table took the place of another (CREATE OR REPLACE).
+    """Add what only the statement says: the former names of columns and of the table, and that a
+    table replaced another one (CREATE OR REPLACE).
     """
     altered = [found for found in read if isinstance(found, TableAltered)]
     gone = {TableName(f.database, f.table) for f in read if isinstance(f, TableGone) and f.table}

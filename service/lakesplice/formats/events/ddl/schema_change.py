@@ -14,13 +14,14 @@ _TEMPORARY = re.compile(r"\s*DROP\s+(/\*!\d*\s*)?TEMPORARY\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """What one record says of tables, at a position in the binlog (epoch 0; None: it names none).
+    """What one record says about tables, at a position in the binlog (epoch 0; None if it has
+    none).
 
-    `ddl` is the statement as the source has it; several records may tell of one. `statements` are
-    what is read of it, or `about` one table only. `before` and `after` are the columns of the table
-    that the record is about, if it shows them. `gtid` is the statement's transaction. One that is
-    `of_snapshot` was no statement of the source: so the connector says what it finds when it
-    begins.
+    `ddl` is the statement as the source has it; several records may report one statement.
+    `statements` are what was parsed from it, or only the parts about the table `about`. `before`
+    and `after` are the columns of the record's table, if it shows them. `gtid` is the statement's
+    transaction. With `of_snapshot` it was no statement of the source: the connector reports what it
+    finds when it begins.
     """
 
     position: Position | None
@@ -34,13 +35,13 @@ class SchemaChange:
 
     @property
     def unread(self) -> tuple[TableUnread, ...]:
-        """What couldn't be read."""
+        """Statements that couldn't be read."""
         return tuple(found for found in self.statements if isinstance(found, TableUnread))
 
 
 def is_of_session(ddl: str) -> bool:
-    """Whether a statement drops what a session made for itself alone: servers tell of that, and a
-    real table may have the name as well.
+    """Whether a statement drops something that a session made for itself alone: servers report
+    that, and a real table may have the same name.
     """
     return _TEMPORARY.match(ddl) is not None
 

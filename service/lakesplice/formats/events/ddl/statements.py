@@ -1,8 +1,8 @@
-"""Statements of DDL in MySQL's and MariaDB's words, as far as they say what columns tables have.
+"""DDL statements of MySQL and MariaDB, as far as they say which columns tables have.
 
-sqlglot cuts the text into words. Its grammar isn't used: it lacks RENAME TABLE, brackets behind ADD
-and types such as POINT, and gives some types other names. What can't be read about a table makes
-its columns unknown; nothing is guessed.
+sqlglot divides the text into words. Its grammar isn't used: it lacks RENAME TABLE, brackets after
+ADD and types such as POINT, and gives some types other names. If a statement about a table can't be
+read, the table's columns are unknown; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ _OTHERS = frozenset(
 
 
 def read_statements(sql: str, database: str) -> list[Statement]:
-    """Return what the statements say of tables, in their order; names without a database are of
+    """Return what the statements say about tables, in order; names without a database are in
     `database`.
 
-    Of statements about anything but tables nothing is returned. Never raises for the text.
+    Statements about anything else return nothing. Never raises because of the text.
     """
     try:
         cut = list(statements(sql))
@@ -81,9 +81,7 @@ def read_statements(sql: str, database: str) -> list[Statement]:
 
 
 def _is_program(words: list[Word]) -> bool:
-    """Whether a procedure, function, trigger or event begins, whose own statements are all that
-    follows.
-    """
+    """Whether a procedure, function, trigger or event begins; the rest are its own statements."""
     if not words or words[0].key not in ("CREATE", "ALTER"):
         return False
     kinds = (word.key for word in words[:_HEAD_MAX])
@@ -233,7 +231,7 @@ def _table_after(words: Words, database: str, preposition: str) -> TableName | N
 
 
 def _patience(words: Words) -> None:
-    """How long MariaDB is to wait for the table."""
+    """How long MariaDB waits for the table."""
     if words.accept("WAIT"):
         words.number()
     words.accept("NOWAIT")
@@ -280,7 +278,7 @@ def _actions(words: Words) -> Iterator[Action]:
 
 
 def _is_history(words: Words) -> bool:
-    """What makes MariaDB keep a table's past; columns may have such names."""
+    """The words by which MariaDB keeps a table's past; columns may have such names, too."""
     return words.accept("SYSTEM", "VERSIONING") or words.accept("PERIOD", "FOR")
 
 
@@ -298,7 +296,7 @@ def _added(words: Words) -> Iterator[Action]:
 
 
 def _renames(words: Words, database: str) -> Iterator[Statement]:
-    """Renames in one statement go one after the other, from left to right."""
+    """The renames of one statement are applied from left to right."""
     words.accept("IF", "EXISTS")
     for part in words.parts():
         table = _table(part, database)

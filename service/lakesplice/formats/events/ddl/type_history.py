@@ -1,5 +1,5 @@
-"""The types of a table's columns by position, from the source's DDL, as each format writes
-values.
+"""The types of a table's columns by position, from the source's DDL, and how each format writes
+them.
 """
 
 from __future__ import annotations
@@ -107,8 +107,8 @@ def _typed(versions: Sequence[TableVersion], written: Written) -> list[TypeVersi
         columns = {name: _filled(type_, fills.get(name)) for name, type_ in typed.items()}
         known = {name: earlier for name, earlier in names.items() if earlier}
         partly = {n: PartialType(c.type) for n, c in version.columns.items() if not c.digits_known}
-        told = TypeVersion(version.position, columns, untyped, formerly=known, partly=partly)
-        found.append(replace(told, came=came))
+        with_types = TypeVersion(version.position, columns, untyped, formerly=known, partly=partly)
+        found.append(replace(with_types, came=came))
     return found
 
 
@@ -133,18 +133,20 @@ def _with_later_names(
 def _with_next_types(
     versions: Sequence[TableVersion], typed: Sequence[TypeVersion]
 ) -> list[TypeVersion]:
-    """Give columns of which the DDL says too little the type that they have from some position
-    on.
+    """Give columns about which the DDL says too little the type that they have from a later
+    position on.
     """
     found: list[TypeVersion] = []
-    told: dict[str, str] = {}
+    later_types: dict[str, str] = {}
     for version, types in zip(reversed(versions), reversed(typed), strict=True):
-        partly = {name: replace(p, next=told.get(name, "")) for name, p in types.partly.items()}
+        partly = {
+            name: replace(p, next=later_types.get(name, "")) for name, p in types.partly.items()
+        }
         found.append(replace(types, partly=partly))
         now = {name: types.columns[name].written for name in types.columns}
         now |= {name: known.next for name, known in partly.items()}
         kept = now.keys() - version.added
-        told = {version.renamed.get(name, name): now[name] for name in kept}
+        later_types = {version.renamed.get(name, name): now[name] for name in kept}
     return found[::-1]
 
 
@@ -164,7 +166,7 @@ def _columns(
 
 
 def _filled(type_: DeclaredType, fill: _Fill | None) -> DeclaredType:
-    """The type with what rows hold, as they do after a change of type too: if that kept it."""
+    """Return the type with the value of existing rows, which a change of type may have kept."""
     if fill is None:
         return type_
     if fill.type == type_.type and fill.written == type_.written:
@@ -174,9 +176,10 @@ def _filled(type_: DeclaredType, fill: _Fill | None) -> DeclaredType:
 
 
 def _tenures(versions: Sequence[TableVersion]) -> list[dict[str, tuple[Tenure, ...]]]:
-    """Return, per version, of columns whose names other columns had too, where they have them.
+    """Return per version, for columns whose names other columns had too, where they have these
+    names.
 
-    Over versions whose columns aren't known a name is taken to stay its column's.
+    In versions whose columns aren't known, a name counts as staying with its column.
     """
     marks = count()
     bearer: dict[str, int] = {}

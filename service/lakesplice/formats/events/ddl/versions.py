@@ -27,10 +27,10 @@ class TableVersion:
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """A table as it is now: its columns, None if unknown, and as it was created.
+    """The present state of a table: its columns, None if unknown, and as it was created.
 
-    `born` tells columns apart whatever they are called: it has their names at the table's creation,
-    and for those that came later marks of their own.
+    `born` identifies columns whatever their names are: by their names at the table's creation, and
+    by marks for those that were added later.
     """
 
     columns: dict[str, DefinedColumn] | None
@@ -46,8 +46,8 @@ class TableState:
     def formerly(self, before: TableState) -> dict[str, str]:
         """Return the columns that `before` had as well, each with its name there.
 
-        `before` is the same table earlier, or one that this is a copy of; of any other, columns of
-        one name are one.
+        `before` is the same table earlier, or one that this is a copy of; in any other table,
+        columns of one name count as the same.
         """
         if self.created is before.created:
             names = {birth: name for name, birth in before.born.items()}

@@ -1,4 +1,4 @@
-"""A statement's words, one after the other."""
+"""Splits statements into words and reads them one after the other."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class Word:
 
     @property
     def key(self) -> str:
-        """What it is as a keyword or sign; empty if it is neither."""
+        """The word as a keyword or sign; empty if it is neither."""
         return self.text.upper() if self.kind in (Kind.WORD, Kind.SIGN) else ""
 
 
 class UnreadableError(Exception):
-    """The words aren't what this module's users expect; carries why."""
+    """The words aren't what was expected; contains the reason."""
 
 
 def statements(sql: str) -> Iterator[list[Word]]:
@@ -89,7 +89,9 @@ def _words(sql: str) -> Iterator[Word]:
 
 
 class Words:
-    """A place among words. Whatever is expected and isn't there raises `UnreadableError`."""
+    """A place in a sequence of words. A word that is expected and missing raises
+    `UnreadableError`.
+    """
 
     def __init__(self, words: list[Word]) -> None:
         self._words = words
@@ -100,7 +102,7 @@ class Words:
 
     @property
     def next(self) -> Word:
-        """The word at this place; a sign without text behind the last."""
+        """The word at this place; after the last one a sign without text."""
         return self._words[self._at] if self else Word(Kind.SIGN, "")
 
     def take(self) -> Word:
@@ -112,7 +114,7 @@ class Words:
         return word
 
     def accept(self, *keys: str) -> bool:
-        """Go on behind these keywords or signs if all of them follow."""
+        """Move past these keywords or signs if all of them follow."""
         if not self.follow(*keys):
             return False
         self._at += len(keys)
@@ -131,7 +133,7 @@ class Words:
         )
 
     def expect(self, *keys: str) -> None:
-        """Go on behind these keywords or signs."""
+        """Move past these keywords or signs; they must follow."""
         if not self.accept(*keys):
             raise UnreadableError(f"{self.next.text!r} where {' '.join(keys)} was expected")
 
@@ -151,12 +153,12 @@ class Words:
 
     @property
     def is_sort_key(self) -> bool:
-        """Whether what is left is one of several names behind ORDER BY."""
+        """Whether the rest is one of several names after ORDER BY."""
         rest = self._words[self._at :]
         return len(rest) == 1 or (len(rest) == 2 and rest[1].key in ("ASC", "DESC"))
 
     def parts(self) -> list[Words]:
-        """Cut the rest at commas that stand in no brackets."""
+        """Split the rest at commas outside of brackets."""
         found: list[list[Word]] = [[]]
         depth = 0
         while self:
@@ -173,7 +175,7 @@ class Words:
         return [Words(part) for part in found]
 
     def bracketed(self) -> Words:
-        """Return what stands in the brackets that open here, and continue behind them."""
+        """Return the words in the brackets that open here, and move past them."""
         self.expect(_OPEN)
         inner: list[Word] = []
         depth = 1
@@ -184,6 +186,6 @@ class Words:
         return Words(inner[:-1])
 
     def skip_bracketed(self) -> None:
-        """Go on behind brackets, if any open here."""
+        """Move past brackets, if any open here."""
         if self.next.key == _OPEN:
             self.bracketed()

@@ -21,7 +21,7 @@ from lakesplice.model.arrays import Mask
 
 @dataclass(frozen=True)
 class AvroKey:
-    """The head that keys like the first one start with, and what they hold."""
+    """The head that keys like the first one start with, and their columns."""
 
     prefix: bytes
     node: Record
@@ -32,7 +32,7 @@ class AvroKey:
         return tuple(member.name for member in self.node.fields)
 
     def differing(self, keys: pa.Array, columns: Sequence[pa.Array]) -> Mask:
-        """Mark the keys whose values aren't those of the columns, or that can't be read."""
+        """Mark the keys whose values differ from the columns, or that can't be read."""
         read = read_values(slices_after(keys, self.prefix), self.node)
         differs = np.zeros(len(keys), np.bool_)
         differs[list(read.flaws)] = True

@@ -1,8 +1,8 @@
-"""Avro schemas that Kafka Connect's converter registered, to the columns of row images.
+"""Avro schemas that Kafka Connect's converter registered, as columns of row images.
 
-The converter keeps Connect's own types in attributes (`connect.name`, `connect.parameters`,
-`connect.type`); from them a column gets the type that it has in JSON with schemas. Logical types of
-Avro count where these attributes lack.
+The converter stores Connect's own types in attributes (`connect.name`, `connect.parameters`,
+`connect.type`); from these a column gets the type that it has in JSON with schemas. Without these
+attributes Avro's logical types count.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lakesplice.formats.events.avro import (
     Record,
     Scalar,
     Union,
-    Wanted,
+    WantedMembers,
     arrow_type,
     parse_schema,
     read_values,
@@ -58,7 +58,7 @@ _BINARY = {
 _OF_SOURCE = (
     "db", "table", "file", "pos", "row", "ts_ms", "ts_us", "gtid", "snapshot", COMMIT,
 )  # fmt: skip
-_OF_ENVELOPE: Wanted = {
+_OF_ENVELOPE: WantedMembers = {
     "before": None,
     "after": None,
     "source": dict.fromkeys(_OF_SOURCE),
@@ -70,11 +70,11 @@ _NO_SCHEMA_ERRORS = (KeyError, TypeError, ValueError, AttributeError, RecursionE
 
 @dataclass(frozen=True)
 class AvroShape:
-    """What the values of one schema hold, and how they are read."""
+    """What the values of one schema contain, and how they are read."""
 
     event: EventShape
     node: Record
-    wanted: Wanted | None
+    wanted: WantedMembers | None
 
     def template(self, prefix: bytes) -> Template:
         """Return how to read the records with this head."""
@@ -94,7 +94,7 @@ def _read(shape: AvroShape, texts: pa.Array, places: Integers) -> Reading:
 
 @lru_cache(maxsize=1024)
 def format_of(schema: SchemaText) -> FormatName | None:
-    """Return the format whose events have this schema, or None if no format has it."""
+    """Return the format whose events have this schema; None if no format's have it."""
     try:
         node = parse_schema(schema.text, schema.references)
     except (UnsupportedError, *_NO_SCHEMA_ERRORS):
@@ -137,7 +137,7 @@ def shape_of_row(schema: SchemaText) -> AvroShape | NoShape:
         return NoShape(f"its schema isn't a schema of Connect's in Avro: {error!r}")
 
 
-def _shape(cells: tuple[Cell, ...], node: Record, wanted: Wanted | None) -> AvroShape:
+def _shape(cells: tuple[Cell, ...], node: Record, wanted: WantedMembers | None) -> AvroShape:
     payload = cast("pa.StructType", arrow_type(node, wanted))
     return AvroShape(EventShape(cells, payload), node, wanted)
 
@@ -166,7 +166,7 @@ def _cell(name: str, node: Node) -> Cell:
 
 
 def _default(node: Node) -> object:
-    """Return a column's default as Connect's JSON has it: bytes in base64, not as characters."""
+    """Return a column's default as in Connect's JSON: bytes in base64, not as characters."""
     found = _besides_null(node)
     default = found.attributes.get("connect.default") if isinstance(found, Scalar) else None
     if isinstance(default, str) and isinstance(found, Scalar) and found.kind in ("bytes", "fixed"):
@@ -175,7 +175,7 @@ def _default(node: Node) -> object:
 
 
 def _connect(node: Node) -> Mapping[str, object]:
-    """Return a type as Connect's JSON would say it."""
+    """Return a type as in Connect's JSON."""
     if isinstance(node, Record):
         fields = [{"field": m.name, **_connect(_besides_null(m.node))} for m in node.fields]
         return {"type": "struct", "name": node.attributes.get("connect.name"), "fields": fields}

@@ -1,4 +1,6 @@
-"""From payloads that were read to a block of images: envelope, key and columns, each checked."""
+"""Builds a block of images from payloads that were read: envelope, key and columns, each
+checked.
+"""
 
 from __future__ import annotations
 
@@ -48,8 +50,8 @@ _FIRST_LAST = 3
 
 
 def snapshot_marks(stated: pa.Array | None, op: Marks) -> Marks | None:
-    """Return what `source.snapshot` says, as `ImageBlock` has it; an incremental snapshot, which
-    comes among other changes, is none.
+    """Return the marks of `ImageBlock` from `source.snapshot`. An incremental snapshot, which comes
+    between other changes, has none.
     """
     if stated is None or not (op == Op.READ).any():
         return None
@@ -59,8 +61,8 @@ def snapshot_marks(stated: pa.Array | None, op: Marks) -> Marks | None:
 
 
 def with_reads(op: Marks, stated: pa.Array | None) -> Marks:
-    """Return operations in which a row of a snapshot is one, as `source.snapshot` says: Debezium
-    before 1.5 calls it created.
+    """Mark operations on rows of a snapshot as reads, by `source.snapshot`: Debezium before 1.5
+    calls them created.
     """
     if stated is None or not (op == Op.CREATE).any():
         return op
@@ -85,8 +87,8 @@ _OPTIONAL = {
 
 @dataclass(frozen=True)
 class PositionSource:
-    """Where changes stand: the members of `source` that say it, and what they are together.
-    `positions` is given these, the operations and the records' offsets.
+    """Where positions come from: the members of `source`, and the function `positions`, which gets
+    these, the operations and the records' offsets.
     """
 
     needed: Mapping[str, pa.DataType]
@@ -129,8 +131,8 @@ def build_block(
 ) -> None:
     """Settle the records whose payloads were read: changes go into the ledger as one block.
 
-    Their keys are all null where `key` is None. Records whose key has other columns than `key` stay
-    open. `nulls` is the setting to suspect where nulls became defaults.
+    If `key` is None, their keys are all null. Records whose key has other columns than `key` stay
+    open. `nulls` is the setting to suspect if nulls became defaults.
     """
     records, payloads, shape = group.records, group.payloads, group.template.shape
     build = Build(records, ledger)
@@ -188,8 +190,8 @@ def _ignore_tombstones(payloads: pa.Array, build: Build) -> None:
 
 
 def _is_placeless(source: pa.Array, build: Build) -> bool:
-    """Whether the first event names no place in a binlog, as Flink CDC's don't; those that differ
-    from it in that stay open.
+    """Whether the first event has no position in a binlog, like Flink CDC's; events that differ
+    from it in this stay open.
     """
     if "file" not in source.type.names:
         return True
@@ -243,7 +245,7 @@ def settle_operations(
 ) -> Marks:
     """Return operations; rows whose operation changes no row are settled.
 
-    `source` says where a truncation stands; without it the table can't continue.
+    `source` has the position of a truncation; without it the table can't continue.
     """
     op, known = operations(named)
     for row in map(int, np.flatnonzero(~known & build.live)):
@@ -267,7 +269,7 @@ def check_keys(
     present: dict[str, Mask],
     build: Build,
 ) -> None:
-    """Compare keys with images, and fill in deletes that have only a key.
+    """Compare keys with images, and complete deletes that have only a key.
 
     `raw` and `present` are the images `before` and `after` as they were read.
     """

@@ -1,6 +1,7 @@
-"""Kafka Connect's schemas, as its JSON converter writes them, to the columns of row images.
+"""Kafka Connect's schemas, as its JSON converter writes them, as columns of row images.
 
-Exact or refused: a semantic type that has no exact column type parks the table, with a workaround.
+A column is exact or refused: a semantic type without an exact column type parks the table, with a
+workaround.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class NoShape:
 
     @property
     def verdict(self) -> Flaw | Halt:
-        """What becomes of a record with the schema."""
+        """The verdict on a record with the schema."""
         if self.unsupported:
             return Halt(ParkCode.UNSUPPORTED, self.detail)
         return Flaw(DeadReason.NOT_AN_ENVELOPE, self.detail)
@@ -106,8 +107,8 @@ def shape_of_schema(text: str) -> EventShape | NoShape:
 
 @lru_cache(maxsize=1024)
 def shape_of_row(text: str, beside: Callable[[str], bool]) -> EventShape | NoShape:
-    """Read the `schema` member of an event that is a row; `beside` says which members aren't part
-    of its columns.
+    """Read the `schema` member of an event that is a row; `beside` says which members aren't
+    columns of it.
     """
     return _shape(text, lambda members: _row_shape(members, beside))
 
@@ -187,7 +188,7 @@ def cell_of(name: str, field: Mapping[str, object]) -> Cell:
 
 
 def _is_unsigned(field: Mapping[str, object]) -> bool:
-    """Whether the connector says so: its column.propagate.source.type adds the parameter."""
+    """Whether the type is unsigned by the connector's column.propagate.source.type."""
     parameters = field.get("parameters")
     stated = parameters.get(_SOURCE_TYPE) if isinstance(parameters, Mapping) else None
     return str(stated).upper().startswith("BIGINT UNSIGNED")
@@ -202,9 +203,10 @@ def _geometry(name: str, field: Mapping[str, object]) -> Cell:
 
 
 def with_fill(cell: Cell, field: Mapping[str, object]) -> Cell:
-    """Note what MySQL puts into rows when it adds the column, as far as its schema tells.
+    """Add the value that MySQL stores in existing rows when it adds the column, if the schema shows
+    it.
 
-    A moment's default may stand for the present, which is sent as 1970.
+    A moment's default may stand for the present time, which is sent as 1970.
     """
     raw = field.get("default")
     if cell.type.kind is Kind.TIMESTAMP:
@@ -226,19 +228,21 @@ def with_fill(cell: Cell, field: Mapping[str, object]) -> Cell:
 
 def _defined(name: str, field: Mapping[str, object]) -> DefinedColumn | None:
     """Return a column without a default as MySQL would define it; None if its schema leaves open
-    what counts: of plain bytes whether they are BINARY(n), unless the connector says the type.
+    what matters: whether bytes are BINARY(n), unless the connector sends the type.
     """
     primitive, semantic = str(field["type"]), str(field.get("name") or "")
     parameters = field.get("parameters")
-    told = parameters if isinstance(parameters, Mapping) else {}
+    source_type = parameters if isinstance(parameters, Mapping) else {}
     optional = field.get("optional") is not False
     if semantic == _DECIMAL:
-        return DefinedColumn(name, "DECIMAL", scale=_number(told.get("scale")), optional=optional)
+        return DefinedColumn(
+            name, "DECIMAL", scale=_number(source_type.get("scale")), optional=optional
+        )
     if semantic in _ENUMERATED:
-        members = _members(str(told.get("allowed") or ""))
+        members = _members(str(source_type.get("allowed") or ""))
         return DefinedColumn(name, _ENUMERATED[semantic], optional=optional, members=members)
-    stated = type_name(str(told.get(_SOURCE_TYPE) or _TYPES.get((primitive, semantic), "")))
-    length = _number(told.get("length", told.get(_SOURCE_LENGTH)))
+    stated = type_name(str(source_type.get(_SOURCE_TYPE) or _TYPES.get((primitive, semantic), "")))
+    length = _number(source_type.get("length", source_type.get(_SOURCE_LENGTH)))
     return DefinedColumn(name, stated, length, optional=optional) if stated else None
 
 

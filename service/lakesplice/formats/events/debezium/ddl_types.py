@@ -1,7 +1,7 @@
-"""How Debezium writes MySQL's types into JSON without schemas, by its own documents.
+"""How Debezium writes MySQL's types into JSON without schemas, by its documentation.
 
-Some of it hangs on settings of the connector and its converter, which no record tells
-(`Handling`). The connector's `binary.handling.mode` keeps its default.
+Some of it depends on settings of the connector and its converter, which no record shows
+(`Handling`). The connector's `binary.handling.mode` is assumed to have its default.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _NAMES = {
     "YEAR": "year", "TIMESTAMP": "timestamp",
     **dict.fromkeys(CHARACTERS, "string"),
     **dict.fromkeys(_GEOMETRIES, "geometry"),
-    # As all are sent; the names tell them apart where they are declared for another connector.
+    # All are sent in this form; the names differ where they are declared for another connector.
     "ENUM": "enum", "SET": "set", "JSON": "json", "UUID": "string",
     **dict.fromkeys(
         ("VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"), "binary"
@@ -57,7 +57,7 @@ _NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Handling:
-    """The connector's settings of these names, and its converter's `decimal.format`, which decide
+    """The connector's settings with these names, and its converter's `decimal.format`, which decide
     how values are written.
     """
 
@@ -136,6 +136,6 @@ def _decimal(column: DefinedColumn, handling: Handling) -> DeclaredType | None:
         return DeclaredType.parse("string")
     if as_number:
         return None  # no JSON number of so many digits is read exactly
-    # Which number its bytes are hangs on the scale, so the type says it.
+    # The number depends on the scale, so the type contains it.
     name = f"wide_decimal({precision},{scale})"
     return DeclaredType(name, ColumnType(Kind.STRING), Encoding.WIDE_DECIMAL_BASE64, name)

@@ -69,7 +69,7 @@ class EnvelopeReader:
 
 
 def key_shape(key: KeyForm | None) -> ComparedKey | None:
-    """Return the form of a group's keys as what this package's readers made of it."""
+    """Return the shape of a group's keys as one of this package's types."""
     return cast("ComparedKey | None", key)
 
 
@@ -125,7 +125,7 @@ def shape_without_schema(
     shapes: Shapes,
     needed: tuple[str, ...] = ("before", "after"),
 ) -> EventShape | Verdict:
-    """Return the shape of an event whose columns' types it doesn't say itself."""
+    """Return the shape of an event that doesn't contain its columns' types."""
     for name in needed:
         if name not in payload:
             return Flaw(DeadReason.NOT_AN_ENVELOPE, f"a change event without {name!r}")

@@ -1,14 +1,13 @@
-"""Debezium's events as the transform ExtractNewRecordState leaves them: the row, and fields beside
-it.
+"""Debezium's events after the transform ExtractNewRecordState: the row, and added fields beside it.
 
-The row's columns and the added fields lie side by side in one object, the latter under names that
-start with `__`. What that leaves unknown:
+The row's columns and the added fields are in one object; the names of the latter start with `__`.
+So some things are unknown:
 
 - The row before a change. Only a delete has one, if deletes are rewritten; then `__deleted` is in
-  every event. Without it a delete is a bare tombstone or nothing at all, and can't be distinguished
-  from one that only tidies up: such a table parks.
+  every event. Without it a delete is a tombstone or nothing at all, and can't be distinguished
+  from a tombstone that only cleans up: such a table parks.
 - The position, unless `source.file`, `source.pos` and `source.row` were added. Without the row two
-  changes of one key in one statement have one place. Then the records' own order is all there is.
+  changes of one key in one statement have one position. Then only the order of records is known.
 """
 
 from __future__ import annotations
@@ -104,13 +103,13 @@ class FlattenedReader:
             return truncated_somewhere()
         if _DELETED not in row:
             return no_deletes()
-        told, span, history = None, EVERYWHERE, self._context.history
+        types, span, history = None, EVERYWHERE, self._context.history
         if opened.schema is not None:
             shape = _with_schema(opened.schema)
         else:
             if history is not None:
-                told, span = history.at(_position(row))
-            shape = self._shape(row, Types(self._context.declared or {}, told))
+                types, span = history.at(_position(row))
+            shape = self._shape(row, Types(self._context.declared or {}, types))
         if not isinstance(shape, EventShape):
             return shape
         return read_as(opened, shape, span)
@@ -147,7 +146,7 @@ def _shape(cells: tuple[Cell, ...], names: tuple[str, ...]) -> EventShape:
 
 
 def _position(row: Mapping[str, object]) -> Position | None:
-    """Where an event's change stands, if its position was added as a whole."""
+    """The position of an event's change, if all its parts were added."""
     file, pos, line = (
         next((row[added] for added in (f"__source_{n}", f"__{n}") if added in row), None)
         for n in ("file", "pos", "row")
@@ -212,9 +211,9 @@ def build_rows(
 
 
 def _added(row: Mapping[str, pa.Array], columns: Sequence[str]) -> dict[str, pa.Array]:
-    """The fields beside the row, by the names that they have in `source`, if of its types.
+    """The fields beside the row, by the names that they have in `source`, if their types are right.
 
-    A time without `source_` is the envelope's own, when the connector read the change.
+    A time without `source_` is the envelope's own: when the connector read the change.
     """
     found: dict[str, pa.Array] = {}
     for name in (name for name in _ADDED if name in row and name not in columns):

@@ -1,7 +1,7 @@
 """Record keys: their names, and the proof that a key agrees with its row image.
 
-A key is compared as text first: what its columns in the image would be written as. Only a key that
-differs is parsed.
+A key is first compared as text with what its columns in the image would be written as. Only a key
+that differs is parsed.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ class ComparedKey(Protocol):
 
 @dataclass(frozen=True)
 class KeyShape:
-    """What the keys like the first one start with and which columns they hold, in key order.
+    """What the keys like the first one start with, and their columns, in key order.
 
-    `table_id` is the text of a member before the columns, which says the table and is none of them.
+    `table_id` is the text of a member before the columns that names the table, if there is one.
     """
 
     prefix: bytes
@@ -93,7 +93,7 @@ class KeyShape:
         return _besides_table_id(payload) if self.table_id else payload
 
     def differing(self, keys: pa.Array, columns: Sequence[pa.Array]) -> Mask:
-        """Mark the keys that aren't the text that the columns make; they may still mean the
+        """Mark the keys that differ from the text that the columns make; they may still mean the
         same.
         """
         same = pc.equal(keys, self.texts(columns)).fill_null(False)
@@ -111,7 +111,7 @@ class KeyShape:
         return _key_only_images(keys, self, types)
 
     def texts(self, columns: Sequence[pa.Array]) -> pa.Array:
-        """Return the keys that the columns make, as binary; null where their text isn't certain."""
+        """Return the keys that the columns make, as binary; null if their text isn't certain."""
         comma, colon = (", ", ": ") if self.spaced else (",", ":")
         pieces: list[object] = [self.prefix.decode() + "{" + self.table_id]
         for at, (name, column) in enumerate(zip(self.names, columns, strict=True)):
@@ -155,8 +155,8 @@ def inspect_key(key: bytes) -> KeyShape | Flaw:
 
 
 def without_table_id(shape: KeyShape, key: bytes, columns: Sequence[str]) -> KeyShape | None:
-    """Return the columns of a key to which Flink CDC's sink gave the table's name as its first
-    member, where no column has that member's name; None if the table has no key.
+    """Return the columns of a key whose first member is the table's name, added by Flink CDC's
+    sink, if no column has that member's name; None if the table has no key.
     """
     if shape.names[0] != _TABLE_ID or _TABLE_ID in columns:
         return shape

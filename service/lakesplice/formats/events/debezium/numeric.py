@@ -1,7 +1,7 @@
-"""Decimals as JSON numbers: the JSON converter's `decimal.format=NUMERIC`, of events with schemas.
+"""Decimals as JSON numbers: the JSON converter's `decimal.format=NUMERIC`, for events with schemas.
 
-The schema is the same as for base64; only a value shows which it is. A number is never base64, but
-base64 may look like a number's digits, so nothing in quotes is read as a number here.
+The schema is the same as for base64; only a value shows which form it has. A number is never
+base64, but base64 may look like digits, so nothing in quotes is read as a number here.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class NumericShape(EventShape):
 
     @cached_property
     def check(self) -> Check:
-        """As for any shape; a decimal in quotes isn't one."""
+        """As for any shape; a decimal in quotes is refused."""
         whole = super().check
         names = _decimals(self.cells, Encoding.DECIMAL_NUMBER)
 
@@ -61,7 +61,7 @@ def read_as(opened: Opened, shape: EventShape, span: PositionRange) -> Template 
 
 
 def key_in_numbers(template: Template, key: Sequence[str]) -> Flaw | None:
-    """Refuse keys with decimals beside rows with numbers: theirs may be base64 that looks like
+    """Refuse keys with decimals next to rows with numbers: theirs may be base64 that looks like
     digits.
     """
     if not isinstance(template.shape, NumericShape):

@@ -1,4 +1,4 @@
-"""The shape of an event that carries no schema: names from the event itself, types as declared."""
+"""The shape of an event without a schema: names from the event itself, types as declared."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lakesplice.formats.events.values.encoding import (
 from lakesplice.model.position import Position
 
 _IMAGE: Form = "image"
-# Members that decoding reads have these types or the event is a dead letter.
+# If a member that decoding reads has another type, the event becomes a dead letter.
 _READ: dict[str, Form] = {
     **dict.fromkeys(("op", "db", "table", "gtid", "file"), "string"),
     **dict.fromkeys(("ts_ms", "ts_us", "pos", "row"), "long"),
@@ -44,35 +44,35 @@ _WHERE_NULL: dict[str, Form] = {
 
 @dataclass(frozen=True, slots=True)
 class Undeclared:
-    """Columns whose types are not stated; `why` is what the source's DDL said of them."""
+    """Columns whose types are not stated; `why` is what the source's DDL said about them."""
 
     names: tuple[str, ...]
     why: str = ""
 
 
 class Types:
-    """The types of a table's columns at one position: by the source's DDL, else as declared."""
+    """The types of a table's columns at one position: by the source's DDL, or else as declared."""
 
     def __init__(
-        self, declared: Mapping[str, DeclaredType], told: TypeVersion | None = None
+        self, declared: Mapping[str, DeclaredType], version: TypeVersion | None = None
     ) -> None:
-        self.columns = {**declared, **(told.columns if told else {})}
-        self.told = told
+        self.columns = {**declared, **(version.columns if version else {})}
+        self.version = version
 
     def undeclared(self, names: Iterable[str]) -> Undeclared | None:
-        """Return which of some columns have no type, if any."""
+        """Return which of some columns have no type."""
         missing = tuple(name for name in names if name not in self.columns)
         if not missing:
             return None
-        if self.told is None:
+        if self.version is None:
             return Undeclared(missing)
-        untyped = self.told.untyped
+        untyped = self.version.untyped
         reasons = [f"{name}: {untyped[name]}" for name in missing if name in untyped]
-        return Undeclared(missing, "; ".join(filter(None, (self.told.gap, *reasons))))
+        return Undeclared(missing, "; ".join(filter(None, (self.version.gap, *reasons))))
 
 
 class Shapes:
-    """The shapes of one table's events; `latest` are the columns of the one met last, if any."""
+    """The shapes of one table's events; `latest` are the columns of the last event, if any."""
 
     def __init__(
         self, declared: Mapping[str, DeclaredType], history: TypeHistory | None = None
@@ -84,18 +84,22 @@ class Shapes:
         self.latest: tuple[str, ...] | None = None
 
     def go_to(self, place: Position | None) -> PositionRange:
-        """Let shapes be those of changes at a place; return the places where they are the same."""
+        """Use the types of changes at a position; return the range of positions with the same
+        types.
+        """
         if self._history is None:
             return EVERYWHERE
-        told, span = self._history.at(place)
-        if told is not self._here.told:
-            self._here = Types(self._declared, told)
+        version, span = self._history.at(place)
+        if version is not self._here.version:
+            self._here = Types(self._declared, version)
             self.latest = None
         return span
 
     @property
     def columns(self) -> tuple[str, ...] | None:
-        """The columns that an event without a row image is taken to have, if that can be known."""
+        """The columns that an event without a row image is assumed to have, if they can be
+        known.
+        """
         return self.latest or tuple(self._here.columns) or None
 
     def of_event(

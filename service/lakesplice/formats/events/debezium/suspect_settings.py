@@ -1,10 +1,10 @@
-"""Settings of the connector and its converter that change values, where events show them.
+"""Settings of the connector and its converter that change values, if events show them.
 
-Nulls that became defaults: the connector leaves `source.snapshot` out of a change that comes from
-the binlog (SnapshotRecord.toSource, Debezium 3.5), and its schema has the default "false". So a
-change from the binlog that says "false" went through a converter which puts defaults in the place
-of nulls, and did so in the row's columns too: in JSON with `replace.null.with.default=true`, in
-Avro without `ignore.default.for.nullables=true`.
+Nulls that became defaults: the connector omits `source.snapshot` from a change of the binlog
+(SnapshotRecord.toSource, Debezium 3.5), and its schema has the default "false". So a change of the
+binlog that has "false" passed through a converter which replaces nulls by defaults, and so did the
+row's columns: in JSON with `replace.null.with.default=true`, in Avro without
+`ignore.default.for.nullables=true`.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _IN_MILLIS = (
 
 
 def nulls_are_replaced(snapshot: pa.Array | None, op: Marks, live: Mask) -> bool:
-    """Whether events show, by what `source.snapshot` says of them, that nulls became defaults."""
+    """Whether events show, by their `source.snapshot`, that nulls became defaults."""
     if snapshot is None or not pa.types.is_string(snapshot.type):
         return False
     filled = np.asarray(pc.equal(snapshot, "false").fill_null(False))
@@ -65,14 +65,14 @@ def nulls_are_replaced(snapshot: pa.Array | None, op: Marks, live: Mask) -> bool
 
 
 def cautions_by_types(cells: Iterable[Cell], history: TypeHistory | None) -> Iterator[str]:
-    """Yield the settings that columns' types in events with schemas show; `history` has what the
-    source's DDL said of them.
+    """Yield the settings that the column types of events with schemas show; `history` is what the
+    source's DDL said about them.
     """
-    told = {} if history is None else history.agreed.columns
+    agreed = {} if history is None else history.agreed.columns
     for cell in cells:
         if cell.source_type in _IN_MILLIS:
             yield TIME_PRECISION
-        known = told.get(cell.name)
+        known = agreed.get(cell.name)
         kinds = (cell.source_type, None if known is None else known.type.kind)
         if kinds == ("int64", Kind.DECIMAL):
             yield UNSIGNED

@@ -1,9 +1,9 @@
-"""What TiCDC sends as Debezium's protocol, by its documents and its encoder: the payload first, the
-schema behind it.
+"""TiCDC's events in Debezium's protocol, by its documentation and its encoder: the payload first,
+the schema after it.
 
-Its schemas aren't believed: they call bytes a string, though the value is Base64, and a decimal a
-double. So the columns are declared. A decimal is sent through a double, which keeps 15 digits: a
-wider one is refused. The position is the transaction's commit timestamp.
+Its schemas aren't used: they call bytes a string, though the value is Base64, and a decimal a
+double. So the columns must be declared. A decimal is sent through a double, which keeps 15 digits:
+a wider one is refused. The position is the transaction's commit timestamp.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class TicdcReader:
     def _verdict(
         self, payload: Mapping[str, object], source: Mapping[str, object]
     ) -> Verdict | None:
-        """What becomes of an event that changes no row of the table."""
+        """The verdict on an event that changes no row of the table."""
         op = payload.get("op")
         if op == "m":
             return Ignored("watermark")
@@ -127,7 +127,7 @@ class TicdcReader:
 
 
 def _split(value: bytes) -> PayloadFirst | None:
-    """Return what is around the payload; None if the value is otherwise."""
+    """Return the text around the payload; None if the value has another form."""
     try:
         return split_payload(value.decode("utf-8"))
     except UnicodeDecodeError:
@@ -135,7 +135,7 @@ def _split(value: bytes) -> PayloadFirst | None:
 
 
 def _as_sent(name: str, declared: DeclaredType) -> DeclaredType:
-    """How TiCDC writes what was declared: as Debezium, but decimals as numbers."""
+    """How TiCDC writes a declared column: as Debezium, but decimals as numbers."""
     if declared.type.kind is not Kind.DECIMAL:
         return declared
     if declared.type.precision > _DOUBLE_DIGITS and declared.written not in _UNSIGNED:

@@ -20,8 +20,8 @@ def unknown_op(op: object) -> Flaw:
 
 
 def truncated(source: Mapping[str, object]) -> Truncated | Flaw:
-    """The verdict on a truncated table, by where the event says it stands; one that names no binlog
-    stands where its record does.
+    """The verdict on a truncated table at the event's position; an event without one has its
+    record's position.
     """
     if source.get("file", "") == "":
         return Truncated(None)
@@ -33,7 +33,7 @@ def truncated(source: Mapping[str, object]) -> Truncated | Flaw:
 
 
 def truncated_somewhere() -> Halt:
-    """The verdict on a truncated table of which nothing says when."""
+    """The verdict on a truncated table if nothing shows when it was truncated."""
     return Halt(
         ParkCode.TRUNCATED,
         "the source table was truncated; give `lakesplice reset --anew`, or set"

@@ -19,7 +19,7 @@ from lakesplice.formats.events.json_reading.texts import blocks, read_texts, uns
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.arrays import Integers
 
-Screen = Callable[[pa.Array], pa.Array]
+TextFilter = Callable[[pa.Array], pa.Array]
 _END = (1 << 31) - 2
 _LINE_BREAKS = bytes.maketrans(b"\r\n\t", b"   ")
 
@@ -37,7 +37,7 @@ class _Reader:
 
     def __post_init__(self) -> None:
         payload, closing = self.template.shape.payload, self.template.closing
-        self.screens: tuple[Screen, ...] = (
+        self.screens: tuple[TextFilter, ...] = (
             partial(starting_right, payload=payload),
             partial(matching, payload=payload, closing=closing),
         )
@@ -76,7 +76,7 @@ class _Reader:
         self.pieces.append(Reading(at, rows, notes=notes))
 
     def _screened(
-        self, recognises_shape: Screen, texts: pa.Array, at: Integers, *, patient: bool
+        self, recognises_shape: TextFilter, texts: pa.Array, at: Integers, *, patient: bool
     ) -> tuple[pa.Array, Integers]:
         similar = recognises_shape(texts)
         if similar.true_count == len(at):

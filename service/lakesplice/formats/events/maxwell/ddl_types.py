@@ -82,19 +82,19 @@ class KnownTypes:
     """The types of a table's columns at one place."""
 
     def __init__(
-        self, declared: Mapping[str, DeclaredType], told: TypeVersion | None = None
+        self, declared: Mapping[str, DeclaredType], version: TypeVersion | None = None
     ) -> None:
         self.columns = dict(declared)
-        self._gap = "" if told is None else told.gap
-        self._untyped = {} if told is None else dict(told.untyped)
+        self._gap = "" if version is None else version.gap
+        self._untyped = {} if version is None else dict(version.untyped)
         # The columns that the table has; declared ones if no DDL of it was read.
         self._present = set(declared)
-        if told is None or told.gap:
+        if version is None or version.gap:
             return
-        self._present = told.columns.keys() | told.untyped.keys()
-        for name, type_ in told.columns.items():
+        self._present = version.columns.keys() | version.untyped.keys()
+        for name, type_ in version.columns.items():
             self.columns[name] = _finest(type_, declared.get(name))
-        for name, known in told.partly.items():
+        for name, known in version.partly.items():
             if name in self.columns and (why := _contradicts(self.columns[name], known)):
                 self._untyped[name] = why
                 del self.columns[name]
@@ -115,10 +115,10 @@ class KnownTypes:
         return "; ".join(filter(None, (self._gap, *reasons)))
 
 
-def _finest(told: DeclaredType, declared: DeclaredType | None) -> DeclaredType:
-    if declared is None or (told.written, declared.written) not in _FINER:
-        return told
-    return replace(declared, fill=_TRUTHS.get(told.fill or ""))
+def _finest(from_ddl: DeclaredType, declared: DeclaredType | None) -> DeclaredType:
+    if declared is None or (from_ddl.written, declared.written) not in _FINER:
+        return from_ddl
+    return replace(declared, fill=_TRUTHS.get(from_ddl.fill or ""))
 
 
 def _contradicts(declared: DeclaredType, known: PartialType) -> str:

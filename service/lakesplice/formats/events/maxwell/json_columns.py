@@ -36,11 +36,11 @@ def _columns(context: DecodeContext) -> Mapping[str, bool]:
     """Columns that are JSON, and of each whether its strings are JSON too."""
     declared = context.declared or {}
     found = {name: False for name, type_ in declared.items() if type_.written == "json"}
-    told: dict[str, set[bool]] = {}
+    seen: dict[str, set[bool]] = {}
     for version in context.history.versions if context.history is not None else ():
         for name, type_ in version.columns.items():
-            told.setdefault(name, set()).add(type_.written == "json")
-    return found | {name: among == {True} for name, among in told.items() if True in among}
+            seen.setdefault(name, set()).add(type_.written == "json")
+    return found | {name: among == {True} for name, among in seen.items() if True in among}
 
 
 def _with_texts(value: bytes, names: Mapping[str, bool]) -> bytes:

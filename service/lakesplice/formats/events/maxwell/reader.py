@@ -108,10 +108,10 @@ class MaxwellReader:
         history = self._context.history
         if history is None:
             return EVERYWHERE
-        told, span = history.at(position)
+        version, span = history.at(position)
         if span != self._span:
             self._span = span
-            self._types = KnownTypes(self._context.declared or {}, told)
+            self._types = KnownTypes(self._context.declared or {}, version)
             self._cells = {}
         return span
 
