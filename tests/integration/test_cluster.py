@@ -1,9 +1,12 @@
-"""Executors that share nothing with the driver: what they run, and what they run it from."""
+"""Executors that share nothing with the driver: what they run, and what they run it from. All know
+each other by a secret, and encrypt what they send and spill.
+"""
 
 from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -11,17 +14,46 @@ from pyspark.sql import SparkSession
 
 from lakesplice.spark.executors import executor_versions, version_here
 from lakesplice.spark.python_workers import pack, ship_package
-from lakesplice.spark.session import build_session, cores
-from lakesplice.testing.spark_cluster import Cluster, foreign_python
+from lakesplice.spark.session import build_session, cores, is_authenticated
+from lakesplice.testing.spark_cluster import Cluster, await_said, foreign_python
+
+SECRET = "known to the members of the cluster"
 
 
 @pytest.fixture(scope="module")
-def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    with Cluster(tmp_path_factory.mktemp("cluster")) as cluster:
-        section = cluster.section()
-        session = build_session(section["master"], "512m", [], section["options"])
-        yield session
-        session.stop()
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with Cluster(tmp_path_factory.mktemp("cluster"), secret=SECRET) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def session(cluster: Cluster) -> Iterator[SparkSession]:
+    section = cluster.section()
+    session = build_session(section["master"], "512m", [], section["options"])
+    yield session
+    session.stop()
+
+
+def test_executors_are_authenticated_and_their_secret_is_on_no_command_line(
+    session: SparkSession, cluster: Cluster
+) -> None:
+    count = session.sparkContext.parallelize(range(100), 4).map(lambda at: (at % 5, at))
+    assert count.groupByKey(2).count() == 5, "a shuffle between executors"
+    assert is_authenticated(session)
+    for member in cluster.workers:
+        assert member.said("authentication enabled")
+        for pid in cluster.executors(member):
+            command = Path(f"/proc/{pid}/cmdline").read_bytes().decode()
+            assert SECRET not in command
+    assert SECRET not in "".join(one.log.read_text() for one in cluster.workers)
+
+
+def test_who_lacks_the_secret_is_refused(cluster: Cluster, tmp_path: Path) -> None:
+    stranger = Cluster(tmp_path, secret="another")
+    with ExitStack() as stack:
+        joined = stranger.join(stack, cluster.url)
+        await_said(joined, "Failed to connect to master|authentication failed")
+        assert joined.said("Successfully registered") is None
 
 
 def test_the_python_of_executors_has_no_package_of_ours(tmp_path: Path) -> None:

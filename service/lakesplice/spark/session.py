@@ -37,6 +37,15 @@ _ON_ONE_MACHINE = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
+AUTHENTICATE = "spark.authenticate"
+# Executors run what they are sent, so they must know who sends it. On Kubernetes and YARN Spark makes
+# the secret itself; a standalone cluster has one of its own, which `options` have to name.
+_AUTHENTICATED = {
+    AUTHENTICATE: "true",
+    "spark.network.crypto.enabled": "true",
+    "spark.io.encryption.enabled": "true",
+}
+_MAKE_SECRETS = ("k8s://", "yarn")
 _SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -101,6 +110,7 @@ def session_properties(
         **_RETAINED,
         **_SETTINGS,
         **(_ON_ONE_MACHINE if on_one_machine(master) else {}),
+        **(_AUTHENTICATED if master.startswith(_MAKE_SECRETS) else {}),
         "spark.driver.memory": driver_memory,
         "spark.jars": ",".join(str(jar) for jar in jars),
         **options,
@@ -110,6 +120,12 @@ def session_properties(
 def on_one_machine(master: str) -> bool:
     """Whether tasks run in the driver's own process tree, as `local[4]` has it."""
     return master == "local" or master.startswith("local[")
+
+
+def is_authenticated(session: SparkSession) -> bool:
+    """Return whether driver and executors know each other, or are on one machine."""
+    context = session.sparkContext
+    return on_one_machine(context.master) or context.getConf().get(AUTHENTICATE) == "true"
 
 
 def cores(session: SparkSession) -> int:

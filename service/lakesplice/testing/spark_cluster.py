@@ -50,8 +50,10 @@ class Member:
 class Cluster:
     """A master and workers of one core each, as a context manager: registered when entered."""
 
-    def __init__(self, folder: Path, workers: int = 2) -> None:
+    def __init__(self, folder: Path, workers: int = 2, *, secret: str = "") -> None:
+        """With a `secret` all members, drivers and executors authenticate and encrypt."""
         self._folder = folder
+        self._security = _security(secret) if secret else {}
         self._count = workers
         self._stack = ExitStack()
         self.workers: list[Member] = []
@@ -83,7 +85,7 @@ class Cluster:
             "spark.archives": f"{environment(self._folder)}#environment",
             "spark.pyspark.python": "./environment/bin/python",
         }
-        return {"master": self.url, "options": ours | options}
+        return {"master": self.url, "options": ours | self._security | options}
 
     def executors(self, worker: Member) -> list[int]:
         """The process ids of the executors that a worker runs."""
@@ -91,6 +93,11 @@ class Cluster:
         listing = subprocess.run(columns, capture_output=True, text=True, check=False).stdout
         rows = (line.split(maxsplit=1) for line in listing.splitlines())
         return [int(pid) for pid, args in rows if _EXECUTOR in args]
+
+    def join(self, stack: ExitStack, url: str) -> Member:
+        """Start a worker with this cluster's secret that asks the master of another one."""
+        self.url = url
+        return self._launch(stack, "stranger", [_WORKER, "--webui-port", "0", *self._worker(0)])
 
     def _worker(self, number: int) -> list[str]:
         folder = self._folder / f"worker{number}" / "work"
@@ -110,10 +117,18 @@ class Cluster:
             "SPARK_DAEMON_MEMORY": _DAEMON_MEMORY,
             "SPARK_DAEMON_JAVA_OPTS": f"-Djava.io.tmpdir={home / 'tmp'} -XX:+UseSerialGC",
         }
+        properties = home / "spark.properties"
+        properties.touch(mode=0o600)
+        properties.write_text("".join(f"{key} {value}\n" for key, value in self._security.items()))
         log = home / "log"
         with log.open("wb") as sink:
             process = subprocess.Popen(
-                [str(spark / "bin" / "spark-class"), *command],
+                [
+                    str(spark / "bin" / "spark-class"),
+                    command[0],
+                    *("--properties-file", str(properties)),
+                    *command[1:],
+                ],
                 cwd=home,
                 env=variables,
                 stdin=subprocess.DEVNULL,
@@ -124,6 +139,15 @@ class Cluster:
         member = Member(process, log)
         stack.callback(_end, member)
         return member
+
+
+def _security(secret: str) -> dict[str, str]:
+    return {
+        "spark.authenticate": "true",
+        "spark.authenticate.secret": secret,
+        "spark.network.crypto.enabled": "true",
+        "spark.io.encryption.enabled": "true",
+    }
 
 
 def await_said(member: Member, pattern: str) -> re.Match[str]:

@@ -54,7 +54,7 @@ from lakesplice.spark.kafka.first_records import FirstRecordReader
 from lakesplice.spark.kafka.query_folders import remove_leftovers
 from lakesplice.spark.kafka.topic_ranges import TopicReader
 from lakesplice.spark.kafka.topics import TopicCatalogue
-from lakesplice.spark.session import build_session, cores
+from lakesplice.spark.session import build_session, cores, is_authenticated
 from lakesplice.storage.stores import open_store
 from lakesplice.storage.system import SystemClock, SystemEntropy
 from lakesplice.table.driver.generation import Generation, take_generation
@@ -183,6 +183,8 @@ class Service:
             self._settings.logging.format,
         )
         stack.callback(session.stop)
+        if not is_authenticated(session):
+            self._log.warning("executors-not-authenticated", master=settings.master)
         return session
 
     def _drive(
