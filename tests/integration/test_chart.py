@@ -12,12 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 import yaml
 
 from lakesplice import __version__
 from lakesplice.config import Settings, load
 from lakesplice.config.quantities import seconds_of
+from lakesplice.spark.session import session_properties
 from tests.support import tools
 from tests.support.machine import ROOT
 from tests.support.prometheus import DASHBOARDS
@@ -55,6 +57,15 @@ MATRIX: dict[str, Values] = {
         },
         "persistence": {"enabled": False},
         "rbac": {"executorPods": True},
+        "executors": {"nodeSelector": {"disk": "fast"}, "tolerations": [{"operator": "Exists"}]},
+        "networkPolicy": {
+            "enabled": True,
+            "metricsFrom": [{"namespaceSelector": {"matchLabels": {"team": "watch"}}}],
+            "egress": [{"ports": [{"port": 443}]}],
+        },
+        "secretEnv": SECRET,
+        "extraEnv": [{"name": "AWS_REGION", "value": "eu-west-1"}],
+        "extraEnvFrom": [{"secretRef": {"name": "more"}}],
         "serviceAccount": {"annotations": {"example.org/role": "lake"}, "automountToken": True},
     },
     "secrets-and-files": {
@@ -148,8 +159,9 @@ def manifests(render: Render, case: Values) -> Manifests:
     done = render(case)
     assert done.returncode == 0, done.stderr
     found = [one for one in yaml.safe_load_all(done.stdout) if one]
-    assert len({one["kind"] for one in found}) == len(found)
-    return {one["kind"]: one for one in found}
+    assert len({(one["kind"], one["metadata"]["name"]) for one in found}) == len(found)
+    # Of two of a kind the first is the driver's.
+    return {one["kind"]: one for one in reversed(found)}
 
 
 @pytest.fixture(scope="module")
@@ -183,12 +195,11 @@ def test_helm_finds_nothing_to_complain_about(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", KUBERNETES)
 def test_kubernetes_knows_every_field(render: Render, case: Values, version: str) -> None:
-    kubernetes = pytest.importorskip("kubernetes_validate")
     for manifest in yaml.safe_load_all(render(case, version).stdout):
         if manifest and manifest["kind"] not in FOREIGN:
-            kubernetes.validate(manifest, version, strict=True)
-            with pytest.raises(kubernetes.ValidationError):
-                kubernetes.validate({**manifest, "spek": {}}, version, strict=True)
+            kubernetes_validate.validate(manifest, version, strict=True)
+            with pytest.raises(kubernetes_validate.ValidationError):
+                kubernetes_validate.validate({**manifest, "spek": {}}, version, strict=True)
 
 
 def test_the_service_takes_the_rendered_file(settings: Settings, case: Values) -> None:
@@ -275,9 +286,91 @@ def test_executors_can_reach_their_driver(
     assert bound == ("0.0.0.0" if executors else None)
 
 
+def test_executors_are_pods_of_the_drivers_image_with_its_variables_and_volumes(
+    manifests: Manifests, settings: Settings, case: Values
+) -> None:
+    if not case.get("rbac", {}).get("executorPods", False):
+        assert "executor-pod.yaml" not in manifests["Secret"]["stringData"]
+        return
+    template = yaml.safe_load(manifests["Secret"]["stringData"]["executor-pod.yaml"])
+    kubernetes_validate.validate(template, KUBERNETES[-1], strict=True)
+    (executor,) = template["spec"]["containers"]
+    driver, options = container(manifests), settings.spark.options
+    assert executor["image"] == driver["image"] == options["spark.kubernetes.container.image"]
+    own = {one["name"] for one in driver["env"] if "fieldRef" in one.get("valueFrom", {})}
+    shared = [one for one in driver["env"] if one["name"] not in {*own, "LAKESPLICE_CONFIG"}]
+    assert executor["env"] == shared
+    assert executor["envFrom"] == driver["envFrom"]
+    assert executor["securityContext"] == driver["securityContext"]
+    assert template["spec"]["automountServiceAccountToken"] is False
+    assert template["spec"]["nodeSelector"] == case["executors"]["nodeSelector"]
+    labels = template["metadata"]["labels"]
+    chosen = manifests["Deployment"]["spec"]["selector"]["matchLabels"]
+    assert not chosen.items() <= labels.items(), "else the Deployment would count it"
+    mounted = {one["mountPath"] for one in executor["volumeMounts"]}
+    assert mounted == {one["mountPath"] for one in driver["volumeMounts"]} - {
+        "/etc/lakesplice/lakesplice.yaml"
+    }
+
+
+def test_executors_know_their_driver_by_a_secret_and_go_with_it(
+    manifests: Manifests, settings: Settings, case: Values
+) -> None:
+    if not case.get("rbac", {}).get("executorPods", False):
+        assert "executor-secret" not in manifests["Secret"]["stringData"]
+        return
+    assert len(manifests["Secret"]["stringData"]["executor-secret"]) == 64
+    mounts = {one["name"]: one["mountPath"] for one in container(manifests)["volumeMounts"]}
+    file = settings.spark.options["spark.authenticate.secret.file"]
+    assert file == f"{mounts['executors']}/secret"
+    properties = session_properties(settings.spark.master, "1g", [], settings.spark.options)
+    assert properties["spark.authenticate"] == "true"
+    assert properties["spark.network.crypto.enabled"] == "true"
+    assert properties["spark.io.encryption.enabled"] == "true"
+    named = {one["name"]: one.get("valueFrom") for one in container(manifests)["env"]}
+    pod_name = named["LAKESPLICE_SPARK__OPTIONS__SPARK_KUBERNETES_DRIVER_POD_NAME"]
+    assert pod_name == {"fieldRef": {"fieldPath": "metadata.name"}}
+
+
+def test_a_policy_lets_in_who_scrapes_and_the_executors(
+    render: Render, manifests: Manifests, settings: Settings, case: Values
+) -> None:
+    if "networkPolicy" not in case:
+        assert "NetworkPolicy" not in manifests
+        return
+    rendered = yaml.safe_load_all(render(case).stdout)
+    driver, executors = [one for one in rendered if one and one["kind"] == "NetworkPolicy"]
+    scrapes, of_executors = driver["spec"]["ingress"]
+    assert scrapes["from"] == case["networkPolicy"]["metricsFrom"]
+    assert [one["port"] for one in scrapes["ports"]] == ["metrics"]
+    ports = {str(one["port"]) for one in of_executors["ports"]}
+    options = settings.spark.options
+    assert ports == {options["spark.driver.port"], options["spark.blockManager.port"]}
+    template = yaml.safe_load(manifests["Secret"]["stringData"]["executor-pod.yaml"])
+    (peer,) = of_executors["from"]
+    chosen = peer["podSelector"]["matchLabels"]
+    assert chosen.items() <= template["metadata"]["labels"].items()
+    assert executors["spec"]["podSelector"]["matchLabels"] == chosen
+    assert driver["spec"]["egress"] == case["networkPolicy"]["egress"]
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"rbac": {"executorPods": True}}, "set settings.spark.master to k8s://"),
+        ({"settings": {"spark": {"master": "k8s://a"}}}, "set rbac.executorPods to true"),
+    ],
+)
+def test_executors_and_their_rights_go_together(render: Render, values: Values, told: str) -> None:
+    done = render(over(LEAST, values))
+    assert done.returncode != 0
+    assert told in done.stderr
+
+
 def test_secrets_are_named_and_never_written(manifests: Manifests, case: Values) -> None:
     # The configuration alone is one, since any setting may be a secret.
-    assert manifests["Secret"]["stringData"].keys() == {"lakesplice.yaml"}
+    of_executors = {"executor-pod.yaml", "executor-secret"} if "Role" in manifests else set()
+    assert manifests["Secret"]["stringData"].keys() == {"lakesplice.yaml", *of_executors}
     made = manifests.get("ConfigMap", {"data": {}})["data"]
     assert all(name.endswith(".json") for name in made), "dashboards, and no settings"
     given = {one["name"]: one for one in container(manifests).get("env", [])}

@@ -72,15 +72,173 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- add $stop $answer .Values.stopMarginSeconds }}
 {{- end }}
 
-{{- /* The configuration file: the settings, and the page for probes and scrapes. */}}
+{{- /* The variables that driver and executors share. */}}
+{{- define "lakesplice.environment" -}}
+{{- range $name, $ref := .Values.secretEnv }}
+- name: {{ $name }}
+  valueFrom:
+    secretKeyRef:
+      name: {{ $ref.name }}
+      key: {{ $ref.key }}
+{{- end }}
+{{- with .Values.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- /* What driver and executors mount alike. */}}
+{{- define "lakesplice.volumeMounts" -}}
+- name: scratch
+  mountPath: /tmp
+{{- if .Values.persistence.enabled }}
+- name: lake
+  mountPath: {{ .Values.persistence.mountPath }}
+{{- end }}
+{{- range $index, $secret := .Values.secretFiles }}
+- name: secret-{{ $index }}
+  mountPath: {{ $secret.mountPath }}
+  readOnly: true
+{{- end }}
+{{- if .Values.rbac.executorPods }}
+- name: executors
+  mountPath: /etc/lakesplice/executors
+  readOnly: true
+{{- end }}
+{{- with .Values.extraVolumeMounts }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "lakesplice.volumes" -}}
+- name: scratch
+  {{- if or .Values.scratch.sizeLimit .Values.scratch.medium }}
+  emptyDir:
+    {{- with .Values.scratch.sizeLimit }}
+    sizeLimit: {{ . }}
+    {{- end }}
+    {{- with .Values.scratch.medium }}
+    medium: {{ . }}
+    {{- end }}
+  {{- else }}
+  emptyDir: {}
+  {{- end }}
+{{- if .Values.persistence.enabled }}
+- name: lake
+  persistentVolumeClaim:
+    claimName: {{ include "lakesplice.claim" . }}
+{{- end }}
+{{- range $index, $secret := .Values.secretFiles }}
+- name: secret-{{ $index }}
+  secret:
+    secretName: {{ $secret.name }}
+    # Readable by the pod's group.
+    defaultMode: 0440
+{{- end }}
+{{- if .Values.rbac.executorPods }}
+- name: executors
+  secret:
+    secretName: {{ include "lakesplice.fullname" . }}
+    defaultMode: 0440
+    # The configuration isn't the executors' business.
+    items:
+      - {key: executor-pod.yaml, path: pod.yaml}
+      - {key: executor-secret, path: secret}
+{{- end }}
+{{- with .Values.extraVolumes }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "lakesplice.executorSelector" -}}
+app.kubernetes.io/name: {{ include "lakesplice.name" . }}-executor
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- /* What executors prove with that they belong to the driver; an upgrade keeps it. */}}
+{{- define "lakesplice.executorSecret" -}}
+{{- $there := lookup "v1" "Secret" .Release.Namespace (include "lakesplice.fullname" .) | default dict }}
+{{- $kept := get (get $there "data" | default dict) "executor-secret" }}
+{{- if $kept }}{{ $kept | b64dec }}{{ else }}{{ randAlphaNum 64 }}{{ end }}
+{{- end }}
+
+{{- /* The pod that Spark makes an executor of: it runs the driver's own image, with its variables and volumes. */}}
+{{- define "lakesplice.executorPod" -}}
+apiVersion: v1
+kind: Pod
+metadata:
+  labels:
+    {{- include "lakesplice.executorSelector" . | nindent 4 }}
+spec:
+  automountServiceAccountToken: false
+  enableServiceLinks: false
+  {{- with .Values.imagePullSecrets }}
+  imagePullSecrets:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  securityContext:
+    {{- toYaml .Values.podSecurityContext | nindent 4 }}
+  containers:
+    - name: executor
+      image: {{ include "lakesplice.image" . | quote }}
+      command: [/usr/bin/tini, --, /opt/lakesplice/bin/python, -m, lakesplice.spark.executor_pod]
+      {{- with include "lakesplice.environment" . | trim }}
+      env:
+        {{- . | nindent 8 }}
+      {{- end }}
+      {{- with .Values.extraEnvFrom }}
+      envFrom:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      securityContext:
+        {{- toYaml .Values.securityContext | nindent 8 }}
+      volumeMounts:
+        {{- include "lakesplice.volumeMounts" . | trim | nindent 8 }}
+  volumes:
+    {{- include "lakesplice.volumes" . | trim | nindent 4 }}
+  {{- with .Values.executors.nodeSelector }}
+  nodeSelector:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .Values.executors.tolerations }}
+  tolerations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .Values.executors.affinity }}
+  affinity:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with .Values.executors.topologySpreadConstraints }}
+  topologySpreadConstraints:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
+
+{{- /* The configuration file: what is decided here, the settings, and what they may leave out. */}}
 {{- define "lakesplice.configuration" -}}
 {{- $page := dict "enabled" true "host" "0.0.0.0" "port" (include "lakesplice.port" . | int) }}
 {{- $decided := dict "metrics" $page }}
+{{- $left := dict }}
 {{- if .Values.rbac.executorPods }}
 {{- $_ := set $decided "spark" (dict "options" (dict "spark.driver.bindAddress" "0.0.0.0")) }}
+{{- $options := dict
+  "spark.kubernetes.namespace" .Release.Namespace
+  "spark.kubernetes.container.image" (include "lakesplice.image" .)
+  "spark.kubernetes.container.image.pullPolicy" .Values.image.pullPolicy
+  "spark.kubernetes.executor.podTemplateFile" "/etc/lakesplice/executors/pod.yaml"
+  "spark.kubernetes.executor.podTemplateContainerName" "executor"
+  "spark.authenticate.secret.file" "/etc/lakesplice/executors/secret"
+  "spark.pyspark.python" "/opt/lakesplice/bin/python"
+  "spark.driver.port" (include "lakesplice.driverPort" .)
+  "spark.blockManager.port" (include "lakesplice.blockPort" .)
+}}
+{{- $_ := set $left "spark" (dict "options" $options) }}
 {{- end }}
-{{- merge $decided (deepCopy .Values.settings) | toYaml }}
+{{- merge $decided (deepCopy .Values.settings) $left | toYaml }}
 {{- end }}
+
+{{- /* Ports of the driver that executors connect to, and of each other. */}}
+{{- define "lakesplice.driverPort" -}}7078{{- end }}
+{{- define "lakesplice.blockPort" -}}7079{{- end }}
 
 {{- /* What values can't be: each with what to do. */}}
 {{- define "lakesplice.check" -}}
@@ -104,6 +262,12 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end }}
 {{- else if not $values.extraVolumeMounts }}
 {{- fail "settings.lake.root is a folder: enable persistence or mount a volume there (extraVolumeMounts), or the lake would be lost with the pod" }}
+{{- end }}
+{{- $elsewhere := hasPrefix "k8s://" (dig "spark" "master" "" $values.settings) }}
+{{- if and $values.rbac.executorPods (not $elsewhere) }}
+{{- fail "rbac.executorPods is for executors in pods: set settings.spark.master to k8s://https://kubernetes.default.svc, or rbac.executorPods to false" }}
+{{- else if and $elsewhere (not $values.rbac.executorPods) }}
+{{- fail "settings.spark.master starts executors in pods: set rbac.executorPods to true" }}
 {{- end }}
 {{- if and (gt (int $values.replicas) 1) $values.persistence.enabled (not $values.persistence.existingClaim) (not (has "ReadWriteMany" $values.persistence.accessModes)) }}
 {{- fail "a second replica needs a lake that both can mount: persistence.accessModes [ReadWriteMany], an existingClaim, or an object store" }}

@@ -38,8 +38,8 @@ _ON_ONE_MACHINE = {
     "spark.driver.bindAddress": "127.0.0.1",
 }
 AUTHENTICATE = "spark.authenticate"
-# Executors run what they are sent, so they must know who sends it. On Kubernetes and YARN Spark makes
-# the secret itself; a standalone cluster has one of its own, which `options` have to name.
+# Executors run what they are sent, so they must know who sends it. On Kubernetes and YARN Spark
+# makes the secret itself; a standalone cluster has one of its own, which `options` have to name.
 _AUTHENTICATED = {
     AUTHENTICATE: "true",
     "spark.network.crypto.enabled": "true",
@@ -125,7 +125,8 @@ def on_one_machine(master: str) -> bool:
 def is_authenticated(session: SparkSession) -> bool:
     """Return whether driver and executors know each other, or are on one machine."""
     context = session.sparkContext
-    return on_one_machine(context.master) or context.getConf().get(AUTHENTICATE) == "true"
+    here = on_one_machine(str(context.master))
+    return here or context.getConf().get(AUTHENTICATE) == "true"
 
 
 def cores(session: SparkSession) -> int:
