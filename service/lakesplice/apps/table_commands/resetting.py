@@ -203,6 +203,15 @@ def _starts(
     return table.starts(topics, since_ms)
 
 
+def reset_request(topic: str, offsets: Mapping[int, int], why: str) -> dict[str, object]:
+    """Return the arguments of a request that a topic be read from offsets, also if they skip
+    records. `reset_arguments` reads them.
+    """
+    to = ",".join(f"{at}:{offset}" for at, offset in sorted(offsets.items()))
+    flags = {"anew": False, "skip": True, "dry_run": False}
+    return {"to": to, "topic": topic, "why": why, **flags}
+
+
 def reset_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Read what a request says of it; `KeyError`, `TypeError` or `ValueError` if it doesn't."""
     to = arguments["to"]
@@ -210,6 +219,8 @@ def reset_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
         target = None if to is None else ResetTarget.of(str(to))
     except UsageError as error:
         raise ValueError(str(error)) from error
+    if (target is None) is not bool(arguments["anew"]):
+        raise ValueError("a reset has either a target, or reads the table anew")
     wanted = Reset(
         to=target,
         topic=str(arguments["topic"]),

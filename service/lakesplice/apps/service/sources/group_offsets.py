@@ -14,6 +14,7 @@ from typing import Protocol
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
+from lakesplice.apps.table_commands.resetting import reset_request
 from lakesplice.errors import SourceUnavailable
 from lakesplice.model.moments import NO_MOMENT, later
 from lakesplice.spark.kafka.consumer_group import GroupOffset, TopicPartition
@@ -150,16 +151,8 @@ class GroupOffsets:
             table.name.path,
             by,
             later(driver.clock.now_ms(), _REQUEST_SECONDS),
-            {
-                "offsets": sorted(offsets.items()),
-                "to": None,
-                "topic": table.topic,
-                "anew": False,
-                # Who sets a group's offsets forward has decided to skip records.
-                "skip": True,
-                "dry_run": False,
-                "why": f"another client set the offsets of {by}",
-            },
+            # Who sets a group's offsets forward has decided to skip records.
+            reset_request(table.topic, offsets, f"another client set the offsets of {by}"),
         )
         leave(driver.lake, request)
         self._asked[table.topic] = _Asked(offsets, request)
