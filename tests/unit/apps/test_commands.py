@@ -14,6 +14,7 @@ from lakesplice.apps.table_commands.dispatch import (
     answer_of,
     command_table,
     give_command,
+    tell_driver,
 )
 from lakesplice.apps.table_commands.work import (
     COMPACT,
@@ -26,6 +27,7 @@ from lakesplice.apps.table_commands.work import (
     RESTORE,
     UNPARK,
     VACUUM,
+    VERIFIED,
 )
 from lakesplice.config import Settings
 from lakesplice.errors import (
@@ -37,6 +39,7 @@ from lakesplice.errors import (
 )
 from lakesplice.model.change import Op
 from lakesplice.model.moments import EpochMs
+from lakesplice.model.names import TableName
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.schema import TableSchema
 from lakesplice.storage.local import LocalStore
@@ -191,6 +194,41 @@ def test_what_is_refused_changes_nothing_and_blocks_nobody(
     with pytest.raises(ParkedTableError):
         give_command(table.store.root, UNPARK, ONWARD, patience=time.patience())
     assert time.seconds == 0
+
+
+FOUND: dict[str, Any] = {
+    "outcome": "different", "source": "shop.orders", "binlog": "binlog.000001:4", "method": "md5",
+    "share": 1.0, "rows": 10, "different": 1, "unsettled": 2,
+}  # fmt: skip
+
+
+def test_what_a_verification_found_is_in_the_history_and_changes_nothing_else(
+    lake: LocalStore, table: MadeTable, settings: Settings
+) -> None:
+    name = TableName("shop", "orders")
+    assert tell_driver(lake, name, VERIFIED, FOUND, Time().patience()) is None
+    before, alive = open_snapshot(table.store), driver(lake)
+
+    def beat() -> None:
+        alive.beat()
+        for asked in pending(lake):
+            answer(lake, asked, answered(lake, alive, asked, settings))
+
+    time = Time(meanwhile=beat)
+    done = tell_driver(lake, name, VERIFIED, FOUND, time.patience())
+    assert done is not None
+    after = open_snapshot(table.store)
+    assert replace(after.manifest, generation=before.manifest.generation) == before.manifest
+    assert after.version == before.version + 1
+    info = next(Table(table.store).history()).info
+    assert info.operation == "VERIFY"
+    assert info.parameters["outcome"] == "different"
+    assert info.parameters["binlog"] == "binlog.000001:4"
+    assert (info.metrics["rows"], info.metrics["different"], info.metrics["unsettled"]) == (
+        10,
+        1,
+        2,
+    )
 
 
 def test_a_path_that_is_no_table_takes_no_generation(lake: LocalStore, table: MadeTable) -> None:

@@ -153,6 +153,22 @@ def _or_error(work: Callable[[], CommandResult]) -> CommandResult | LakespliceEr
         return error
 
 
+def tell_driver(
+    lake: AnyStore,
+    name: TableName,
+    command: str,
+    arguments: Mapping[str, Any],
+    patience: RequestWait,
+) -> CommandResult | None:
+    """Give a command about a table of a lake to the driver that runs; None if none does.
+
+    Otherwise as `give_command`.
+    """
+    request = _request(name, command, arguments, patience)
+    answered = ask(lake, request, patience.clock, patience.wait)
+    return None if answered is None else _accepted(answered, name)
+
+
 def _request(
     name: TableName, command: str, arguments: Mapping[str, Any], patience: RequestWait
 ) -> Request:

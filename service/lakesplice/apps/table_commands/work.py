@@ -14,6 +14,7 @@ from lakesplice.apps.record_reading import reading_of, registry_of
 from lakesplice.apps.table_commands.command_table import CommandResult, CommandTable
 from lakesplice.apps.table_commands.resetting import reset, reset_arguments
 from lakesplice.apps.table_commands.swapping import swap
+from lakesplice.apps.table_commands.verified import note_verification, verified_arguments
 from lakesplice.config import Settings
 from lakesplice.errors import ParkedTableError, UsageError
 from lakesplice.model.manifest import Manifest
@@ -41,6 +42,7 @@ VACUUM, COMPACT, MERGE, PURGE = "vacuum", "compact", "merge", "purge"
 REPLAY, DROP, RESET = "dlq replay", "dlq drop", "reset"
 PIN, UNPIN = "pin", "unpin"
 SWAP = "swap"
+VERIFIED = "verified"
 ONCE = frozenset((UNPARK, RESTORE, RESET, UNPIN, SWAP))
 _TASK_BYTES = 128 * 2**20
 
@@ -346,6 +348,7 @@ _KINDS: Mapping[str, _Kind] = {
     PIN: _Kind(lambda given: {"name": str(given["name"]), "ends_ms": int(given["ends_ms"])}, _pin),
     SWAP: _Kind(lambda given: {"shadow": str(given["shadow"])}, swap),
     UNPIN: _Kind(lambda given: {"name": str(given["name"])}, _unpin),
+    VERIFIED: _Kind(verified_arguments, note_verification),
     VACUUM: _Kind(lambda given: {"seconds": float(given["retention_seconds"])}, _vacuum),
     COMPACT: _Kind(_nothing, _compact),
     MERGE: _Kind(_nothing, _merge),

@@ -48,7 +48,8 @@ class TableReport:
     """What was found of a table: `not_compared` has the columns that were left out, and why.
 
     `unsettled` counts rows, `unexamined` those that differ beyond the number that is looked at
-    singly. `place` is where in the binlog the comparison stands, and `version` is the lake's.
+    singly. `place` is where in the binlog the comparison stands, `version` and `folder` are the
+    lake's.
     """
 
     table: str
@@ -67,6 +68,7 @@ class TableReport:
     method: str = "md5"
     share: float = 1.0
     seconds: float = 0.0
+    folder: str = ""
 
     @property
     def exit_code(self) -> int:

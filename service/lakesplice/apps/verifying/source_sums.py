@@ -29,8 +29,8 @@ _ROWS_AT_ONCE_MAX = 100_000
 class SourceSums:
     """The sums up to the key `after`, None at the beginning; `done` at the end.
 
-    `places` are the lowest and the highest place of its snapshots. `too_long` counts rows whose
-    text is too long for the server, which are in no sum.
+    `places` are the lowest and the highest place of its snapshots, `buckets` the condition of those
+    that are added up.
     """
 
     sums: BucketSums
@@ -38,7 +38,6 @@ class SourceSums:
     done: bool = False
     places: tuple[BinlogPlace, BinlogPlace] | None = None
     rows: int = 0
-    too_long: int = 0
     buckets: str = "1"
 
     def add_place(self, place: SnapshotPlace) -> None:
@@ -55,7 +54,6 @@ class SourceSums:
             "done": self.done,
             "places": [[place.file, place.offset] for place in self.places or ()],
             "rows": self.rows,
-            "too_long": self.too_long,
         }
 
     def restore(self, kept: Mapping[str, Any]) -> None:
@@ -66,7 +64,6 @@ class SourceSums:
         self.places = (places[0], places[1]) if places else None
         self.after = None if kept["after"] is None else tuple(map(str, kept["after"]))
         self.done, self.rows = bool(kept["done"]), int(kept["rows"])
-        self.too_long = int(kept["too_long"])
 
 
 _ARRAYS = ("counts", "totals")
@@ -111,9 +108,8 @@ def _add_range(snapshot: Snapshot, table: ComparedTable, found: SourceSums, pace
     read = 0
     compared = table.compared
     asked = f"({condition}) and {found.buckets}"
-    for bucket, rows, total, long in snapshot.answer(compared.sums_sql, asked, "group by b"):
+    for bucket, rows, total in snapshot.answer(compared.sums_sql, asked, "group by b"):
         found.sums.add_sum(int(bucket or 0), int(rows or 0), int(total or 0))
-        found.too_long += int(long or 0)
         read += int(rows or 0)
     found.add_place(snapshot.place)
     found.rows += read

@@ -79,7 +79,7 @@ def verify_table(access: Access, name: TableName, topic: str, wish: Wish) -> Tab
         except ChangedMeanwhileError:
             access.kept.forget()
     seconds = access.pace.clock.monotonic() - begun
-    return replace(report, seconds=round(seconds, 3))
+    return replace(report, seconds=round(seconds, 3), folder=name.path)
 
 
 def _verified(access: Access, name: TableName, topic: str, wish: Wish) -> TableReport:

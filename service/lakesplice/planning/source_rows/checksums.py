@@ -53,10 +53,11 @@ class Compared:
 
     @property
     def sums_sql(self) -> str:
-        """The expressions of a bucket's sum, and of how many rows of it have no hash."""
+        """The expressions of a bucket's sum: of a row whose hash is NULL only the number counts, so
+        that the bucket differs and is opened.
+        """
         total = f"sum({self.hash_sql})" if self.quick else f"bit_xor({self.hash_sql})"
-        # NULL counts for nothing in either.
-        return f"{self.bucket_sql} b,count(*),{total},count(*)-count({self.hash_sql})"
+        return f"{self.bucket_sql} b,count(*),{total}"
 
     def buckets(self, rows: pa.Table) -> Integers:
         """Return each row's bucket; `rows` has the source's names."""

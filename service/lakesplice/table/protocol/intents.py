@@ -326,6 +326,15 @@ class ChangePins:
 
 
 @dataclass(frozen=True, slots=True)
+class Note:
+    """Notes in the table's history what was found out of it; nothing else changes."""
+
+    generation: int
+    operation: str
+    counts: Counts = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Sweep:
     """Announces that files which no version names will be deleted; slow writers must write again.
 
@@ -367,6 +376,7 @@ Intent = (
     | SetChangeFeed
     | Expire
     | ChangePins
+    | Note
     | Sweep
     | Restore
     | Backfill

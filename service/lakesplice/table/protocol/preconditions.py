@@ -20,6 +20,7 @@ from lakesplice.table.protocol.intents import (
     IndexMerge,
     Ingest,
     Intent,
+    Note,
     Purge,
     Redirect,
     Replay,
@@ -351,6 +352,7 @@ PRECONDITIONS: Mapping[type[Intent], tuple[Precondition, ...]] = {
     SetChangeFeed: (generation_is_current, feed_is_the_other_way),
     Expire: (generation_is_current, retention_is_as_read),
     ChangePins: (generation_is_current, retention_is_as_read),
+    Note: (generation_is_current,),
     Sweep: (generation_is_current,),
     Restore: (generation_is_current, nothing_was_committed),
     Backfill: (

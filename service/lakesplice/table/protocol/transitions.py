@@ -36,6 +36,7 @@ from lakesplice.table.protocol.intents import (
     IndexMerge,
     Ingest,
     Intent,
+    Note,
     Purge,
     Redirect,
     Replay,
@@ -90,7 +91,7 @@ def transition(before: Manifest, intent: Intent, moment: CommitPoint) -> Transit
             return _evolve(before, intent, moment)
         case Redirect() | Replay() | Backfill():
             return _of_source(before, intent, moment)
-        case Expire() | ChangePins() | Sweep() | Restore() | Swap() | SetChangeFeed():
+        case Expire() | ChangePins() | Note() | Sweep() | Restore() | Swap() | SetChangeFeed():
             return _of_versions(before, intent, moment)
 
 
@@ -110,7 +111,7 @@ def _of_source(
 
 def _of_versions(
     before: Manifest,
-    intent: Expire | ChangePins | Sweep | Restore | Swap | SetChangeFeed,
+    intent: Expire | ChangePins | Note | Sweep | Restore | Swap | SetChangeFeed,
     moment: CommitPoint,
 ) -> Transition:
     match intent:
@@ -122,6 +123,8 @@ def _of_versions(
             return Transition(
                 replace(before, retention=kept), intent.operation, counts=intent.counts
             )
+        case Note():
+            return Transition(before, intent.operation, counts=intent.counts)
         case Sweep():
             kept = after_sweep(before.retention, intent, moment.version, moment.timestamp_ms)
             return Transition(replace(before, retention=kept), "SWEEP")

@@ -12,6 +12,7 @@ from lakesplice.table.protocol.intents import (
     ChangePins,
     Expire,
     Intent,
+    Note,
     Restore,
     Sweep,
 )
@@ -31,6 +32,11 @@ def _expiry_of_a_deposed_driver(table: TableUnderTest) -> Intent:
 def _sweep_of_a_deposed_driver(table: TableUnderTest) -> Intent:
     table.committed(replace(table.ingest(0), generation=2))
     return Sweep(1)
+
+
+def _note_of_a_deposed_driver(table: TableUnderTest) -> Intent:
+    table.committed(replace(table.ingest(0), generation=2))
+    return Note(1, "VERIFY")
 
 
 def _expiry_beside_another(table: TableUnderTest) -> Intent:
@@ -111,6 +117,9 @@ CELLS = {
         ConflictCode.RETENTION,
         _expiry_beside_another,
         _promised_what_is_deleted,
+    ),
+    "note: generation": Cell(
+        rules.generation_is_current, None, _note_of_a_deposed_driver, generation_fell
     ),
     "sweep: generation": Cell(
         rules.generation_is_current, None, _sweep_of_a_deposed_driver, generation_fell

@@ -13,13 +13,15 @@ import typer
 from lakesplice.apps.cli.options import PASSWORD, CertificatesOption, ConfigOption
 from lakesplice.apps.cli.output import JsonOption, json_line, print_table, visible
 from lakesplice.apps.cli.progress import progress_bar
-from lakesplice.errors import UsageError
+from lakesplice.errors import RetryableError, UsageError
 
 if TYPE_CHECKING:
     from lakesplice.apps.verifying.report import Difference, TableReport
+    from lakesplice.storage.stores import AnyStore
 
 _COLUMNS = ("table", "outcome", "at_source", "in_lake", "different", "unsettled", "seconds")
 _SHOWN_MAX = 20
+_NOTE_SECONDS = 120.0
 _PER_CENT = 100
 
 
@@ -89,9 +91,10 @@ def verify(
     """Compare tables with their source's database, and say which rows and columns differ.
 
     Reads the database in small consistent snapshots, without locks and within the bounds of
-    `verify` in the configuration, and the lake's real-time view. Changes nothing. The password is
-    taken from MYSQL_PWD. The exit code is 0 if all is equal, 1 if a row is proven to differ, 3 if
-    only unsettled rows differ or a table couldn't be compared.
+    `verify` in the configuration, and the lake's real-time view. Changes no row; a running service
+    notes the result in the table's history. The password is taken from MYSQL_PWD. The exit code is
+    0 if all is equal, 1 if a row is proven to differ, 3 if only unsettled rows differ or a table
+    couldn't be compared.
     """
     from lakesplice.apps.cli.options import settings_of
     from lakesplice.apps.verifying.lake_verification import Sources, verify_lake
@@ -108,6 +111,7 @@ def verify(
     reports = []
     for report in verify_lake(lake, sources, tables or (), wish, progress_bar, state):
         reports.append(report)
+        _note(lake, report)
         if as_json:
             print(json_line(_facts(report)))
     if not as_json:
@@ -115,6 +119,32 @@ def verify(
         for report in reports:
             _tell(report)
     raise typer.Exit(exit_code(reports))
+
+
+def _note(lake: AnyStore, report: TableReport) -> None:
+    """Let the running service note in the table's history what was found, if one runs."""
+    from lakesplice.apps.table_commands.dispatch import RequestWait, tell_driver
+    from lakesplice.apps.table_commands.work import VERIFIED
+    from lakesplice.apps.verifying.report import Outcome
+    from lakesplice.model.names import TableName
+
+    if report.outcome is Outcome.NOT_COMPARED:
+        return
+    arguments = {
+        "outcome": report.outcome.value,
+        "source": report.source,
+        "binlog": report.place,
+        "method": report.method,
+        "share": report.share,
+        "rows": report.rows_at_source,
+        "different": len(report.differences),
+        "unsettled": report.unsettled + report.unexamined,
+    }
+    name = TableName.from_path(report.folder)
+    try:
+        tell_driver(lake, name, VERIFIED, arguments, RequestWait(_NOTE_SECONDS))
+    except (RetryableError, UsageError) as error:
+        typer.echo(f"{report.table}: the history doesn't have this: {error}", err=True)
 
 
 def _row(report: TableReport) -> dict[str, Any]:
