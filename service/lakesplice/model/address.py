@@ -1,4 +1,6 @@
-"""Row addresses: (file group, row position), stable while the group lives."""
+"""Row addresses: (file group, row position). An address is valid as long as the file group is
+live.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,13 @@ from lakesplice.errors import CorruptFileError
 
 GROUP_BITS = 63
 
-# A value per partition column, as the log spells it; None for null, and for an empty text.
+# The value of each partition column in the log's form; None for null and for an empty text.
 Partition: TypeAlias = tuple[str | None, ...]
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Segment:
-    """Rows that stay together: a file group and its row count, which never changes."""
+    """Rows that stay together: a file group and its number of rows, which never changes."""
 
     group: int
     rows: int
@@ -26,7 +28,7 @@ class Segment:
 
 
 def group_name(group: int) -> str:
-    """A file group as it is written in file names and messages: 16 hexadecimal digits."""
+    """A file group in the form of file names and messages: 16 hexadecimal digits."""
     return f"{group:016x}"
 
 
@@ -34,11 +36,11 @@ def group_name(group: int) -> str:
 class BaseFile:
     """A Parquet data file: an ordered list of segments.
 
-    `path` is relative to the table; `bytes` its size; `splices` how often it was rewritten since
-    its first write. Row position p of a segment is row (rows of the segments before it) + p of the
-    file. Pages have checksums of their own; the tail, that is the page index and the footer, has
-    none in Parquet, so its size and XXH3-128 checksum are recorded here (size 0: not recorded).
-    `partition` is that of all its rows, empty in a table without partition columns.
+    `path` is relative to the table; `bytes` is its size; `splices` counts its rewrites. Row
+    position p of a segment is row (rows of the segments before it) + p of the file. Pages have
+    checksums of their own. The tail, that is the page index and the footer, has none in Parquet, so
+    its size and its XXH3-128 checksum are recorded here (size 0: not recorded). `partition` has the
+    partition of all its rows, and is empty in a table without partition columns.
     """
 
     path: str
@@ -51,5 +53,5 @@ class BaseFile:
 
     @property
     def rows(self) -> int:
-        """Rows in the file, tombstones included."""
+        """The rows in the file, with tombstones."""
         return sum(segment.rows for segment in self.segments)

@@ -1,4 +1,4 @@
-"""Arrays of numbers, one name for each type, and those that only mean something together."""
+"""Types of number arrays, one name for each, and arrays that belong together."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ Marks = NDArray[np.int8]
 
 
 class KeyHashes(NamedTuple):
-    """The 128-bit hashes of keys: their upper and lower halves, one of each per key."""
+    """The 128-bit hashes of keys: the upper and the lower half of each key's hash."""
 
     high: Unsigned
     low: Unsigned
 
     def only(self, which: Integers | Mask | slice) -> KeyHashes:
-        """Return some of them, in the order asked for."""
+        """Return the hashes at these places, in this order."""
         return KeyHashes(self.high[which], self.low[which])
 
 
 class RowAddresses(NamedTuple):
-    """Addresses of rows: file groups and the row positions in these, one of each per row."""
+    """Addresses of rows: the file group and the row position of each."""
 
     group: Integers
     row: Integers
 
     def only(self, which: Integers | Mask | slice) -> RowAddresses:
-        """Return some of them, in the order asked for."""
+        """Return the addresses at these places, in this order."""
         return RowAddresses(self.group[which], self.row[which])

@@ -69,17 +69,17 @@ CHANGE_FIELDS = (
 
 
 def changes_schema(schema: TableSchema) -> pa.Schema:
-    """The layout of decoded and folded changes of a table."""
+    """The layout of a table's decoded and folded changes."""
     return pa.schema([*KEY_FIELDS, *CHANGE_FIELDS, *schema.user_fields])
 
 
 def delta_schema(schema: TableSchema) -> pa.Schema:
-    """The layout of located changes: what a delta holds, sorted by address."""
+    """The layout of located changes: the content of a delta, sorted by address."""
     return pa.schema([*ADDRESS_FIELDS, *CHANGE_FIELDS, *schema.user_fields])
 
 
 def at_or_below(rows: pa.Table, limit: Position) -> Mask:
-    """Mark rows or changes whose position is at or below one."""
+    """Mark rows or changes whose position is at or below `limit`."""
     file, offset = rows[POSITION_FILE].to_numpy(), rows[POSITION_OFFSET].to_numpy()
     mask: Mask = (file < limit.file) | ((file == limit.file) & (offset <= limit.offset))
     return mask

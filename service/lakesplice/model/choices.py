@@ -1,4 +1,4 @@
-"""What a user chooses for a table, under the names by which it is set and recorded."""
+"""Choices of the user for a table, under the names by which they are configured and recorded."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class FormatName(StrEnum):
-    """What a topic's records are written in; docs/formats.md says what each can know."""
+    """The format of a topic's records; docs/formats.md says what each can know."""
 
     DEBEZIUM = "debezium-json"
     FLATTENED = "debezium-flattened-json"
@@ -18,7 +18,7 @@ class FormatName(StrEnum):
 
 
 class TypeMapping(StrEnum):
-    """What some columns become instead; docs/types.md says which, and what is lost."""
+    """Other types for some columns; docs/types.md says which, and what is lost."""
 
     BIGINT_UNSIGNED_TO_BIGINT = "bigint-unsigned-to-bigint"
     DECIMAL_TO_DOUBLE = "decimal-to-double"
@@ -37,7 +37,7 @@ class MissingOffsets(StrEnum):
 
 
 class NotInserts(StrEnum):
-    """What becomes of an update or a delete that arrives for an insert-only table."""
+    """What happens to an update or a delete of an insert-only table."""
 
     PARK = "park"
     DEAD_LETTER = "dead-letter"

@@ -1,7 +1,7 @@
-"""Presence of columns: the range of a source's positions whose images have a column.
+"""Presence of columns: the range of positions of a source whose images have a column.
 
-Of a table with shards each source has its own, since they are altered one after the other and
-positions of two say nothing about each other.
+In a table with shards each source has its own, since shards are altered one after the other, and
+positions of two shards can't be compared.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from lakesplice.model.position import Position
 
 @dataclass(frozen=True, slots=True)
 class ColumnPresence:
-    """`first` is the lowest position known of an image that has the column, `gone` that of a later
-    one that lacks it; None while none is known.
+    """`first` is the lowest known position of an image with the column, `gone` that of a later
+    image without it; None if unknown.
     """
 
     first: Position
     gone: Position | None = None
 
     def united(self, other: ColumnPresence) -> ColumnPresence:
-        """Return what two know of one column."""
+        """Return what both know of one column."""
         gone = [position for position in (self.gone, other.gone) if position is not None]
         return ColumnPresence(min(self.first, other.first), min(gone, default=None))
 
@@ -33,8 +33,8 @@ ColumnPresences: TypeAlias = Mapping[int, ColumnPresence]
 
 
 def is_there(presences: ColumnPresences | None, column: int) -> bool:
-    """Whether a source had a column and isn't known to have dropped it; of a table without shards
-    (None) whatever the table has.
+    """Whether a source had a column and isn't known to have dropped it; without shards (None) it
+    has all of the table's columns.
     """
     if presences is None:
         return True

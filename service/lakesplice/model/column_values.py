@@ -1,5 +1,5 @@
-"""Values of a column: the fill of rows that were there when it was added, as text, and values of an
-earlier type as ones of the present type.
+"""Values of a column: the fill of existing rows when it was added, as text; and the conversion of
+values of an earlier type to the present type.
 
 A fill is written as text, so that schemas stay plain values:
 
@@ -50,9 +50,9 @@ Values = TypeVar("Values", pa.Array, pa.ChunkedArray)
 
 
 def promoted(values: Values, to: pa.DataType) -> Values:
-    """Return values, of the type or of one that was changed to it, as ones of the type.
+    """Convert values, of the type or of a type that was changed to it, to the type.
 
-    `pa.ArrowInvalid` where a value doesn't fit, which is then of neither.
+    `pa.ArrowInvalid` if a value doesn't fit, so that it is of neither.
     """
     if values.type == to:
         return values

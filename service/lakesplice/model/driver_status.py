@@ -1,4 +1,4 @@
-"""What a driver says of every topic that its configuration matches, for operators."""
+"""What a driver reports about every topic that its configuration matches, for operators."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from lakesplice.model.moments import EpochMs
 
 
 class TopicState(StrEnum):
-    """What becomes of a topic's records now.
+    """The present state of a topic.
 
-    `RUNNING`: they are read and committed. `WAITING`: the topic has no table yet, since none of its
-    records is committed. `RESTING`: the last attempt failed for a reason that may pass; it is made
-    again after a pause. `PARKED`: an operator has to decide. `REFUSED`: the configuration or the
-    topic's name has to change. `EXCLUDED`: the configuration leaves the topic out.
+    `RUNNING`: its records are read and committed. `WAITING`: it has no table yet, since none of its
+    records is committed. `RESTING`: the last attempt failed for a reason that may pass, and is
+    retried after a pause. `PARKED`: an operator has to decide. `REFUSED`: the configuration or the
+    topic's name has to change. `EXCLUDED`: the configuration leaves it out.
     """
 
     RUNNING = "running"
@@ -36,13 +36,13 @@ WORST_FIRST = (
     TopicState.RUNNING,
     TopicState.EXCLUDED,
 )
-"""Of a table's topics the one in the worst state says how the table is doing."""
+"""A table shows the state of its worst topic; the worst state comes first here."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicCondition:
-    """A topic's state and why: `code` as `ParkCode` has it for a parked one, `reason` for people,
-    `retry_ms` when a resting one is tried again.
+    """A topic's state and the reason: `code` is the `ParkCode` of a parked one, `reason` is for
+    people, `retry_ms` is when a resting one is retried.
     """
 
     state: TopicState
@@ -53,8 +53,8 @@ class TopicCondition:
 
 @dataclass(frozen=True, slots=True)
 class SuspectSetting:
-    """A setting of the source's tools that changes values, as a topic's events show: `detail` says
-    how and what to do, `seen_ms` when such an event was last read.
+    """A setting of a connector that changes values, as events show: `detail` says what it does and
+    what to do, `seen_ms` when such an event was last read.
     """
 
     name: str
@@ -64,13 +64,14 @@ class SuspectSetting:
 
 @dataclass(frozen=True, slots=True)
 class TopicStatus:
-    """One topic, and the table of the lake (`database.table`) that it feeds; empty if it has none.
+    """One topic, and the table of the lake (`database.table`) that it feeds; empty if it feeds
+    none.
 
-    `since_ms` says when the state began, over restarts of the driver. `lag_records` are those not
-    committed yet. `real_time_ms` and `read_optimised_ms` are the moments up to which the views are
-    sure to be complete. None stands for unknown; moments are milliseconds since the epoch.
-    `goal` says how old the views may become; an older driver doesn't tell it.
-    `suspect_settings`, each once and in order of name, were shown by events of the last day.
+    `since_ms` is when the state began, also before a restart of the driver. `lag_records` are the
+    records that aren't committed yet. `real_time_ms` and `read_optimised_ms` are the moments up to
+    which the views are known to be complete. None stands for unknown. `goal` is the freshness goal;
+    older drivers don't report it. `suspect_settings`, each once and in order of name, were shown by
+    events of the last day.
     """
 
     topic: str
@@ -88,8 +89,8 @@ class TopicStatus:
 class DriverStatus:
     """All topics that match `pattern`, in order of name, as the driver of a generation saw them.
 
-    `running` is False in the last one, of a driver that ended in order. `other_topics` are some of
-    those that the broker has, only where none matches.
+    `running` is False in the last document of a driver that ended in order. `other_topics` are some
+    topics of the broker, only if none matches.
     """
 
     generation: int
@@ -100,8 +101,9 @@ class DriverStatus:
     other_topics: tuple[str, ...] = ()
 
     def complete_until(self, tables: Collection[str]) -> EpochMs | None:
-        """Return the newest moment up to which the real-time views of all these tables are
-        complete, by their sources' times; None if that isn't known of one, or no topic feeds any.
+        """Return the latest moment up to which the real-time views of all these tables are
+        complete, by the times of their sources; None if it is unknown for one of them, or no topic
+        feeds any.
         """
         topics = [one for one in self.topics if one.table in tables]
         read = [one for one in topics if one.standing.state is not TopicState.EXCLUDED]

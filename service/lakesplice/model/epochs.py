@@ -1,8 +1,8 @@
-"""Epochs: facts that keep positions in order when another server's binlog takes over.
+"""Epochs keep positions in order when another server's binlog takes over.
 
-Positions are places in one server's binlog; another server numbers its own files. So each time
-that positions start over, a new epoch begins, and it is the highest part of a position. Facts of
-epochs are recorded in the manifest and looked up when records are read again.
+Positions are places in one server's binlog; another server numbers its own files. So each time that
+positions start over, a new epoch begins, and the epoch is the highest part of a position. Epochs
+are recorded in the manifest, and looked up when records are read again.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from lakesplice.model.position import BEFORE_ALL, FILE_BITS, Position
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """One epoch after the first, which is 0 and needs no fact.
+    """An epoch after the first one, which is 0 and needs no record.
 
-    It was opened by a change under number `first` of the GTID `stream` that stood at `position` of
-    the new binlog; `stream` is empty where an operator opened it. `before` has per stream the
-    highest number that any partition had met until then. `entered` maps a Kafka partition to the
-    offset of its first record under the epoch; one that isn't in it has still to enter.
+    It was opened by a change with number `first` of the GTID `stream`, at `position` of the new
+    binlog; `stream` is empty if an operator opened it. `before` has the highest number per stream
+    that any partition had reached until then. `entered` maps a Kafka partition to the offset of its
+    first record in the epoch; partitions that aren't in it still have to enter.
     """
 
     number: int
@@ -31,12 +31,12 @@ class Epoch:
     entered: Mapping[int, int] = field(default_factory=dict)
 
     def entered_by(self, partition: int, offset: int) -> Epoch:
-        """Return the epoch with a partition's first record under it."""
+        """Return the epoch with a partition's first record in it."""
         return replace(self, entered={**self.entered, partition: offset})
 
 
 def epoch_at(epochs: Iterable[Epoch], partition: int, offset: int) -> int:
-    """Return the epoch of a partition's record, as recorded."""
+    """Return the recorded epoch of a partition's record."""
     passed = (
         epoch.number for epoch in epochs if epoch.entered.get(partition, offset + 1) <= offset
     )

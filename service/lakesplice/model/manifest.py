@@ -1,4 +1,6 @@
-"""The manifest: a table's own state at one version of the log."""
+"""The manifest: a table's state at one version of the log, as far as the log itself can't hold
+it.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from lakesplice.model.schema import TableSchema
 
 @dataclass(frozen=True, slots=True)
 class FileRef:
-    """A file of ours: path in the table, size in bytes, XXH3-128 checksum (32 hex digits)."""
+    """A file of the table: its path in the table, its size in bytes, its XXH3-128 checksum (32 hex
+    digits).
+    """
 
     path: str
     bytes: int
@@ -29,11 +33,12 @@ class FileRef:
 
 @dataclass(frozen=True, slots=True)
 class DeltaRef:
-    """A live delta. `waiting` gives, per group not yet compacted, its number of changes here.
+    """A live delta. `waiting` has, for each file group that isn't compacted yet, its number of
+    changes here.
 
     `committed_ms` and `floor` are stamped by the commit: its time, and per partition the offset at
-    which the commit's batch began. While the delta lives, the read-optimised view is sure to hold
-    only what lies before. `topic` is whose partitions these are, where the table has several.
+    which its batch began. While the delta is live, the read-optimised view is known to have only
+    what lies before that. `topic` is the topic of these partitions, if the table has several.
     """
 
     file: FileRef
@@ -50,7 +55,8 @@ class RunRef:
     """A sorted run of the row index and its number of entries.
 
     `keys_version` is stamped by the commit: the version of the log that added the newest of its
-    keys. A merge of runs adds no key, so who located against the inputs need not do it again.
+    keys. A merge of runs adds no key, so changes that were located in the merged runs needn't be
+    located again.
     """
 
     file: FileRef
@@ -60,10 +66,10 @@ class RunRef:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterRef:
-    """A file of dead letters and how many it holds.
+    """A file of dead letters and their number.
 
-    Stamped by the commit: `committed_ms`, and `position`, which all of them are above; `topic`
-    where the table has several.
+    The commit stamps `committed_ms` and `position`, which all of them are above; `topic` if the
+    table has several.
     """
 
     file: FileRef
@@ -90,14 +96,14 @@ class HighestChange:
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """How far one Kafka partition is applied: the next offset, and what was met before it.
+    """How far one Kafka partition is applied: the next offset, and what was found before it.
 
-    `position` is the highest position; `gtids` holds, per MariaDB domain or MySQL server UUID, the
-    highest sequence number. Both are the partition's own: another one may be ahead, under GTIDs
-    that this one has still to bring. Records below `met_until` were read before and are read again.
-    While `repeating`, an operator has said that what stands below `position` was sent again. It is
-    `lossy` if since its last change that is of no snapshot records were skipped or became dead
-    letters. `highest` is its highest change, None before the first one and in older manifests.
+    `position` is the highest position. `gtids` has the highest sequence number per MariaDB domain
+    or MySQL server UUID. Both are the partition's own: another partition may be ahead, with GTIDs
+    that this one still has to reach. Records below `met_until` were read before and are read again.
+    While `repeating`, an operator has said that positions below `position` are repetitions.
+    `lossy`: since its last change that isn't from a snapshot, records were skipped or became dead
+    letters. `highest` is its highest change; None before the first one and in older manifests.
     """
 
     next_offset: int
@@ -113,7 +119,7 @@ class PartitionState:
 class SnapshotState:
     """A snapshot of the whole table, at one position, that is being read while older rows live.
 
-    `passed` are the partitions that are read to its end. A `lossy` one isn't known to be whole.
+    `passed` are the partitions that are read to its end. If it is `lossy`, it may be incomplete.
     """
 
     position: Position
@@ -123,20 +129,20 @@ class SnapshotState:
 
 @dataclass(frozen=True, slots=True)
 class SourceState:
-    """Where the table stands in one topic; `topic_id` recognises one deleted and created again.
+    """How far the table has read one topic; `topic_id` shows whether the topic was deleted and
+    created again.
 
-    `format` is what its records are written in and `ordering` what their positions are, both None
-    until a change was met. `epochs` are those after the first, ascending. No row of the source at
-    or below `fence` lives, whenever its changes come. `snapshot` is one that is being read. At or
-    below `purge_floor` a change for an unknown key does nothing: its row may have been deleted for
-    good. `shard` has the key columns in which the source's rows, and no others, have these values;
+    `format` is the format of its records and `ordering` what their positions are, both None until a
+    change was found. `epochs` are those after the first, ascending. No row of the source at or
+    below `fence` lives, whenever its changes come. `snapshot` is a snapshot that is being read. At
+    or below `purge_floor` a change of an unknown key has no effect: its row may have been purged.
+    `shard` has the key columns in which the rows of this source, and only they, have these values;
     without it all rows are the source's.
 
-    `presences` is what is known of the columns of a source with a shard. `gaps` are records that
-    were passed over.
+    `presences` is what is known of the columns of a source with a shard.
 
-    Where the table has several sources, `keys_version` is the version of the log that added the
-    newest of this one's keys, and `parked` says why it alone takes no changes.
+    If the table has several sources, `keys_version` is the version of the log that added the newest
+    of this one's keys, and `parked` says why this source alone takes no changes.
     """
 
     topic: str
@@ -156,17 +162,17 @@ class SourceState:
 
     @property
     def own_presences(self) -> ColumnPresences | None:
-        """What is known of its columns; None if the table's are its own."""
+        """What is known of its shard's columns; None if it has no shard."""
         return self.presences if self.shard else None
 
 
 @dataclass(frozen=True, slots=True)
 class UpsertState:
-    """Where a table stands that is fed by hand, without a source.
+    """The state of a table that is fed by hand, without a source.
 
-    `position` is that of its newest upsert, `has_deleted` whether any row was ever deleted.
-    `transactions` holds, per application, the highest transaction that was applied. `insert_only`:
-    a row that is there never changes, and is skipped when it is given again.
+    `position` is that of its newest upsert; `has_deleted` says whether a row was ever deleted.
+    `transactions` has, per application, the highest transaction that was applied. `insert_only`:
+    rows never change, and a row with a known key is skipped.
     """
 
     position: int
@@ -177,10 +183,10 @@ class UpsertState:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """A version that is kept under a name, whatever its age.
+    """A version that is kept under a name, however old it is.
 
-    `copy` is a copy of the version's manifest, and `timestamp_ms` the version's time. The pin ends
-    with the first vacuum after `ends_ms`, 0 standing for never.
+    `copy` is a copy of the version's manifest, `timestamp_ms` the version's time. The first vacuum
+    after `ends_ms` ends the pin; 0 means never.
     """
 
     name: str
@@ -192,13 +198,13 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """Which older versions are whole, and what a vacuum has to know of the ones before it.
+    """Which older versions are whole, and what a vacuum has to know about those before them.
 
-    `retained_from` is the oldest version none of whose files may be deleted; what only versions
-    below `vacuumed` named is deleted. `restores` holds the versions from `retained_from` on that
-    restored an older one. `swept` is the version of the newest sweep for orphans and `swept_ms`
-    its time; a commit is refused whose writer began on a version below `writers_from`. The
-    versions of `pins`, each of another name, are whole, too.
+    `retained_from` is the oldest version none of whose files may be deleted. Files that only
+    versions below `vacuumed` named are deleted. `restores` are the versions from `retained_from` on
+    that restored an older one. `swept` is the version of the newest sweep for orphans and
+    `swept_ms` its time; a commit is refused if its writer began on a version below `writers_from`.
+    The versions of `pins`, each with another name, are whole, too.
     """
 
     retained_from: int = 0
@@ -265,19 +271,19 @@ class Manifest:
 
     @property
     def purge_floor(self) -> Position:
-        """That of the only source."""
+        """The purge floor of the only source."""
         return BEFORE_ALL if self.source is None else self.source.purge_floor
 
     @property
     def ordering(self) -> Ordering:
-        """What the positions of the table's rows are; one table never mixes two."""
+        """What the positions of the table's rows are; one table never mixes two orderings."""
         if self.upserts is not None:
             return Ordering.COMMIT
         return self.met_ordering or Ordering.BINLOG
 
     @property
     def met_ordering(self) -> Ordering | None:
-        """What the positions of its sources are, None until any of them had a change."""
+        """What the positions of its sources are; None until one of them had a change."""
         return next((one.ordering for one in self.sources.values() if one.ordering), None)
 
     @property
@@ -287,14 +293,15 @@ class Manifest:
         return tuple(reason for reason in reasons if reason is not None)
 
     def parked_for(self, topic: str) -> ParkReason | None:
-        """Return why the table takes nothing from a topic, if so."""
+        """Return why the table takes nothing from a topic; None if it does."""
         source = self.sources.get(topic)
         return self.parked or (None if source is None else source.parked)
 
     def with_source(self, source: SourceState) -> Manifest:
-        """Return the manifest with a source as it is now, or with a further one.
+        """Return the manifest with the new state of a source, or with a further source.
 
-        What was stamped while there was one source is that one's, and so is why it was parked.
+        With a further source, what was stamped while there was only one, and its parking, become
+        the first source's.
         """
         after = replace(self, sources={**self.sources, source.topic: source})
         if self.is_merged or not after.is_merged:

@@ -28,7 +28,7 @@ CHANGE_TYPE = "_change_type"
 COMMIT_VERSION = "_commit_version"
 COMMIT_TIME = "_commit_timestamp"
 FEED_COLUMNS = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIME)
-# Hive's word for null in the name of a partition's folder.
+# Hive's name of null in the folder of a partition.
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 # Only in tables that take partial images, and never shown to readers (`model/schema.py`).
 COLUMN_POSITIONS = "_column_positions"
@@ -54,7 +54,7 @@ DEFAULT_DATABASE = "default"
 
 @lru_cache(maxsize=1 << 16)
 def escape(name: str) -> str:
-    """Return `name` within [A-Za-z0-9_]; `unescape` gives it back, and different names stay
+    """Return `name` within [A-Za-z0-9_]. `unescape` reverses it, and different names stay
     different.
     """
     out = []
@@ -78,7 +78,7 @@ def _escape_leading(escaped: str) -> str:
 
 
 def column_name(source_name: str) -> str:
-    """Return the stored name of a source column; one with a reserved name is renamed."""
+    """Return the stored name of a source column; a column with a reserved name is renamed."""
     escaped = escape(source_name)
     # Engines compare column names without regard to case, so the system names must not be met in
     # any.
@@ -94,8 +94,8 @@ class TableName:
 
     @classmethod
     def from_topic(cls, topic: str) -> TableName:
-        """Take the last two parts of a topic (`prefix.database.table`); a single part gets
-        `default`.
+        """Take the last two parts of a topic (`prefix.database.table`); with a single part the
+        database is `default`.
         """
         parts = topic.split(".")
         if not all(parts[-2:]):

@@ -33,8 +33,8 @@ class ParkCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ParkReason:
-    """Why a table does not continue, in words that say what to do, and the record that showed
-    it.
+    """Why a table doesn't continue, in words that say what to do, and the record at which it
+    stopped.
     """
 
     code: ParkCode

@@ -31,13 +31,13 @@ RANK_OTHER = 1
 
 
 class Ordering(StrEnum):
-    """What positions are; one table never mixes two.
+    """What positions are; one table never mixes two orderings.
 
-    BINLOG: places in the source's binlog, as this module packs them. KAFKA: offsets of the records
-    in a topic of one partition, as offsets of a file 0, where the source has nothing better. TIDB:
-    commit timestamps of TiDB, of which one clock gives all: in the second integer's bits 62 to 1.
-    COMMIT: versions of the table, which is fed by hand; each change was computed against the rows
-    it is laid over.
+    BINLOG: places in the source's binlog, as packed in this module. KAFKA: offsets of the records
+    in a topic of one partition, as offsets of a file 0, if the source has nothing better. TIDB:
+    commit timestamps of TiDB, which all come from one clock, in bits 62 to 1 of the second integer.
+    COMMIT: versions of the table, which is fed by hand; each change was computed from the rows that
+    it is applied to.
     """
 
     BINLOG = "binlog"
@@ -55,7 +55,9 @@ class Position:
 
     @classmethod
     def of(cls, epoch: int, file: int, offset: int, row: int, rank: int) -> Position:
-        """Pack the five parts; one beyond its bits is unsupported, never truncated."""
+        """Pack the five parts. A part that is too large for its bits raises `UnsupportedError`; it
+        is never truncated.
+        """
         parts = (
             (epoch, EPOCH_BITS),
             (file, FILE_BITS),

@@ -35,11 +35,11 @@ OF_CHANGE, OF_TOPIC, COMPUTED = "of-change:", "of-topic:", "computed:"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A stored column. `id` is never reused: a column dropped and added again is a new one.
+    """A stored column. `id` is never reused: a column that is dropped and added again is a new one.
 
-    `fill` is what rows hold that were there when it was added (`fill_text`), None for null. A
+    `fill` is the value of rows that existed when it was added (`fill_text`), None for null. A
     `hidden` column is still in files but in no schema for readers: the source dropped it. With
-    `copy_of` it has in each row what the column of that identity has, under another name that the
+    `copy_of` it has in each row the value of the column with that id, under another name that the
     source has or had for it.
     """
 
@@ -54,20 +54,20 @@ class Column:
 
     @property
     def identity(self) -> str:
-        """What the column's part of a row digest is seeded with."""
+        """The text that seeds the column's part of a row digest."""
         return f"{self.id}:{self.type.name}:{self.source_type}"
 
     @property
     def of_change(self) -> bool:
-        """Whether a value is that of the row's last change, not the row's own: it is in no digest,
-        and every change brings another.
+        """Whether its value belongs to the row's last change rather than to the row: it is in no
+        digest, and every change sets it.
         """
         return self.source_type.startswith(OF_CHANGE)
 
 
 @dataclass(frozen=True, slots=True)
 class Former:
-    """What a column was before schema version `version`; its identity stays."""
+    """What a column was before schema version `version`; its identity stays the same."""
 
     version: int
     column: Column
@@ -75,22 +75,20 @@ class Former:
 
 @dataclass(frozen=True)
 class TableSchema:
-    """The columns of a table in the order of their identities, which is the order of base files.
+    """The columns of a table in the order of their ids, which is the order in base files.
 
     `key` names the key columns in key order; it is empty only while the table has no columns yet.
-    `versions[v]` is how many columns version v had: columns are only ever added, at the end,
-    whatever place they have at the source. The last version is the present one. `since[v]` is the
-    lowest position known of a change under version v (`BEFORE_ALL` where none was given): an image
-    above it that lacks the version's columns is no straggler from before they were added, but shows
-    that they were dropped; in a table of shards it is `AFTER_ALL`, since nothing shows that there.
-    In an `adopted` table files that others wrote are base files as they
-    are: they may lack system columns, which are therefore nullable for readers of the log.
-    `former` has the changes of columns, oldest first. A column without a source name is one that
-    the source no longer has: it keeps its values. `left_out` names columns of the source that were
-    met and not taken: rows have values in them that the table doesn't know. `partitioned_by` names
-    the columns, as stored, of whose values every base file has one each; it never changes.
-    `bounded` has the identities of the text and moment columns whose bounds the log has for every
-    base file; it is decided with the first columns.
+    `versions[v]` is the number of columns in version v: columns are only ever added, at the end,
+    wherever they are at the source. The last version is the present one. `since[v]` is the lowest
+    known position of a change under version v (`BEFORE_ALL` if unknown): an image above it without
+    the version's columns is not a late one from before they were added, but shows that they were
+    dropped. In a table with shards it is `AFTER_ALL`, since nothing shows that there. In an
+    `adopted` table, files of other writers are base files as they are: they may lack system
+    columns, which are therefore nullable for readers of the log. `former` has the changes of
+    columns, oldest first. A column without a source name no longer exists at the source: it keeps
+    its values. `left_out` names columns of the source that occurred and aren't stored: rows have
+    values in them that the table doesn't know. `partitioned_by` names the columns, as stored, in
+    which every base file has one value each; it never changes.
     """
 
     columns: tuple[Column, ...] = ()
@@ -104,7 +102,7 @@ class TableSchema:
     bounded: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
-        """Let `since` have one position per version."""
+        """Check that `since` has one position per version."""
         missing = len(self.versions) - len(self.since)
         object.__setattr__(self, "since", (*self.since, *[BEFORE_ALL] * missing))
 
@@ -114,9 +112,7 @@ class TableSchema:
         return len(self.versions) - 1
 
     def stores_like(self, other: TableSchema) -> bool:
-        """Return whether rows are stored alike under both: all is equal but since when versions
-        hold.
-        """
+        """Whether rows are stored in the same way under both: they differ at most in `since`."""
         return replace(self, since=()) == replace(other, since=())
 
     @cached_property
@@ -151,14 +147,14 @@ class TableSchema:
 
     @cached_property
     def by_source(self) -> Mapping[str, Column]:
-        """Per name at the source the column that holds what the source has under it."""
+        """The column of each name at the source."""
         return {column.source_name: column for column in self.columns if column.source_name}
 
     def with_columns(
         self, added: Iterable[Column], key: tuple[str, ...], changed: Iterable[Column] = ()
     ) -> TableSchema:
-        """Return the next version with `added` at the end and `changed` in the place of the columns
-        of their identities.
+        """Return the next version, with `added` at the end and `changed` in place of the columns
+        with these ids.
         """
         now = {column.id: column for column in changed}
         version = self.version + 1
@@ -179,20 +175,22 @@ class TableSchema:
         return tuple(c for c in self.columns[self.versions[version] :] if c.fill is not None)
 
     def names_since(self, earlier: TableSchema) -> Mapping[str, str]:
-        """Per stored name that a column has in an earlier version its present one."""
+        """The present name of each stored name that a column had in an earlier version."""
         now = {column.id: column.name for column in self.columns}
         return {column.name: now[column.id] for column in earlier.columns}
 
     @cached_property
     def aliases(self) -> Mapping[str, str]:
-        """Per stored name that any column ever had the present one of the last that had it."""
+        """For each stored name that a column ever had, the present name of the last column that had
+        it.
+        """
         now = {column.id: column.name for column in self.columns}
         names = {before.column.name: now[before.column.id] for before in self.former}
         return names | {column.name: column.name for column in self.columns}
 
     def named_since(self, column: Column) -> Position:
-        """The lowest position known of a change under the name that the source has for a column of
-        this version; `BEFORE_ALL` where none is known.
+        """The lowest known position of a change under the source's present name of a column of this
+        version; `BEFORE_ALL` if unknown.
         """
         at = next(at for at, other in enumerate(self.columns) if other.id == column.id)
         version = next(v for v, count in enumerate(self.versions) if count > at)
@@ -203,13 +201,15 @@ class TableSchema:
 
     @cached_property
     def has_handed_on(self) -> bool:
-        """Whether a stored name was one column's and then another's."""
+        """Whether a stored name belonged to one column and later to another."""
         had = {(c.name, c.id) for c in (*self.columns, *(f.column for f in self.former))}
         return len({name for name, _ in had}) < len(had)
 
     @cached_property
     def handed_on(self) -> frozenset[str]:
-        """Names at the source that went from one column to another of its type, in one version."""
+        """Names at the source that passed from one column to another of its type, in one
+        version.
+        """
         found: set[str] = set()
         for version in range(1, self.version + 1) if self.former else ():
             before, now = self.at(version - 1).by_source, self.at(version).by_source
@@ -221,19 +221,19 @@ class TableSchema:
 
     @cached_property
     def copies(self) -> Mapping[str, str]:
-        """Per stored name of a copy that of the column it is a copy of."""
+        """The copied column of each copy, by stored names."""
         of = self.by_id
         return {c.name: of[c.copy_of].name for c in self.columns if c.copy_of is not None}
 
     def copied_since(self, version: int) -> Mapping[str, str]:
-        """The copies, as in `copies`, that came since an earlier version."""
+        """The copies, as in `copies`, that were added since an earlier version."""
         new = {column.name for column in self.columns[self.versions[version] :]}
         return {name: of for name, of in self.copies.items() if name in new}
 
     @cached_property
     def filled(self) -> Mapping[int, Position]:
-        """Per identity of a column with a fill the lowest position known of a change that has it
-        of its own.
+        """For each column with a fill, by id, the lowest known position of a change with a value of
+        its own.
         """
         return {
             column.id: self.since[version]
@@ -244,7 +244,7 @@ class TableSchema:
 
     @cached_property
     def positions(self) -> Column | None:
-        """The column that says where columns' values are from, in a table that takes partial images
+        """The column with the column positions, in a table that takes partial images
         (`planning/rows/column_positions.py`); None in others.
         """
         found = (column for column in self.columns if column.source_type == _POSITIONS)
@@ -252,7 +252,7 @@ class TableSchema:
 
     @staticmethod
     def positions_column(identity: int) -> Column:
-        """Return the column that `positions` is to be."""
+        """Return the new column for column positions."""
         kind = ColumnType(Kind.BINARY)
         return Column(identity, COLUMN_POSITIONS, "", kind, _POSITIONS, hidden=True)
 
@@ -284,30 +284,33 @@ SYSTEM_TYPES: dict[str, ColumnType] = {
 
 @dataclass(frozen=True, slots=True)
 class Tenure:
-    """A source's column has a name from `first` on and before `until`; None: it has it still."""
+    """The range of positions in which a source's column has the name: from `first` on and before
+    `until`; None: it still has it.
+    """
 
     name: str
     first: Position
     until: Position | None = None
 
     def has(self, position: Position) -> bool:
-        """Whether the column has the name there."""
+        """Whether the column has the name at the position."""
         return self.first <= position and (self.until is None or position < self.until)
 
 
 @dataclass(frozen=True, slots=True)
 class SourceField:
-    """A column as one change event describes it; `type` is None where no exact type is known.
+    """A column as one change event describes it; `type` is None if no exact type is known.
 
-    `fill` is what the source put into its rows when it added the column (`fill_text`), None where
-    that was null or isn't known. `formerly` are names that the source is known to have had for it
-    before, the latest first, `later` those it got since, the next first; with `added_by_statement`
-    the source reported the statement that added the column, so the column had no other name before
-    those. These names don't make schemas differ: they change without any row.
+    `fill` is the value that the source stored in existing rows when it added the column
+    (`fill_text`), None if that was null or is unknown. `formerly` are names that the source is
+    known to have had for it before, the latest first, `later` those that it got since, the next
+    first. `added_by_statement`: the source reported the statement that added the column, so it had
+    no other names before those. These names don't make schemas differ, since they change without
+    any change of a row.
 
-    `tenures` do: of the names that another column had or got as well, where this one has them. None
-    says that the field's name went from one column to another and that it isn't known where the
-    change stands to that.
+    `tenures` do: for names that another column had or got as well, where this column has them. None
+    means that the field's name passed from one column to another, and that the change's position
+    relative to this is unknown.
     """
 
     name: str
@@ -322,15 +325,15 @@ class SourceField:
 
 @dataclass(frozen=True, slots=True)
 class SourceSchema:
-    """The row image of one change event: its fields in the source's order, and the key's names.
+    """The row image of one change event: its fields in the source's order, and the names of the
+    key.
 
-    `left_out` names columns that the source has and the image no more: the table doesn't take them.
-    `problem` says, in words, why the configuration can't be followed for it; empty if it can.
-    `lacking` has the columns that can't be computed for it, each with the one that it lacks.
-    `omitted` are columns that the image has no value for, though the source is said to have them:
-    by the configuration alone, or, if it is `partial`, by the event itself.
-    `key_alone`: of deletes, of which the source sends nothing but the key; it says nothing of the
-    other columns.
+    `left_out` names columns of the source that the image has no more: the table doesn't store them.
+    `problem` says why the configuration can't be applied to it; empty if it can. `lacking` has the
+    columns that can't be computed for it, each with the missing column. `omitted` are columns
+    without a value in the image although the source is said to have them: only by the
+    configuration, or, if it is `partial`, by the event itself. `key_alone`: deletes of which the
+    source sends only the key; they say nothing about other columns.
     """
 
     fields: tuple[SourceField, ...]
@@ -344,5 +347,5 @@ class SourceSchema:
 
     @property
     def whole(self) -> SourceSchema:
-        """The schema of an image that lacks nothing."""
+        """The schema of an image without missing columns."""
         return replace(self, fields=(*self.fields, *self.omitted), omitted=(), partial=False)

@@ -1,4 +1,4 @@
-"""By hand: what rows that a program gives, and files that others wrote, mean to a table.
+"""By hand: checks rows from a program, and files of other writers, against a table.
 
 Offers checks and conversions for `HandFedTable` and adoption. It must not know topics.
 """

@@ -1,8 +1,8 @@
-"""Partitions of what is adopted: values that a log or folders have, and the files lack.
+"""Partitions of an adopted table: values that its log or its folders have, and its files lack.
 
-A table fed by hand has no partition columns, so they become columns like others. A log says their
-types; folders don't, so a column is of whole numbers or of dates if all its values are written as
-those are, else of texts. Source: the Delta protocol, "Partition Value Serialization".
+A table fed by hand has no partition columns, so they become ordinary columns. A log has their
+types. Folders don't, so a column has whole numbers or dates if all its values look like these, else
+texts. Source: the Delta protocol, "Partition Value Serialization".
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def of_folders(paths: Sequence[str]) -> tuple[Constants, pa.Schema, list[str]]:
 
 
 def _named(path: str) -> list[tuple[str, str | None]]:
-    """What a file's folders say, the outermost first."""
+    """The values in the names of a file's folders, the outermost first."""
     pairs = [part.partition("=") for part in path.split("/")[:-1]]
     values = ((unquote(name), unquote(value)) for name, equals, value in pairs if equals)
     return [(name, None if value == HIVE_NULL else value) for name, value in values]
@@ -87,8 +87,8 @@ def _is_day(text: str) -> bool:
 
 
 def _read(text: str | None, kind: pa.DataType) -> pa.Scalar:
-    """Return a value; `ValueError` for a moment without its zone, and for bytes, whose writers
-    spell them differently.
+    """Parse a value; `ValueError` for a moment without a time zone, and for bytes, which writers
+    encode differently.
     """
     if text is None or text == "":
         return pa.scalar(None, kind)

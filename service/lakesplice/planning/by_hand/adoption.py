@@ -1,8 +1,9 @@
-"""Adoption: may a Delta table, or a folder of Parquet files, become a table of ours as it stands?
+"""Adoption: whether a Delta table, or a folder of Parquet files, can become a table of ours in its
+place.
 
-All obstacles are reported at once, each with what to do about it. What a table's writers
-were asked to keep and we don't know (constraints, generated columns, change data) is an obstacle
-only where it is in use: a protocol that merely allows it is replaced by ours.
+All obstacles are reported at once, each with a remedy. Something that writers must maintain and
+that we don't know (constraints, generated columns, change data) is an obstacle only if it is used:
+a protocol that merely allows it is replaced by ours.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from lakesplice.model.names import column_name
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.planning.by_hand.hand_fed_schema import column_type
 
-# Features of writers that ask for nothing while no property, column or domain uses them.
+# Features that require nothing of writers unless a property, column or domain uses them.
 _UNUSED_HARMLESS = frozenset(
     (
         *OUR_PROTOCOL.writer_features,
@@ -53,7 +54,7 @@ _OF_COLUMNS = {
     "CURRENT_DEFAULT": "a default, which Lakesplice doesn't fill in; drop it",
 }
 _CONSTRAINT = "delta.constraints."
-# Of the protocol as it was, or made useless by what we set.
+# Properties of the former protocol, or without use under ours.
 _DROPPED = re.compile(r"delta\.(feature\..*|minReaderVersion|minWriterVersion)")
 _FOREIGN_PATH = re.compile(r"/|[a-zA-Z][a-zA-Z0-9+.-]*:")
 
@@ -95,11 +96,11 @@ def kept_properties(metadata: TableMetadata) -> dict[str, str]:
 
 
 def common_columns(files: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
-    """Return the columns of all Parquet files of a folder, in the order in which they first occur.
+    """Return the columns of all Parquet files of a folder, in the order of their first occurrence.
 
-    `files` are paths with their columns as Arrow types. Whole numbers, and floating-point ones, of
-    several widths become the widest. `UnsupportedError` where files don't agree otherwise, and for
-    what no table can hold.
+    `files` are paths with their columns as Arrow types. Whole numbers of several widths become the
+    widest, and so do floating-point numbers. `UnsupportedError` if files differ in another way, and
+    for types that no table can hold.
     """
     met: dict[str, tuple[str, pa.DataType]] = {}
     obstacles = []

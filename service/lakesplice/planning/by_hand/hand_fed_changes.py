@@ -1,4 +1,4 @@
-"""Tables fed by hand: what becomes of the rows that a call gives, and the transaction that it may
+"""Tables fed by hand: how rows of a call become changes, and the transaction that the call may
 name.
 """
 
@@ -31,8 +31,8 @@ _NUMBER_LIMIT = 1 << 63
 
 
 def checked_transaction(given: object) -> tuple[str, int] | None:
-    """Return a transaction as (application, number) as the manifest can keep it; `UsageError` for
-    another.
+    """Return a transaction as (application, number) in the manifest's types; `UsageError` if it is
+    invalid.
     """
     if given is None:
         return None
@@ -58,7 +58,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def repeated_key(keys: KeyHashes) -> int | None:
-    """Return the index of a key that occurs more than once, by its hash; None if none does."""
+    """Return the index of a key that occurs more than once, by its hash; None if there is none."""
     high, low = keys
     ascending = np.sort(high)
     if not (ascending[1:] == ascending[:-1]).any():
@@ -78,8 +78,8 @@ def updates(
 ) -> pa.Table:
     """Return located changes that give rows of the table new values.
 
-    `rows` have stored names. Where `revived` the row was deleted: it gets every column, those not
-    given as null. Elsewhere columns not given are unchanged.
+    `rows` have stored names. Rows marked `revived` were deleted: they get every column, missing
+    ones as null. In other rows missing columns stay unchanged.
     """
     count = rows.num_rows
     given = [name for name in rows.column_names if name not in schema.key]
@@ -177,7 +177,9 @@ def _widened(rows: pa.Table, schema: TableSchema) -> pa.Table:
 def _named_columns(
     count: int, names: Collection[str], known: Mask, schema: TableSchema
 ) -> pa.Array:
-    """Return a bitmap of these columns for every row; null, meaning all, where not `known`."""
+    """Return a bitmap of these columns for every row; null, meaning all, for rows that aren't
+    `known`.
+    """
     one = np.zeros(bitmap_bytes(schema), np.uint8)
     for column in schema.columns:
         if column.name in names:

@@ -1,8 +1,9 @@
-"""Tables fed by hand: what given Arrow data means to one.
+"""Tables fed by hand: checks and converts Arrow data for a table.
 
-A type is taken if a column can hold all its values exactly; values of a narrower or wider type of
-the same sort are taken if they fit. A timestamp without a zone shows its wall clock in UTC, as
-everywhere in the product; one column takes only timestamps with a zone or only without.
+A type is accepted if a column can hold all its values exactly; values of a narrower or wider type
+of the same kind are accepted if they fit. A timestamp without a time zone is taken as its wall
+clock in UTC, as everywhere in the product; one column accepts only timestamps with a time zone, or
+only without.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def hand_fed_schema(arrow_schema: pa.Schema, key: Sequence[str]) -> TableSchema:
 
 
 def _require_own_names(schema: TableSchema) -> None:
-    """Return if each column can be asked for by the name it was given by."""
+    """Check that each column can be read by the name that it was given."""
     names = stored_names(schema)
     for column in schema.columns:
         if names[column.source_name] != column.name:
@@ -117,10 +118,10 @@ def adopted_schema(columns: pa.Schema, key: Sequence[str]) -> TableSchema:
 
 
 def stored_rows(given: pa.Table, schema: TableSchema, columns: Collection[str] = ()) -> pa.Table:
-    """Return given rows by stored names in their columns' types, in the order of the schema.
+    """Return rows by stored names in their columns' types, in the order of the schema.
 
-    Columns that `given` lacks are lacking; with `columns` (stored names) only those are taken. The
-    key is there and has no null. `UsageError` for what does not fit.
+    Columns that `given` lacks are missing; with `columns` (stored names) only these are returned.
+    The key must be there, without nulls. `UsageError` for anything that doesn't fit.
     """
     names = stored_names(schema)
     asked = {name: names.get(name) for name in given.column_names}
@@ -157,7 +158,9 @@ def has_nan(values: pa.ChunkedArray) -> bool:
 
 
 def _described(arrow_type: pa.DataType) -> str:
-    """What a column remembers of its first type: whether its timestamps have a zone."""
+    """The source type that a column keeps of its first type: whether its timestamps have a time
+    zone.
+    """
     if pa.types.is_timestamp(arrow_type):
         return "timestamp" if arrow_type.tz is None else "timestamp with zone"
     kind = column_type(arrow_type)
@@ -165,7 +168,7 @@ def _described(arrow_type: pa.DataType) -> str:
 
 
 def stored_values(values: pa.ChunkedArray, column: Column) -> pa.ChunkedArray:
-    """Return given values in a column's type; `UsageError` where they don't fit."""
+    """Return values in a column's type; `UsageError` if they don't fit."""
     given = values.type
     kind = column_type(given)
     fits = kind is not None and (

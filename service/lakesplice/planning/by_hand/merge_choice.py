@@ -1,8 +1,7 @@
-"""Whether an upsert's changes go straight into base files, or wait in deltas.
+"""Decides whether an upsert's changes go into base files at once, or wait in deltas.
 
-A delta costs what it takes to write its changes and to read them again; it pays off because one
-compaction merges several. Where changes lie close together, merging each upsert by itself costs no
-more.
+A delta costs the writing and the reading of its changes; it pays off if one compaction merges
+several. If changes are close together, merging each upsert at once costs no more.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ CHANGES_MIN = 1 << 15
 
 
 class MergeReason(StrEnum):
-    """Why an upsert was merged; the words stand in the history."""
+    """Why an upsert was merged at once; the history has these words."""
 
     ASKED = "asked"
     DENSE = "dense"
@@ -32,7 +31,7 @@ class MergeReason(StrEnum):
 def merge_reason(asked: bool | None, addresses: RowAddresses) -> MergeReason | None:
     """Return why changes at these addresses are merged at once; None if they are to wait.
 
-    `asked` is what the caller wants, None if the choice is left to their number and density.
+    `asked` is the caller's wish, None if their number and density decide.
     """
     if asked is not None:
         return MergeReason.ASKED if asked else None

@@ -1,6 +1,6 @@
-"""What is right, wrong, or to be changed of what Lakesplice stands on: facts in, findings out.
+"""Judges what Lakesplice depends on: facts in, findings out.
 
-`finding.py` has what all judgements give. Each other module has the facts that can be met of one
-neighbour (broker, topics, records, connector, database, registry, store, machine) and judges
-them. Facts are gathered elsewhere (`apps/doctor/`); docs/doctor.md lists every check.
+`finding.py` has the result type of all checks. Each other module has the facts about one system
+(broker, topics, records, connector, database, registry, store, machine) and judges them.
+`apps/doctor/` gathers the facts; docs/doctor.md lists every check.
 """

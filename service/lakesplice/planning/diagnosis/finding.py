@@ -1,4 +1,4 @@
-"""A finding: what one check saw, how it is to be taken, and what to do."""
+"""A finding: what one check saw, how serious it is, and what to do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NAMED_MAX = 3
 
 
 class Verdict(StrEnum):
-    """How a finding is to be taken.
+    """How serious a finding is.
 
     `PROBLEM`: Lakesplice won't work, or tables will differ from their source. `WARNING`: that may
     happen. `UNKNOWN`: it couldn't be checked, and `remedy` says what is missing.
@@ -24,10 +24,10 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check of an area saw; `remedy` says what to do, and is empty if all is well or another
-    finding says it.
+    """What a check of an area saw. `remedy` says what to do; it is empty if all is well, or another
+    finding has it.
 
-    Neither holds a secret or a value of a row.
+    Neither contains a secret or a value of a row.
     """
 
     area: str
@@ -61,19 +61,19 @@ class Area:
 
 
 def named(names: Iterable[str]) -> str:
-    """Return the first of some names, in order, and how many more there are."""
+    """Return the first of some names, in order, and the number of the others."""
     known = sorted(names)
     more = len(known) - NAMED_MAX
     return ", ".join([*known[:NAMED_MAX], *([f"{more} more"] if more > 0 else [])])
 
 
 def counted(count: int, thing: str) -> str:
-    """Return a number with its thing, such as `1 topic` or `1,200 topics`."""
+    """Return a number with its noun, such as `1 topic` or `1,200 topics`."""
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
 def span(seconds: float) -> str:
-    """Return a time as people say it, in one unit, such as `3 days` or `90 min`."""
+    """Return a time in one unit, such as `3 days` or `90 min`."""
     for size, unit in ((86_400, "day"), (3_600, "hour")):
         if seconds >= 2 * size or seconds == size:
             number = round(seconds / size, 1)
@@ -82,7 +82,7 @@ def span(seconds: float) -> str:
 
 
 def size(count: float) -> str:
-    """Return a number of bytes as people say it, such as `1.5 GiB`."""
+    """Return a number of bytes in a fitting unit, such as `1.5 GiB`."""
     for unit in ("B", "KiB", "MiB"):
         if count < 1024:
             return f"{count:.3g} {unit}"

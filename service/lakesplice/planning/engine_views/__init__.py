@@ -1,6 +1,6 @@
-"""SQL that shows a table to other engines as its own reader does: without deleted rows and system
-columns.
+"""SQL that shows a table in other engines as its own reader shows it: without deleted rows and
+system columns.
 
-`engines.py` has what differs between engines, `view_columns.py` which columns a view has and under
-which names, `spelling.py` quotes, and `view_sql.py` the statements. Nothing is run here.
+`engines.py` has the differences between engines, `view_columns.py` the columns of a view and their
+names, `spelling.py` the quotes, and `view_sql.py` the statements. Nothing is run here.
 """

@@ -1,4 +1,4 @@
-"""Engines that read Delta tables: whose SQL each speaks, and what it is told before its first
+"""Engines that read Delta tables: the SQL dialect of each, and the statements before its first
 table.
 
 Athena speaks two dialects: Hive's for tables, Trino's for queries.
@@ -23,11 +23,11 @@ class Engine(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How an engine spells SQL.
+    """The SQL of an engine.
 
     `tables` and `queries` are sqlglot's names of the dialects. With `odd_names` a view's columns
-    may have any name; without it they have letters, digits and underscores alone. `notes` say what
-    must be so before the `setup`, which is run once.
+    may have any name; without it only letters, digits and underscores. `notes` say what is required
+    before the `setup`, which is run once.
     """
 
     tables: str

@@ -1,4 +1,4 @@
-"""Names and texts as the dialects of SQL spell them, by sqlglot."""
+"""Quotes names and texts for the dialects of SQL, by sqlglot."""
 
 from __future__ import annotations
 

@@ -22,10 +22,10 @@ class ViewColumn:
 
 
 def view_columns(schema: TableSchema, *, odd_names: bool) -> tuple[ViewColumn, ...]:
-    """Return the user's columns in their order, none that is hidden.
+    """Return the user's columns in their order, without hidden ones.
 
-    With `odd_names` each has the name that was escaped to its stored one. Engines compare names
-    without regard to case, so those that would then be one keep their stored names.
+    With `odd_names` each has the source's name. Engines compare names without regard to case, so
+    names that would collide stay the stored ones.
     """
     shown = [column for column in schema.columns if not column.hidden]
     stored = [column.name for column in shown]

@@ -34,7 +34,7 @@ class ShownTable:
 
 @dataclass(frozen=True, slots=True)
 class EngineView:
-    """What an engine is told of a table: `statements` register it, the last one makes the view.
+    """The SQL for a table: `statements` register it, and the last one creates the view.
 
     `notes` are about the table. A table without columns has no view and no statements.
     """
@@ -64,7 +64,9 @@ def engine_view(engine: Engine, table: ShownTable) -> EngineView:
 
 
 def require_distinct_names(tables: Iterable[TableName]) -> None:
-    """Return if catalogs tell the views and registered tables apart; `UsageError` otherwise."""
+    """Check that catalogs can distinguish the views and registered tables; `UsageError`
+    otherwise.
+    """
     met: dict[str, TableName] = {}
     for name in tables:
         for taken in (name.path.lower(), f"{name.path}{BASE_SUFFIX}".lower()):
@@ -79,7 +81,7 @@ def require_distinct_names(tables: Iterable[TableName]) -> None:
 
 
 def script(engine: Engine, views: Iterable[EngineView]) -> str:
-    """Return all of it as text: what comes first, then each table with its notes as comments."""
+    """Return everything as text: first the setup, then each table with its notes as comments."""
     dialect = DIALECTS[engine]
     parts = [_part(dialect.notes, dialect.setup), *(_part(v.notes, v.statements) for v in views)]
     return "\n".join(part for part in parts if part)
@@ -118,7 +120,7 @@ def _notes(
 
 
 def _on_one_line(text: str) -> str:
-    """Names may have line breaks, which would end a comment."""
+    """Names may contain line breaks, which would end a comment."""
     return "".join(char if char.isprintable() else f"\\x{ord(char):x}" for char in text)
 
 
@@ -166,7 +168,7 @@ def _query(columns: tuple[ViewColumn, ...], source: str, dialect: str, *, adopte
     )
     # Qualified: a user's column may have the name of the system column in the view.
     deleted = f"{_BASE}.{quoted(IS_DELETED, dialect)}"
-    # Files that others wrote lack the column.
+    # Files of other writers lack the column.
     deleted = f"COALESCE({deleted}, FALSE)" if adopted else deleted
     return f"SELECT\n{listed}FROM {source} AS {_BASE}\nWHERE NOT {deleted}"
 
