@@ -150,6 +150,7 @@ OF_NO_RECORD = {
     ParkCode.DEAD_LETTERS: "it is the share of a batch's records, so it depends on the batch",
     ParkCode.CORRUPT: "a file of the table says so",
     ParkCode.JOB_DIED: "the engine says so",
+    ParkCode.BY_HAND: "an operator says so, between two batches",
     ParkCode.FED_BY_HAND: "the table's manifest says so",
 }
 POLICY = SchemaPolicy(

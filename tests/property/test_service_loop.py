@@ -15,10 +15,11 @@ from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
 from lakesplice.errors import FencedError
+from lakesplice.planning.sources.topic_lanes import Backlog
 from lakesplice.table.protocol.history import history
 from tests.support.drawing import examples
 from tests.support.simulated import folder
-from tests.support.simulated_loop import SimulatedService, Step
+from tests.support.simulated_loop import OFFSETS_PER_BATCH_MAX, SimulatedService, Step
 from tests.support.traps import CRASHES, FAULTS
 
 SOURCES = st.integers(0, 2)
@@ -147,6 +148,38 @@ def test_log_lines_lead_from_a_batch_to_its_commits_and_to_the_history_of_each_t
         for version, entry in own.items():
             counts = {what: count for what, count in known[version].info.metrics.items() if count}
             assert entry["counts"].items() <= counts.items()
+
+
+def test_first_loads_of_many_tables_do_not_hold_up_a_hot_one(tmp_path: Path) -> None:
+    others = range(1, 9)
+    service = SimulatedService(tmp_path, ["hot", *(f"other{at}" for at in others)])
+    service.put(0, *range(12))
+    service.run()
+    waited: list[int] = []
+
+    def change() -> None:
+        stands = service.table(0).next_offsets((0, 1))
+        waited.append(sum(service.sources[0].topic.ends.values()) - sum(stands.values()))
+        service.put(0, 0, 2, 4)
+
+    for at in others:
+        service.put(at, *range(18))
+    service.run([change] * 12)
+    assert max(waited) <= 2 * OFFSETS_PER_BATCH_MAX
+    service.require_all_arrived()
+
+
+def test_the_settings_say_which_tables_come_first(tmp_path: Path) -> None:
+    service = SimulatedService(tmp_path, tables=[{"match": "two.*", "priority": 7}])
+    for at in range(3):
+        service.put(at, 1, 2)
+    ready = service.loop._selection.look()
+    known = {service.sources[at].topic.name: Backlog(2, 7 * (at == 1), True) for at in range(3)}
+    assert ready.backlogs == known
+    service.run()
+    service.put(0, 1)
+    backlogs = service.loop._selection.peek().backlogs
+    assert backlogs[service.sources[0].topic.name] == Backlog(1)
 
 
 def test_a_service_that_ends_stops_all_queries_also_after_one_that_does_not_stop(

@@ -151,7 +151,7 @@ class SimulatedQuery:
     def run_batch(self) -> bool:
         """Run a batch; False if there is nothing to read."""
         service = self._service
-        ends = {topic: self._ends(topic, offsets) for topic, offsets in self._at.items()}
+        ends = self._ends()
         if ends != self._at:
             frame: Any = (service.broker, self._at, ends)
             try:
@@ -171,9 +171,23 @@ class SimulatedQuery:
             self._service.stop_fails = False
             raise RetryableError("the query did not stop", cause="told to")
 
-    def _ends(self, topic: str, at: dict[int, int]) -> dict[int, int]:
-        latest = self._service.broker.topics[topic].ends
-        return {number: min(latest[number], here + self._most) for number, here in at.items()}
+    def _ends(self) -> dict[str, dict[int, int]]:
+        """As Spark limits a batch: in proportion to what each partition has, and one at least."""
+        topics = self._service.broker.topics
+        ends = {topic: {n: topics[topic].ends[n] for n in at} for topic, at in self._at.items()}
+        sizes = {(t, n): end - self._at[t][n] for t, of in ends.items() for n, end in of.items()}
+        total = sum(sizes.values())
+        if total <= self._most:
+            return ends
+        return {
+            topic: {
+                number: self._at[topic][number] + min(size, max(1, self._most * size // total))
+                if (size := sizes[topic, number])
+                else end
+                for number, end in of.items()
+            }
+            for topic, of in ends.items()
+        }
 
 
 class _Stopping(threading.Event):

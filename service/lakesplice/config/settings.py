@@ -221,6 +221,13 @@ class Settings(Section):
         entry = self.table(name)
         return (entry and entry.missing_offsets) or self.missing_offsets
 
+    def priority(self, name: TableName) -> int:
+        """Return the rank of a table where not everything can be read at once; the highest is read
+        first.
+        """
+        entry = self.table(name)
+        return entry.priority if entry else 0
+
     def freshness_goal(self, name: TableName) -> FreshnessGoal:
         """Return how old the views of a table may become."""
         entry = self.table(name)

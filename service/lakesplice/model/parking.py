@@ -29,6 +29,7 @@ class ParkCode(StrEnum):
     CORRUPT = "corrupt"
     JOB_DIED = "job-died"
     FED_BY_HAND = "fed-by-hand"
+    BY_HAND = "by-hand"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,4 +47,5 @@ class ParkReason:
     @property
     def is_of_topic(self) -> bool:
         """Whether the table could continue with its other topics, if it had any."""
-        return self.code is not ParkCode.CORRUPT
+        whole = self.code is ParkCode.BY_HAND and not self.topic
+        return self.code is not ParkCode.CORRUPT and not whole

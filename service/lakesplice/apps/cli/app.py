@@ -20,6 +20,7 @@ from lakesplice.apps.cli.tables import (
     fleet,
     indexes,
     listing,
+    parking,
     pinning,
     reading,
     resetting,
@@ -64,7 +65,8 @@ app.command("explain-key")(explaining.explain_key)
 app.command("history")(with_json(listing.history))
 app.command("tables")(with_json(listing.tables))
 app.command("status")(fleet.status)
-app.command("unpark")(listing.unpark)
+app.command("park")(parking.park)
+app.command("unpark")(parking.unpark)
 app.command("compact")(upkeep.compact)
 app.command("merge")(upkeep.merge)
 app.command("pin")(pinning.pin)

@@ -63,9 +63,10 @@ class Lane:
 class QueryLoop:
     """Keeps queries running until `stopping` is set; used by one thread.
 
-    There are two lanes: topics that are so far behind that they would hold up the others have a
-    query of their own until they have caught up. Both queries restart together, so a topic is in
-    one lane at a time. `open_query` starts a query; `group` has other tools see how far tables are.
+    There are two lanes: topics that would hold up the others, by their backlogs or because others
+    come first, have a query of their own until they have caught up. Both queries restart together,
+    so a topic is in one lane at a time. `open_query` starts a query; `group` has other tools see
+    how far tables are.
     """
 
     def __init__(
@@ -110,7 +111,7 @@ class QueryLoop:
                 readable = self._look()
                 if self._follow_group():
                     continue  # what it asks for comes before anything is read
-                behind = frozenset() if once else self._behind(readable, frozenset())
+                behind = frozenset() if once else self._behind(readable, None)
                 self._start(readable.starts, behind, once)
                 self._health.reached("query")
                 on_start()
@@ -180,9 +181,9 @@ class QueryLoop:
         parked = run_interruptibly(self._drops.handle_all, name, self._tick, self._stopping)
         return self._selection.look() if parked else readable
 
-    def _behind(self, readable: ReadableTopics, present: frozenset[str]) -> frozenset[str]:
+    def _behind(self, readable: ReadableTopics, present: frozenset[str] | None) -> frozenset[str]:
         most = self._driver.settings.kafka.offsets_per_batch_max
-        return catching_up(readable.lags, most, present)
+        return catching_up(readable.backlogs, most, present)
 
     def _start(self, starts: Offsets, behind: frozenset[str], once: bool) -> None:
         for lane in self._lanes:

@@ -7,20 +7,23 @@ died before it answered, looks into the table's history first.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from lakesplice.apps.record_reading import reading_of, registry_of
 from lakesplice.apps.table_commands.command_table import CommandResult, CommandTable
+from lakesplice.apps.table_commands.parking import (
+    park,
+    park_arguments,
+    unpark,
+    unpark_arguments,
+)
 from lakesplice.apps.table_commands.resetting import reset, reset_arguments
 from lakesplice.apps.table_commands.swapping import swap
 from lakesplice.apps.table_commands.verified import note_verification, verified_arguments
 from lakesplice.config import Settings
-from lakesplice.errors import ParkedTableError, UsageError
-from lakesplice.model.manifest import Manifest
+from lakesplice.errors import UsageError
 from lakesplice.model.moments import EpochMs
-from lakesplice.model.parking import ParkReason
-from lakesplice.planning.sources.operator_directions import FallBack, onward
 from lakesplice.planning.upkeep.compaction import tasks, work
 from lakesplice.planning.upkeep.file_merge import FILE_MERGE_POLICY, plan_file_merge
 from lakesplice.storage.copying import ScratchFile
@@ -37,13 +40,13 @@ from lakesplice.table.upkeep.purge import PurgeRules, purge
 from lakesplice.table.upkeep.restore import restore
 from lakesplice.table.upkeep.vacuum import vacuum
 
-UNPARK, RESTORE, REBUILD = "unpark", "restore", "index rebuild"
+PARK, UNPARK, RESTORE, REBUILD = "park", "unpark", "restore", "index rebuild"
 VACUUM, COMPACT, MERGE, PURGE = "vacuum", "compact", "merge", "purge"
 REPLAY, DROP, RESET = "dlq replay", "dlq drop", "reset"
 PIN, UNPIN = "pin", "unpin"
 SWAP = "swap"
 VERIFIED = "verified"
-ONCE = frozenset((UNPARK, RESTORE, RESET, UNPIN, SWAP))
+ONCE = frozenset((PARK, UNPARK, RESTORE, RESET, UNPIN, SWAP))
 _TASK_BYTES = 128 * 2**20
 
 
@@ -91,43 +94,6 @@ def execute(
     if command in (REPLAY, RESET):
         read["settings"] = settings
     return kind.work(table, **read)
-
-
-def _unpark(
-    table: CommandTable, offsets: Mapping[int, int], stated: FallBack | None, topic: str
-) -> CommandResult:
-    def direction() -> Redirect:
-        manifest = table.snapshot.manifest
-        parked = _parked(manifest, topic)
-        source = manifest.sources.get(parked.topic) if manifest.is_merged else manifest.source
-        if offsets or stated is not None:
-            if source is None:
-                raise UsageError("the table has no topic, so it has no offsets")
-            source = onward(source, parked, offsets, stated)
-        if manifest.parked is not None or source is None:
-            return table.redirected(source=source)
-        return table.redirected(source=replace(source, parked=None))
-
-    table.commit_with_retries(direction)
-    return CommandResult(
-        f"unparked in version {table.snapshot.version}; ingest continues while the service runs",
-        {"version": table.snapshot.version},
-    )
-
-
-def _parked(manifest: Manifest, topic: str) -> ParkReason:
-    """Return what unparking ends: why the table is parked, else one of its topics."""
-    if topic and topic not in manifest.sources:
-        raise UsageError("the table has no such topic", topic=topic, topics=list(manifest.sources))
-    if manifest.parked is not None:
-        return manifest.parked
-    meant = [parked for parked in manifest.parkings if topic in ("", parked.topic)]
-    if not meant:
-        raise ParkedTableError("the table isn't parked; nothing to do")
-    if len(meant) > 1:
-        topics = [parked.topic for parked in meant]
-        raise UsageError("several topics are parked; say which with --topic", topics=topics)
-    return meant[0]
 
 
 def _rebuild(table: CommandTable) -> CommandResult:
@@ -330,18 +296,9 @@ def _nothing(_: Mapping[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def _direction(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    offsets = {int(number): int(offset) for number, offset in arguments["offsets"]}
-    stated = arguments["stated"]
-    return {
-        "offsets": offsets,
-        "stated": None if stated is None else FallBack(stated),
-        "topic": str(arguments.get("topic", "")),
-    }
-
-
 _KINDS: Mapping[str, _Kind] = {
-    UNPARK: _Kind(_direction, _unpark),
+    PARK: _Kind(park_arguments, park),
+    UNPARK: _Kind(unpark_arguments, unpark),
     RESET: _Kind(reset_arguments, reset),
     RESTORE: _Kind(lambda arguments: {"version": int(arguments["version"])}, _restore),
     REBUILD: _Kind(_nothing, _rebuild),

@@ -158,6 +158,14 @@ class TableSettings(RowSettings):
         default=None,
         description="Which columns these tables have and how they are masked (docs/shaping.md).",
     )
+    priority: int = Field(
+        default=0,
+        ge=-100,
+        le=100,
+        description="Which tables are read first if not everything can be read at once: those with"
+        " the highest number. Among equals, a table that is in its first load gives way"
+        " (docs/operations.md).",
+    )
     missing_offsets: MissingOffsets | None = Field(
         default=None,
         description="What happens if the broker no longer has records that these tables haven't"

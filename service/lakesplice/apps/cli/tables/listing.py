@@ -1,6 +1,4 @@
-"""`lakesplice tables`, `history` and `unpark`: a lake's tables, a table's versions, and the end of
-a parking.
-"""
+"""`lakesplice tables` and `history`: a lake's tables, and a table's versions."""
 
 from __future__ import annotations
 
@@ -10,16 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lakesplice.apps.cli.options import (
-    WAIT_SECONDS,
     ConfigOption,
     LakeArgument,
     TableArgument,
-    WaitOption,
     lake_options,
-    parse_offset,
 )
-from lakesplice.apps.cli.output import Listing, ListingOption, ResultOption, show, show_result
-from lakesplice.errors import TableNotFoundError, UsageError
+from lakesplice.apps.cli.output import Listing, ListingOption, show
+from lakesplice.errors import TableNotFoundError
 from lakesplice.model.moments import EpochMs
 
 if TYPE_CHECKING:
@@ -86,51 +81,6 @@ def history(
 
     entries = islice(versions(table_store(table, lake_options(config))), limit)
     show(map(row, entries), _HISTORY_COLUMNS, form, "no versions")
-
-
-def unpark(
-    table: TableArgument,
-    from_offset: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Continue a partition at another offset, as partition:offset. Records in"
-            " between are skipped, or read again, which does no harm. May be given for each"
-            " partition.",
-        ),
-    ] = None,
-    new_epoch: Annotated[
-        bool,
-        typer.Option(
-            help="Positions fell back because another server took over or the binlog was reset:"
-            " all further changes count as newer than the earlier ones.",
-        ),
-    ] = False,
-    repeated: Annotated[
-        bool,
-        typer.Option(
-            help="Positions fell back because the source repeats changes: those at or below"
-            " their row's position have no effect.",
-        ),
-    ] = False,
-    topic: Annotated[str, typer.Option(help="Which topic, if several feed the table.")] = "",
-    as_json: ResultOption = False,
-    wait: WaitOption = WAIT_SECONDS,
-    config: ConfigOption = None,
-) -> None:
-    """Let a parked table continue, where it stopped or at the given offsets."""
-    from lakesplice.apps.table_commands.dispatch import RequestWait, give_command
-    from lakesplice.apps.table_commands.work import UNPARK
-    from lakesplice.planning.sources.operator_directions import FallBack
-
-    if new_epoch and repeated:
-        raise UsageError("give either --new-epoch or --repeated, not both", table=table)
-    offsets = sorted(dict(map(parse_offset, from_offset or [])).items())
-    stated = FallBack.NEW_EPOCH if new_epoch else FallBack.REPEATED if repeated else None
-    arguments = {"offsets": offsets, "stated": stated, "topic": topic}
-    done = give_command(
-        table, UNPARK, arguments, patience=RequestWait(wait), options=lake_options(config)
-    )
-    show_result(done, as_json=as_json)
 
 
 def _moves(entry: HistoryEntry) -> str:

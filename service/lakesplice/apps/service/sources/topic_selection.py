@@ -22,6 +22,7 @@ from lakesplice.errors import (
 from lakesplice.model.driver_status import TopicCondition, TopicState
 from lakesplice.model.moments import epoch_seconds
 from lakesplice.planning.sources.source_check import check_source
+from lakesplice.planning.sources.topic_lanes import Backlog
 from lakesplice.spark.kafka.query import Offsets
 from lakesplice.spark.kafka.topics import Topic, TopicCatalogue
 from lakesplice.table.explaining.record_values import TopicRecords
@@ -37,12 +38,10 @@ _UNNAMED = (
 
 @dataclass(frozen=True)
 class ReadableTopics:
-    """What can be read: each partition's first offset, and the number of offsets to go in each
-    topic.
-    """
+    """What can be read: each partition's first offset, and what each topic has waiting."""
 
     starts: Offsets
-    lags: Mapping[str, int]
+    backlogs: Mapping[str, Backlog]
 
 
 @dataclass
@@ -99,20 +98,20 @@ class TopicSelection:
         offsets.
         """
         starts: dict[str, dict[int, int]] = {}
-        lags = {}
+        backlogs = {}
         moment, topics = epoch_seconds(self._driver.clock.now_ms()), self._topics()
         # In order of name, so that of two topics for one new table always the same one gets it.
         for name, topic in sorted(topics.items()):
             offsets = self._try_to_start(topic)
             if offsets:
                 starts[name] = offsets
-                lags[name] = topic.behind(offsets)
+                backlogs[name] = self._backlog(topic, offsets)
             table = self._tables.get(name)
             if table is not None:
                 table.note_topic_ends(topic, moment)
         self._past.tell(topics)
         self._connectors.look(topics)
-        return ReadableTopics(starts, lags)
+        return ReadableTopics(starts, backlogs)
 
     def conditions(self) -> dict[str, TopicCondition]:
         """Return the state of each topic that matched when the broker was last asked. If none did,
@@ -167,7 +166,7 @@ class TopicSelection:
         """
         moment = epoch_seconds(self._driver.clock.now_ms())
         starts: dict[str, dict[int, int]] = {}
-        lags = {}
+        backlogs = {}
         topics = self._topics()
         self._connectors.look(topics)
         for name, topic in topics.items():
@@ -181,10 +180,16 @@ class TopicSelection:
             ):
                 continue
             starts[name] = table.next_offsets(topic.earliest) if table else dict(topic.earliest)
-            lags[name] = topic.behind(starts[name])
-        if not any(lags.values()):
+            backlogs[name] = self._backlog(topic, starts[name])
+        if not any(one.records for one in backlogs.values()):
             self._driver.metrics.since(metric.LAST_BATCH, moment)
-        return ReadableTopics(starts, lags)
+        return ReadableTopics(starts, backlogs)
+
+    def _backlog(self, topic: Topic, offsets: Mapping[int, int]) -> Backlog:
+        waiting, table = topic.behind(offsets), self._tables.get(topic.name)
+        read = sum(max(0, offsets.get(at, 0) - start) for at, start in topic.earliest.items())
+        priority = 0 if table is None else self._driver.settings.priority(table.origin)
+        return Backlog(waiting, priority, is_first_load=read < waiting)
 
     def any_rests(self) -> bool:
         """Whether a table rests, so that its records are not among what can be read. One that
