@@ -124,15 +124,26 @@ def test_changes_that_do_not_fit_are_refused(changes: Mapping[str, Any], said: s
         by_key(changes, "id")
 
 
+@pytest.mark.parametrize("zones", [(None, "UTC"), ("UTC", None)])
+def test_a_time_fits_a_column_only_if_both_have_a_zone_or_neither(
+    zones: tuple[str | None, str | None],
+) -> None:
+    theirs, ours = (pa.timestamp("us", zone) for zone in zones)
+    file = source(pa.table({"id": [1], "at": pa.array([0], theirs)}))
+    changes = pa.table({"id": [1], "at": pa.array([5], ours)})
+    with pytest.raises(UsageError, match="with a zone"):
+        match_by_key(file, "f.parquet", changes, ["id"])
+
+
 def test_a_key_that_rows_share_is_refused_where_a_change_has_it() -> None:
     with pytest.raises(UsageError, match=r"rows of the file share a key.*5"):
         by_key({"half": [5], "name": ["a"]}, "half")
 
 
 def test_rows_are_found_by_position() -> None:
-    matched = by_position({"at": [900, 2], "name": ["late", "early"]})
+    matched = by_position({"at": [ROWS - 1, 0], "name": ["late", "early"]})
     edit = matched.edits.columns["name"]
-    assert edit.rows.tolist() == [2, 900]
+    assert edit.rows.tolist() == [0, ROWS - 1]
     assert edit.values.to_pylist() == ["early", "late"]
 
 

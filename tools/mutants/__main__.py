@@ -52,7 +52,7 @@ def main(arguments: list[str]) -> int:
             results.append(tried(copy, mutant, contexts, asked.budget, log))
             print(_said(results[-1]), flush=True)
             # After each, since the whole may last hours.
-            text = _report(results, asked.seed, len(left_out))
+            text = _report(copy, results, asked.seed, len(left_out))
             (BUILD / "report.md").write_text(text, encoding="utf-8")
     share = sum(result.verdict.is_caught for result in results) / max(1, len(results))
     print(f"caught {share:.1%}; the survivors are in {BUILD / 'report.md'}")
@@ -90,7 +90,7 @@ def _said(result: Result) -> str:
     return f"{result.verdict.value:28} {_line(result.mutant)}  ({tests})"
 
 
-def _report(results: list[Result], seed: int, left_out: int) -> str:
+def _report(copy: Path, results: list[Result], seed: int, left_out: int) -> str:
     counts = Counter(result.verdict.value for result in results)
     lines = [f"# Mutants of seed {seed}", ""]
     lines += [f"- {verdict}: {count}" for verdict, count in counts.most_common()]
@@ -103,12 +103,13 @@ def _report(results: list[Result], seed: int, left_out: int) -> str:
             lines += [
                 f"{result.verdict.value}; ran {result.tests_run} of {result.tests_known} tests"
             ]
-            lines += ["", "```diff", *_diff(result.mutant), "```"]
+            lines += ["", "```diff", *_diff(copy, result.mutant), "```"]
     return "\n".join(lines) + "\n"
 
 
-def _diff(mutant: Mutant) -> list[str]:
-    source = (ROOT / mutant.path).read_bytes()
+def _diff(copy: Path, mutant: Mutant) -> list[str]:
+    # Not of the checkout, where somebody may go on working.
+    source = (copy / mutant.path).read_bytes()
     before, after = source.decode(), mutant.applied_to(source).decode()
     changed = difflib.unified_diff(before.splitlines(), after.splitlines(), n=1, lineterm="")
     return list(changed)[2:]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lakesplice.apps.doctor import Access, examine
+from lakesplice.apps.doctor import Access, examine, machine
 from lakesplice.apps.doctor.lake import LakeExamination
 from lakesplice.apps.doctor.tracks import Step, Track
 from lakesplice.errors import StorageError
@@ -94,6 +94,26 @@ def test_a_step_that_hangs_is_named_when_the_time_is_up() -> None:
         ]
     finally:
         release.set()
+
+
+def test_a_step_that_takes_a_while_is_waited_for() -> None:
+    def slow() -> Iterator[Finding]:
+        threading.Event().wait(0.05)
+        yield AREA.ok("d", "fine")
+
+    assert verdicts([Step("lake", "d", slow)]) == [("d", Verdict.OK)]
+
+
+def test_without_java_the_doctor_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", "")
+    (found,) = machine.java()
+    assert found.verdict is Verdict.PROBLEM
+    assert "there is no program `java`" in found.seen
+
+
+def test_the_room_for_a_lake_is_that_of_its_folder(tmp_path: Path) -> None:
+    assert LakeExamination(settings_of(tmp_path), 5.0).folder == tmp_path
 
 
 def test_a_probe_leaves_a_lake_as_it_found_it(tmp_path: Path) -> None:

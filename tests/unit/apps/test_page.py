@@ -179,6 +179,8 @@ def test_a_chart_has_a_bar_for_each_batch_with_the_newest_at_its_end() -> None:
     assert [bar.result for bar in drawn.bars] == ["ok", "ok", "failed"]
     heights = [bar.height for bar in drawn.bars]
     assert heights[1] == max(heights) == 4 * heights[0] == 2 * heights[2]
+    assert drawn.height - heights[1] == 4
+    assert "3 records of 1 tables" in drawn.bars[0].title
     assert all(bar.y + bar.height == drawn.height for bar in drawn.bars)
     assert "3 batches, 1 not wholly committed" in drawn.title
     assert chart([batch(0)]).bars[0].height > 0

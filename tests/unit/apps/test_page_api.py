@@ -148,6 +148,8 @@ def test_tables_are_searched_and_sorted(served: PagedService) -> None:
         ("tables", {"order": "up"}, 400, "'asc', 'desc'"),
         ("tables", {"state": "well"}, 400, "'running'"),
         ("tables/one/goods/history", {"limit": "0"}, 400, "from 1 to 200"),
+        ("tables/one/goods/history", {"limit": "201"}, 400, "from 1 to 200"),
+        ("tables/one/goods/history", {"before": "9" * 19}, 400, "whole number"),
         ("tables/one/goods/history", {"before": "-1"}, 400, "whole number"),
         ("tables/one/none", {}, 404, "no such table"),
         ("tables/_lakesplice/status/history", {}, 404, "no such table"),
@@ -181,6 +183,8 @@ def test_the_history_is_read_page_by_page(served: PagedService) -> None:
 
     found = [one for page in pages() for one in page["versions"]]
     assert found == served.get("tables/one/goods/history")["versions"]
+    most = served.get("tables/one/goods/history", limit="200", before="9" * 18)
+    assert found == most["versions"]
 
 
 def test_a_table_has_its_columns(served: PagedService) -> None:

@@ -20,11 +20,12 @@ from lakesplice.table.by_hand.hand_fed_table import HandFedTable
 from lakesplice.table.by_hand.new_table import create_table
 from lakesplice.table.explaining.asked_key import AskedKey
 from lakesplice.table.explaining.key_story import KeyStory, explain_key
-from lakesplice.table.explaining.record_ranges import Ranges
+from lakesplice.table.explaining.record_ranges import Ranges, choose_ranges
 from lakesplice.table.explaining.record_values import Outcome, RecordAccess
 from lakesplice.table.explaining.version_walk import Effect
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.snapshot import open_snapshot
+from lakesplice.table.reading.versions import read_version
 from lakesplice.table.upkeep.restore import restore
 from lakesplice.testing.doubles import FixedClock
 from lakesplice.testing.simulation import SimulatedTopic
@@ -299,3 +300,18 @@ class _Forgotten:
 
     def read(self, topic: str, ranges: Ranges) -> Iterator[tuple[int, pa.RecordBatch]]:
         return self._whole.read(topic, ranges)
+
+
+def test_a_partition_of_which_a_version_read_nothing_has_lost_nothing_of_it(tmp_path: Path) -> None:
+    source = Source()
+    driver = driver_of(source, LocalStore(tmp_path))
+    for partitions in ((0, 1), (0,)):
+        for partition in partitions:
+            source.topic.append(partition, source.put(partition))
+        driver.batch()
+    store = LocalStore(tmp_path / driver.name.path)
+    versions = [read_version(store, number) for number in range(driver.table.version + 1)]
+    earliest, ends = {0: 0, 1: 5}, {0: 2, 1: 5}
+    chosen = choose_ranges(versions, source.topic.name, earliest, ends, records_max=9)
+    assert chosen.ranges[-1].offsets == {0: (1, 2)}
+    assert chosen.ranges[-1].read_by == versions[-1]

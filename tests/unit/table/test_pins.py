@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lakesplice.errors import UsageError, VersionNotFoundError
+from lakesplice.errors import CorruptFileError, UsageError, VersionNotFoundError
 from lakesplice.formats.manifests import decode_manifest, encode_manifest
 from lakesplice.model.moments import EpochMs
 from lakesplice.planning.sources.operator_directions import moved
@@ -15,7 +15,7 @@ from lakesplice.storage.local import LocalStore
 from lakesplice.storage.stores import log_keeper
 from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.protocol.history import history
-from lakesplice.table.protocol.snapshot import open_snapshot
+from lakesplice.table.protocol.snapshot import manifest_ref, open_snapshot
 from lakesplice.table.reading.kept_versions import open_pinned, version_at_offsets
 from lakesplice.table.reading.scan import View
 from lakesplice.table.reading.table import Table
@@ -134,6 +134,22 @@ def test_what_an_unpinned_version_kept_is_an_orphan_unless_another_pin_keeps_it(
     )
     with pytest.raises(UsageError, match="no such pin"):
         life.unpin("two")
+
+
+def test_a_manifest_that_was_damaged_since_it_was_read_is_not_pinned(life: Life) -> None:
+    snapshot, table = open_snapshot(life.store), life.driver.table
+    manifest = life.store.root / manifest_ref(snapshot).path
+    manifest.write_bytes(manifest.read_bytes().replace(b"goods", b"doogs"))
+    with pytest.raises(CorruptFileError):
+        pin(
+            life.store,
+            snapshot,
+            "month",
+            table.commit,
+            entropy=life.entropy,
+            retries=table.retries(),
+            generation=1,
+        )
 
 
 def test_a_version_that_is_past_its_retention_is_not_pinned(life: Life) -> None:

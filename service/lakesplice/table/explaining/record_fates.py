@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from lakesplice.model.change import Op
 from lakesplice.model.names import OP, POSITION_FILE, POSITION_OFFSET
-from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.model.position import Position
 from lakesplice.planning.intake.decision import Fate, decide, fates
 from lakesplice.table.explaining.record_intake import (
     FoundRecords,
@@ -146,9 +146,8 @@ def _outcome(
         return Outcome.REPEATED, row_before.position
     if row_after is not None and row_after.has(position):
         return Outcome.APPLIED, None
-    position_before = row_before.position if row_before else BEFORE_ALL
-    if position <= position_before:
-        return Outcome.OLDER, position_before
+    if row_before is not None and position < row_before.position:
+        return Outcome.OLDER, row_before.position
     if row_after is not None and position < row_after.position:
         return Outcome.OLDER, row_after.position
     return Outcome.UNEXPLAINED, None

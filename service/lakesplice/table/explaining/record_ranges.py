@@ -106,17 +106,13 @@ def _newest_first(
 ) -> Iterator[RecordRange]:
     oldest, newest = versions[0], versions[-1]
     read_to = _next_offsets(newest, topic)
-    unread = {at: (read_to.get(at, 0), end) for at, end in ends.items() if end > read_to.get(at, 0)}
-    if unread:
+    if unread := _not_empty({at: (read_to.get(at, 0), end) for at, end in ends.items()}):
         yield RecordRange(topic, unread, newest)
     pairs = list(pairwise(versions))
     for before, now in reversed(pairs):
         if now.operation == INGEST and topic in before.manifest.sources:
             starts, until = _next_offsets(before, topic), _next_offsets(now, topic)
-            read_here = {
-                at: (starts.get(at, 0), end) for at, end in until.items() if end > starts.get(at, 0)
-            }
-            if read_here:
+            if read_here := _not_empty({at: (starts.get(at, 0), end) for at, end in until.items()}):
                 yield RecordRange(topic, read_here, before, now)
     earlier = {at: (earliest.get(at, 0), end) for at, end in _next_offsets(oldest, topic).items()}
     if earlier := _not_empty(earlier):

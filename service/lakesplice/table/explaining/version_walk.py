@@ -206,8 +206,8 @@ class VersionWalk:
         if old is None or old != new or _file(before.manifest, old) == _file(now.manifest, old):
             return
         row_before, row_after = self.state(before), self.state(now)
-        if row_before is None or row_after is None:
-            return
+        assert row_before is not None, "an address leads to a row"
+        assert row_after is not None, "an address leads to a row"
         if row_after.position != row_before.position:
             effect = Effect.INSERTED if row_before.deleted else Effect.UPDATED
             yield self._row_effect(
