@@ -17,6 +17,7 @@ _KEEPING = (
     "freshness",
     "merges",
     "changes",
+    "change_feed",
     "bucket",
     "cluster",
     "month",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -115,6 +116,11 @@ class HandFedTable(Table):
             retention_seconds=LOG_RETENTION_HOURS * 3600,
             expiry=Expiry(store, self._make),
         )
+
+    @property
+    def transactions(self) -> Mapping[str, int]:
+        """Per application the highest transaction that the open version has; see `upsert`."""
+        return dict(require_fed_by_hand(self.snapshot.manifest).transactions)
 
     def upsert(
         self,

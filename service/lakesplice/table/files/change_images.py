@@ -1,6 +1,6 @@
 """Files of row images, which Delta readers read a commit's changes from.
 
-They are Parquet files of the columns that readers of the log see. Their rows are in no order.
+They are Parquet files of the columns that readers of the log see.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from lakesplice.model.address import BaseFile, Partition
 from lakesplice.model.arrays import KeyHashes, Mask
-from lakesplice.model.names import CHANGE_TYPE
+from lakesplice.model.names import CHANGE_TYPE, IS_DELETED
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.edits import Edits, apply_edits
 from lakesplice.planning.rows.keyhash import key_hash
@@ -26,7 +26,7 @@ from lakesplice.planning.rows.row_images import (
 )
 from lakesplice.splicing.pages.new_values import differing, stored
 from lakesplice.table.files.base_files import open_base, put_file
-from lakesplice.table.files.chosen_rows import chosen_rows, edits_of_chosen
+from lakesplice.table.files.chosen_rows import KnownRows, chosen_rows, edits_of_chosen
 from lakesplice.table.protocol.layout import change_data_path
 from lakesplice.table.protocol.new_files import ChangeImages, NewFile
 from lakesplice.table.protocol.ports import Entropy, Store
@@ -59,21 +59,22 @@ class ImageWriter:
         self._bytes = 0
         self._written: list[ChangeImages] = []
 
-    def rewritten(self, source: pa.NativeFile, file: BaseFile, edits: Edits) -> None:
+    def rewritten(
+        self, source: pa.NativeFile, file: BaseFile, edits: Edits, known: KnownRows
+    ) -> None:
         """Take the images of a base file's rows that edits change; `source` is the file, open."""
         schema, rows = self._schema, edits.rows
-        layout = dict.fromkeys((*schema.key, *image_layout(schema).names[:-1]))
-        before = chosen_rows(self._store, source, file, schema, rows, [*layout])
+        names = [*dict.fromkeys((*schema.key, *image_layout(schema).names[:-1]))]
+        before = chosen_rows(self._store, source, file, schema, rows, names, known=known)
         mine = edits_of_chosen(edits, rows)
-        after = apply_edits(before, mine)
         moves = np.zeros(len(rows), np.bool_)
-        gone = live(before) & ~live(after)
-        if len(self._arriving.high) and gone.any():
+        if len(self._arriving.high):
             keys = key_hash(before, schema)
-            moves = gone & among(keys, self._arriving)
-            self._left.append(keys.only(moves))
+            moves = among(keys, self._arriving)
+            gone = moves & live(before) & ~live(apply_edits(before.select([IS_DELETED]), mine))
+            self._left.append(keys.only(gone))
         differs = _differs(before, mine, schema)
-        self._hold(file.partition, rewritten_images(before, after, differs, moves, schema))
+        self._hold(file.partition, rewritten_images(before, mine, differs, moves, schema))
 
     def added(self, new: NewFile) -> None:
         """Take the images of the rows of a new base file; after those of rewritten ones."""
@@ -114,6 +115,7 @@ class ImageWriter:
                 store_decimal_as_integer=True,
                 use_dictionary=[CHANGE_TYPE],
                 write_page_checksum=True,
+                write_statistics=False,  # they are read whole
             )
             path = change_data_path(self._entropy)
             written = put_file(self._store, path, sink.getvalue())

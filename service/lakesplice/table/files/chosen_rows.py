@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,22 @@ from lakesplice.table.files.base_files import checked_base
 from lakesplice.table.protocol.ports import Store
 
 
+@dataclass(frozen=True)
+class KnownRows:
+    """Columns of some rows of a file, `rows`, which ascend, that were read before."""
+
+    rows: Integers
+    columns: pa.Table
+
+    def at(self, name: str, rows: Integers) -> pa.Array:
+        """Return a column at some of the rows, which ascend."""
+        places = np.searchsorted(self.rows, rows)
+        return self.columns.column(name).combine_chunks().take(pa.array(places))
+
+
+NOTHING_KNOWN = KnownRows(np.empty(0, np.int64), pa.table({}))
+
+
 def chosen_rows(
     store: Store,
     source: pa.NativeFile,
@@ -27,11 +44,12 @@ def chosen_rows(
     schema: TableSchema,
     rows: Integers,
     names: Sequence[str] | None = None,
+    known: KnownRows = NOTHING_KNOWN,
 ) -> pa.Table:
     """Return columns of the rows at `rows`, which ascend, in the order of `names`, all by default.
 
-    `source` is the file, open. Columns that were added after it was written have their fill, or
-    null. Blocks; `CorruptFileError` for a damaged file.
+    `source` is the file, open; what is `known` of its rows isn't read. Columns that were added
+    after it was written have their fill, or null. Blocks; `CorruptFileError` for a damaged file.
     """
     wanted = schema.arrow.names if names is None else names
     if schema.adopted:
@@ -41,7 +59,9 @@ def chosen_rows(
     fills = {c.name: fill_value(c.fill, c.type) for c in schema.columns if c.fill is not None}
     fields = [schema.arrow.field(name) for name in wanted]
     columns = [
-        read_rows(pages, field.name, rows).cast(field.type)
+        known.at(field.name, rows).cast(field.type)
+        if field.name in known.columns.column_names
+        else read_rows(pages, field.name, rows).cast(field.type)
         if field.name in held
         else missing(field, len(rows), fills)
         for field in fields

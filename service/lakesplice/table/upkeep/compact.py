@@ -22,13 +22,11 @@ from lakesplice.model.manifest import Manifest
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.edits import Edits
 from lakesplice.planning.rows.overlay import overlay, state_columns, without_effect
-from lakesplice.planning.rows.waiting_changes import OrderedChanges, Waiting
-from lakesplice.splicing.pages.rows import read_rows
-from lakesplice.splicing.structures.source import SourceFile
+from lakesplice.planning.rows.waiting_changes import Waiting
 from lakesplice.splicing.verify import verify_edits
-from lakesplice.table.files.adopted_rows import state_of_any
 from lakesplice.table.files.base_files import checked_base, create_base
 from lakesplice.table.files.change_images import ImageWriter
+from lakesplice.table.files.chosen_rows import KnownRows, chosen_rows
 from lakesplice.table.files.page_rewriter import FALLBACK
 from lakesplice.table.files.pending_changes import read_waiting
 from lakesplice.table.files.plain_rewrite import PlainRewriter
@@ -127,7 +125,10 @@ def rewrite_with(
         if not len(placed.rows):
             continue
         with store.open(file.path, file.tail_bytes) as source:
-            edits = _edits(store, source, file, placed, manifest)
+            schema, rows = manifest.schema, placed.addressed
+            names = state_columns(schema, manifest.ordering)
+            state = chosen_rows(store, source, file, schema, rows, names)
+            edits = overlay(placed, state, schema, file.path, manifest.ordering)
             counts["stale"] += edits.stale
             unlinked += edits.unlinked
             if not len(edits.rows):
@@ -149,7 +150,7 @@ def rewrite_with(
                 entropy=entropy,
             )
             if images is not None:
-                images.rewritten(source, file, edits)
+                images.rewritten(source, file, edits, KnownRows(rows, state))
         replaced[file.path] = new
         counts.update(more)
         counts["rows"] += len(edits.rows)
@@ -187,23 +188,6 @@ def _united_images(parts: Sequence[Compacted]) -> tuple[ChangeImages, ...] | Non
     if any(part.images is None for part in parts):
         return None
     return tuple(one for part in parts for one in part.images or ())
-
-
-def _edits(
-    store: Store, source: pa.NativeFile, file: BaseFile, placed: OrderedChanges, manifest: Manifest
-) -> Edits:
-    schema = manifest.schema
-    names = state_columns(schema, manifest.ordering)
-    held = checked_base(source, file, schema).names  # what it checks, the pages' reader relies on
-    if schema.adopted:
-        state = state_of_any(store, file, schema, names, placed.addressed)
-    else:
-        pages, rows = SourceFile(source, file.path), placed.addressed
-        none = pa.nulls(len(rows), pa.binary())  # written before the table had column positions
-        state = pa.table(
-            {name: read_rows(pages, name, rows) if name in held else none for name in names}
-        )
-    return overlay(placed, state, schema, file.path, manifest.ordering)
 
 
 def rewrite_base(
