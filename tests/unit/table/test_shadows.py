@@ -23,6 +23,7 @@ from lakesplice.storage.local import LocalStore
 from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.ingest.shadow import (
     is_past_reads,
+    live_snapshot,
     read_shadow_plan,
     swap_intent,
     swapped_version,
@@ -30,7 +31,7 @@ from lakesplice.table.ingest.shadow import (
 )
 from lakesplice.table.protocol.commit import Conflict, ConflictCode
 from lakesplice.table.protocol.history import history
-from lakesplice.table.protocol.shadow_store import close_shadow, open_shadows
+from lakesplice.table.protocol.shadow_store import close_all_shadows, close_shadow, open_shadows
 from lakesplice.table.protocol.snapshot import open_snapshot
 from lakesplice.table.reading.changes import changes_of
 from lakesplice.table.reading.table import Table
@@ -207,6 +208,15 @@ def test_a_closed_shadow_leaves_nothing(source: ReadSource, path: Path) -> None:
     with pytest.raises(MissingFileError):
         read_shadow_plan(filling.store, SHADOW)
     assert find_orphans(filling.store, open_snapshot(filling.store), EpochMs(LATER_MS)) == {}
+
+
+def test_a_shadow_that_is_given_up_is_open_no_more(source: ReadSource, path: Path) -> None:
+    filling = Filling(source, LocalStore(path), FixedClock(), 7)
+    filling.fill()
+    assert close_all_shadows(filling.store) == 1
+    assert close_all_shadows(filling.store) == 0
+    assert list(filling.store.list("_lakesplice/shadows/")) == []
+    assert live_snapshot(filling.store) is None
 
 
 def test_the_table_before_a_swap_can_be_restored(source: ReadSource, path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
@@ -45,7 +45,11 @@ from lakesplice.table.ingest.shadow import (
 )
 from lakesplice.table.protocol.commit import Committed, swap_in
 from lakesplice.table.protocol.ports import UNWATCHED, Clock, Entropy, Progress, Store
-from lakesplice.table.protocol.shadow_store import close_shadow, open_shadows
+from lakesplice.table.protocol.shadow_store import (
+    close_all_shadows,
+    close_shadow,
+    open_shadows,
+)
 
 _MASTER = "local[2]"
 _ID_BITS = 64
@@ -54,8 +58,8 @@ _POLL_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class TableOutcome:
-    """What became of a table: `state` is `filled`, `planned`, `exists`, `refused` or `stopped`;
-    the last two say why in `detail`.
+    """What became of a table: `state` is `filled`, `planned`, `given up`, `exists`, `refused` or
+    `stopped`; the last two say why in `detail`.
 
     `is_complete` says that the table was as the source was at one moment when readers saw it first.
     """
@@ -72,14 +76,15 @@ class TableOutcome:
 
 @dataclass(frozen=True)
 class Wishes:
-    """What is to be done: `rebuild` tables that are there, begin `again` what was begun, or only
-    say (`dry_run`). `excluded` are columns that the connector leaves out, as `table.column` or by
-    their name alone.
+    """What is to be done: `rebuild` tables that are there, begin `again` what was begun, give that
+    up and do nothing else (`give_up`), or only say (`dry_run`). `excluded` are columns that the
+    connector leaves out, as `table.column` or by their name alone.
     """
 
     tables: Sequence[str] = ()
     rebuild: bool = False
     again: bool = False
+    give_up: bool = False
     dry_run: bool = False
     excluded: Sequence[str] = ()
     settle_seconds: float = 60.0
@@ -127,12 +132,12 @@ class _Tools:
     def topics(self, globs: Sequence[str]) -> list[tuple[TableName, Topic]]:
         """Return the topics that the configuration reads and that match, by their tables."""
         pattern = self.settings.kafka.topic_pattern.pattern
-        origins = {TableName.from_topic(name): name for name in self.catalogue.matching(pattern)}
-        chosen = {
-            name: origin
-            for origin, name in origins.items()
-            if self.settings.reads(origin) and _matches(origin, globs)
-        }
+        chosen = {}
+        for name in self.catalogue.matching(pattern):
+            with suppress(UsageError):  # a name that is no table's, which the service reports
+                origin = TableName.from_topic(name)
+                if self.settings.reads(origin) and _matches(origin, globs):
+                    chosen[name] = origin
         found = self.catalogue.describe(chosen)
         return [(chosen[name], topic) for name, topic in sorted(found.items())]
 
@@ -204,6 +209,10 @@ class _Work:
         self._source = SourceState(topic.name, topic.id)
 
     def done(self, began: float) -> TableOutcome:
+        if self._wishes.give_up:
+            given_up = close_all_shadows(self._store)
+            state = "given up" if given_up else "exists"
+            return TableOutcome(str(self._origin), self._topic.name, state)
         self._require_one_topic()
         plan = self._open_plan()
         if plan is None and live_snapshot(self._store) is not None and not self._wishes.rebuild:
@@ -241,11 +250,9 @@ class _Work:
 
     def _open_plan(self) -> ShadowPlan | None:
         """Return the plan of the shadow that is to be continued, if there is one."""
-        shadows = open_shadows(self._store)
         if self._wishes.again and not self._wishes.dry_run:
-            for shadow in shadows:
-                close_shadow(self._store, shadow)
-            return None
+            close_all_shadows(self._store)
+        shadows = open_shadows(self._store)
         return read_shadow_plan(self._store, shadows[0]) if shadows else None
 
     def _planned(self, begun: ShadowPlan | None) -> tuple[ReadPlan, ShadowPlan]:

@@ -110,6 +110,14 @@ def open_shadows(store: Store) -> list[str]:
     return [name for name in found if store.size(shadow_plan_path(name)) is not None]
 
 
+def close_all_shadows(store: Store) -> int:
+    """Close all shadows that are open, and return their number. Blocks; may be called again."""
+    found = open_shadows(store)
+    for shadow in found:
+        close_shadow(store, shadow)
+    return len(found)
+
+
 def close_shadow(store: Store, shadow: str) -> None:
     """Let a shadow be open no longer, then delete its log and manifests. Blocks; may be called
     again.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lakesplice.apps.bootstrap.run import Wishes
 
 _COLUMNS = ("table", "state", "rows", "chunks", "seconds", "complete", "detail")
-_GOOD = ("filled", "planned", "exists")
+_GOOD = ("filled", "planned", "given up", "exists")
 DatabaseOption = Annotated[
     str | None,
     typer.Option(
@@ -75,6 +75,12 @@ SettleOption = Annotated[
 AgainOption = Annotated[
     bool, typer.Option("--again", help="Give up what was begun, and begin again.")
 ]
+GiveUpOption = Annotated[
+    bool,
+    typer.Option(
+        "--give-up", help="Only give up what was begun: nothing is read, nothing changes."
+    ),
+]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would be read.")]
 _CONNECTIONS, _CHUNK_ROWS, _THREADS, _SETTLE_SECONDS = 4, 20_000, 50, 60.0
 
@@ -96,6 +102,7 @@ def bootstrap(
     excluded: ExcludedOption = None,
     settle: SettleOption = _SETTLE_SECONDS,
     again: AgainOption = False,
+    give_up: GiveUpOption = False,
     dry_run: DryRunOption = False,
     certificates: CertificatesOption = None,
     as_json: JsonOption = False,
@@ -114,6 +121,7 @@ def bootstrap(
     wishes = Wishes(
         tables=tables or (),
         again=again,
+        give_up=give_up,
         dry_run=dry_run,
         excluded=excluded or (),
         settle_seconds=settle,
@@ -134,6 +142,7 @@ def rebuild(
     excluded: ExcludedOption = None,
     settle: SettleOption = _SETTLE_SECONDS,
     again: AgainOption = False,
+    give_up: GiveUpOption = False,
     dry_run: DryRunOption = False,
     certificates: CertificatesOption = None,
     as_json: JsonOption = False,
@@ -152,6 +161,7 @@ def rebuild(
         tables=(table,),
         rebuild=True,
         again=again,
+        give_up=give_up,
         dry_run=dry_run,
         excluded=excluded or (),
         settle_seconds=settle,
@@ -196,7 +206,12 @@ def _fill(
                 patience=RequestWait(wait),
             )
         ]
-    rows = [{**one, "complete": one.pop("is_complete")} for one in outcomes]
+    rows = [_shown(one) for one in outcomes]
     show(rows, _COLUMNS, Listing.JSON if as_json else Listing.TABLE, "no topics match")
     if any(row["state"] not in _GOOD for row in rows):
         raise typer.Exit(1)
+
+
+def _shown(outcome: dict[str, Any]) -> dict[str, Any]:
+    is_complete = outcome.pop("is_complete")
+    return {**outcome, "complete": is_complete}
