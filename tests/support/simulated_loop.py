@@ -172,8 +172,15 @@ class SimulatedQuery:
             raise RetryableError("the query did not stop", cause="told to")
 
     def _ends(self) -> dict[str, dict[int, int]]:
-        """As Spark limits a batch: in proportion to what each partition has, and one at least."""
+        """So many records of each partition; or, as Spark limits a batch, so many in all, in
+        proportion to what each partition has, and one at least.
+        """
         topics = self._service.broker.topics
+        if not self._service.limits_whole_batches:
+            return {
+                topic: {n: min(topics[topic].ends[n], here + self._most) for n, here in at.items()}
+                for topic, at in self._at.items()
+            }
         ends = {topic: {n: topics[topic].ends[n] for n in at} for topic, at in self._at.items()}
         sizes = {(t, n): end - self._at[t][n] for t, of in ends.items() for n, end in of.items()}
         total = sum(sizes.values())
@@ -222,7 +229,7 @@ class SimulatedService:
         self.broker, self.job, self.trap = LookedAtBroker(self.sources), Job(), Trap()
         self.clock = FixedClock()
         self._tables_settings = list(tables)
-        self.query_fails = self.stop_fails = False
+        self.query_fails = self.stop_fails = self.limits_whole_batches = False
         self.lives = self.writers = self.ticks = 0
         self.queries: list[SimulatedQuery]
         self._steps: list[Step] = []
