@@ -111,10 +111,12 @@ def _changes() -> tuple[Panel, ...]:
         graph(
             "Missing before them",
             "Changes before which one is missing, and rows of which only partial images were read:"
-            " since the start. Records that were passed over and not read since.",
+            " since the start. Records that were passed over and not read since. Rows that"
+            " `lakesplice verify` found to differ.",
             Ask(total("", of(metric.UNLINKED_CHANGES)), "unlinked"),
             Ask(total("", of(metric.INCOMPLETE_ROWS)), "incomplete rows"),
             Ask(total("", of(metric.GAP_RECORDS)), "passed over"),
+            Ask(total("", of(metric.DIFFERING_ROWS)), "unlike the database"),
             width=8,
         ),
         graph(

@@ -328,6 +328,13 @@ SPLICED_BYTES = counter(
     TABLE,
     Label("how", ("copied", "encoded")),
 )
+DIFFERING_ROWS = counter(
+    "differing_rows",
+    "rows",
+    "Rows that `lakesplice verify` has proven to differ from the table's database.",
+    "Run `lakesplice verify` for the table again, and see which rows and columns differ.",
+    TABLE,
+)
 SPLICE_FALLBACKS = counter(
     "splice_fallbacks",
     "fallbacks",

@@ -80,6 +80,8 @@ def count_commit(
         metrics.add(metric.COMMIT_CONFLICTS, table=table, reason=outcome.reason.value)
         return
     metrics.add(metric.COMMITS, operation=operation_of(intent))
+    if isinstance(intent, Note):
+        metrics.add(metric.DIFFERING_ROWS, intent.counts.get("different", 0), table=table)
     if not isinstance(intent, Ingest):
         return
     counts = intent.counts

@@ -21,6 +21,13 @@ TABLE_ALERTS = (
         "lakesplice_gap_records is above 0",
     ),
     Alert(
+        "LakespliceTableDiffers",
+        "warning",
+        risen("lakesplice_differing_rows_total", "1d"),
+        "{{ $labels.table }} was compared with its database, and rows differ.",
+        "lakesplice_differing_rows_total rises",
+    ),
+    Alert(
         "LakespliceTableNotFresh",
         "warning",
         "lakesplice_table_freshness_seconds > lakesplice_table_freshness_goal_seconds",
