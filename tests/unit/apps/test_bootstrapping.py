@@ -33,6 +33,7 @@ from lakesplice.table.driver.requests import Request
 from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.protocol.history import history
 from lakesplice.table.protocol.shadow_store import open_shadows
+from lakesplice.telemetry.catalogue import TABLES_NOT_MADE
 from lakesplice.telemetry.registry import Metrics
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from tests.support.command_line import CommandLine
@@ -130,6 +131,24 @@ def test_a_service_leaves_a_new_tables_topic_out_while_it_is_filled(
     assert not newcomers.is_filled(topic)
     Filling(source, lake, FixedClock(), 8)
     assert not newcomers.is_filled(topic), "it is filled anew beside the table"
+
+
+def test_a_service_takes_up_a_table_that_it_must_not_make_once_it_is_filled(
+    source: ReadSource, path: Path
+) -> None:
+    lake, topic = LocalStore(path), source.topic.name
+    entry = {"match": "shop.*", "schema_changes": {"create_table": "ignore"}}
+    settings, metrics = settings_of(lake.root, tables=[entry]), Metrics()
+    entropy, log, generation = SeededEntropy(1), structlog.get_logger(), Generation(lake, 1)
+    driver = Driver(settings, lake, FixedClock(), entropy, generation, metrics, log)
+    newcomers = NewTopics(driver, ServiceTables(driver))
+    assert newcomers.leaves_out(topic)
+    filling = Filling(source, lake, FixedClock(), 7)
+    filling.fill()
+    assert newcomers.leaves_out(topic)
+    filling.swap()
+    assert not newcomers.leaves_out(topic)
+    assert metrics.value(TABLES_NOT_MADE) == 0
 
 
 def test_a_table_is_read_in_the_columns_that_its_records_have() -> None:

@@ -8,6 +8,7 @@ from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.errors import LakespliceError, TableNotFoundError
 from lakesplice.model.parking import ParkCode, ParkReason
+from lakesplice.table.protocol.layout import commit_path
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.shadow_store import open_shadows
 from lakesplice.table.protocol.snapshot import open_snapshot
@@ -24,7 +25,7 @@ class NewTopics:
     """Knows which topics are left out, and logs each once; not thread-safe.
 
     A topic that is left out isn't read. If the configuration later includes it, its table begins
-    with what the topic then has.
+    with what the topic then has; if `lakesplice bootstrap` makes the table, it continues there.
     """
 
     def __init__(self, driver: Driver, tables: ServiceTables) -> None:
@@ -33,9 +34,14 @@ class NewTopics:
         self._left_out: set[str] = set()
 
     def leaves_out(self, topic: str) -> bool:
-        """Whether the topic has no table and must not get one; blocks on the store once."""
+        """Whether the topic has no table and must not get one; blocks on the store, for one look-up
+        if it was left out before.
+        """
         if topic in self._left_out:
-            return True
+            if not self._was_made(topic):
+                return True
+            self._left_out.discard(topic)
+            self._driver.metrics.set(metric.TABLES_NOT_MADE, len(self._left_out))
         if self._tables.get(topic) is not None or not self._is_unwanted(topic):
             return False
         self._left_out.add(topic)
@@ -63,6 +69,15 @@ class NewTopics:
         policy = self._driver.settings.policy(table.origin)
         if table.snapshot is None and policy.parks_new_tables:
             table.park(ParkReason(ParkCode.NEW_TABLE, _DETAIL, table.source.topic))
+
+    def _was_made(self, topic: str) -> bool:
+        """Whether somebody else made the topic's table by now: its first version is there."""
+        driver = self._driver
+        try:
+            name = driver.settings.target(self._tables.names.of(topic))
+            return driver.lake.within(name.path).size(commit_path(0)) is not None
+        except LakespliceError:
+            return False  # the store may answer later
 
     def _is_unwanted(self, topic: str) -> bool:
         settings = self._driver.settings
