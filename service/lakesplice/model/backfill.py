@@ -13,12 +13,11 @@ ChunkRange = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class BackfillState:
-    """Which of the `chunks`, numbered from zero, are in the table, as ascending ranges that don't
+    """Which of the `chunks`, numbered from 0, are in the table, as ascending ranges that don't
     touch.
 
-    `highest` is the highest position at which any of them was read: once every partition of the
-    topic is past it, the table is as the source was at one moment. `rows` is the number of their
-    rows.
+    `highest` is the highest position at which one of them was read: once every partition of the
+    topic is past it, the table equals the source at one moment. `rows` is the number of their rows.
     """
 
     chunks: int

@@ -12,9 +12,9 @@ class Gap:
     """Offsets of a partition, `start` to `end` (exclusive), that were passed over and not read
     since.
 
-    `end` is None if it isn't known, because the topic was deleted: `topic_id` says of which topic
-    the offsets are. The partition had reached the position `after` before them; `before` is the
-    lowest position that was read behind them and above `after`, None until there is one.
+    `end` is None if it is unknown, because the topic was deleted: `topic_id` says which topic the
+    offsets belong to. The partition had reached the position `after` before them; `before` is the
+    lowest position above `after` that was read after them, None until there is one.
     """
 
     topic_id: str
@@ -26,11 +26,11 @@ class Gap:
 
     @property
     def text(self) -> str:
-        """The offsets for people; without an end if that isn't known."""
+        """The offsets for people; without an end if that is unknown."""
         end = "" if self.end is None else self.end
         return f"{self.partition}:{self.start}-{end}"
 
     @property
     def offsets(self) -> int:
-        """How many offsets it has, at least one."""
+        """The number of its offsets, at least one."""
         return 1 if self.end is None else self.end - self.start

@@ -153,7 +153,7 @@ class SourceChunks:
         plan, position = self.plan, position_of(snapshot.place.low)
         if position < self.shadow.start:
             raise UnsupportedError(
-                "the server's binlog has begun anew since the table was begun; give the command"
+                "the server's binlog was reset since the table was begun; give the command"
                 " again with --again"
             )
         read_ms = self.clock.now_ms()

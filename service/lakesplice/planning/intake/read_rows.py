@@ -1,7 +1,8 @@
-"""Rows that one snapshot of the source read, as the changes that they are to a table.
+"""Rows that one snapshot of the source read become changes of a table.
 
-All rows of a read stand at the position that the source had reached when its snapshot was taken. A
-change that the read saw is below it and does nothing to them; a change that it didn't see is above.
+All rows of a read have the position that the source had reached when its snapshot was taken. A
+change that the read saw is below it and has no effect on them; a change that it didn't see is
+above.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class ReadRows:
 
     @property
     def count(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return int(self.images.num_rows)
 
 
@@ -64,7 +65,7 @@ def take_rows(
     schema: TableSchema,
     known: KnownTopic,
 ) -> TakenRows:
-    """Take rows as the topic's records would be taken: shaped, typed and fitted to the schema."""
+    """Process rows as the topic's records would be: shaped, typed and fitted to the schema."""
     taken = TakenRows()
     for read in (one for one in reads if one.count):
         line = IntakeLine(

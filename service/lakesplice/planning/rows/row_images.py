@@ -41,14 +41,14 @@ _NO_IMAGE = -1
 
 
 def is_feedable(schema: TableSchema) -> bool:
-    """Whether a table can have a change feed: no column has a name of the feed's, in any case of
-    letters, since engines don't distinguish these.
+    """Whether a table can have a change feed: no column has a name of the feed's, whatever its
+    case, since engines don't distinguish case.
     """
     return not _taken(schema)
 
 
 def require_feedable(schema: TableSchema) -> None:
-    """Return if a table can have a change feed; else `UsageError`."""
+    """Check that a table can have a change feed; else `UsageError`."""
     if taken := _taken(schema):
         raise UsageError(
             "Delta's change feed has columns of these names itself; rename them first",

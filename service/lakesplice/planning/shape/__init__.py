@@ -1,5 +1,5 @@
 """Shape: which columns a table has, and how their values are computed or masked at intake.
 
-Offers chosen columns, masks, computed columns, columns of metadata and partition columns. It must
-not know schema changes (`schema` decides those) nor where records come from.
+Offers the choice of columns, masks, computed columns, metadata columns and partition columns. It
+must not know schema changes (`schema` decides about those) nor where records come from.
 """

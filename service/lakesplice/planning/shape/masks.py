@@ -60,12 +60,12 @@ class Mask:
 
 
 def masks_of(texts_by_pattern: Mapping[str, str]) -> tuple[tuple[str, Mask], ...]:
-    """Read masks by pattern, in their order; `ConfigurationError` for an invalid one."""
+    """Parse masks by pattern, in their order; `ConfigurationError` for an invalid one."""
     return tuple((pattern, Mask.parse(text)) for pattern, text in texts_by_pattern.items())
 
 
 def masked(values: pa.Array, kind: ColumnType, mask: Mask, secret: str) -> pa.Array:
-    """Return values of the type as the mask leaves them; the head of this module says how."""
+    """Return values of the type with the mask applied, as the head of this module says."""
     if mask.how is MaskKind.HASH:
         return _hashed(values, kind, secret)
     if kind.kind is not Kind.STRING:
@@ -83,7 +83,7 @@ def is_masked(source_type: str) -> bool:
 def masked_field(
     column: SourceField, mask: Mask | None, key: Iterable[str], secret: str
 ) -> SourceField:
-    """Return a column as its mask leaves it; without a type where it can't be masked so."""
+    """Return a column with its mask applied; without a type if it can't be masked in this way."""
     if mask is None or column.type is None:
         return column
     text = column.type.kind is Kind.STRING
@@ -124,6 +124,6 @@ def _hashed(values: pa.Array, kind: ColumnType, secret: str) -> pa.Array:
 
 
 def _secret_mark(secret: str) -> str:
-    """A few digits that tell secrets apart, and say no more of them than any hash does."""
+    """A few digits that distinguish secrets, and show no more of them than any hash does."""
     mark = _hashed(pa.array(["lakesplice: which secret"]), _TEXT, secret)
     return str(mark[0].as_py())[:_SECRET_DIGITS]

@@ -35,7 +35,7 @@ from lakesplice.model.types import ColumnType, Kind
 
 
 class Metadata(StrEnum):
-    """What a metadata column holds."""
+    """The content of a metadata column."""
 
     OP_TS = "op_ts"
     OP = "op"
@@ -47,7 +47,7 @@ class Metadata(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where records come from: their topic, and the table that the source calls theirs."""
+    """Where records come from: their topic, and the source's name of the table."""
 
     topic: str
     table: TableName
@@ -67,7 +67,9 @@ _ELSEWHERE = {
 
 
 def metadata_of(names: Sequence[str]) -> tuple[Metadata, ...]:
-    """Read names of metadata, in their order; `ConfigurationError` for one unknown or repeated."""
+    """Parse names of metadata, in their order; `ConfigurationError` for an unknown or repeated
+    one.
+    """
     for at, name in enumerate(names):
         if name in names[:at]:
             raise ConfigurationError("metadata is named twice", metadata=name)
@@ -97,12 +99,12 @@ def metadata_values(what: Metadata, block: ImageBlock, origin: Origin) -> pa.Arr
 
 
 def topic_value(what: Metadata, origin: Origin) -> str:
-    """Return the value that all rows of a topic have; of what tells of a topic."""
+    """Return the value that all rows of a topic have in a column about the topic."""
     return _OF_TOPIC[what](origin)
 
 
 def is_of_topic(what: Metadata) -> bool:
-    """Whether all rows of a topic have one value of it."""
+    """Whether all rows of a topic have the same value in it."""
     return what in _OF_TOPIC
 
 

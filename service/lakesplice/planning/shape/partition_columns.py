@@ -1,8 +1,8 @@
-"""Partition columns: which a table can have, and which partition a row is in.
+"""Partition columns: which columns a table can have as such, and which partition a row is in.
 
-Every base file has one value of each. The log has each value as text, null for null; an empty text
-is null there as well, since the log can't distinguish them. Files keep the columns, so that to our
-own readers it is what it was. Source: the Delta protocol, "Partition Value Serialization".
+Every base file has one value of each. The log has each value as text, and null for null; an empty
+text is null there as well, since the log can't distinguish them. Files keep the columns, so our own
+readers see the empty text. Source: the Delta protocol, "Partition Value Serialization".
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ Problem = tuple[ParkCode, str]
 
 @dataclass(frozen=True)
 class Partitions:
-    """The partitions of some rows: row i is in `values[codes[i]]`, of which each is there once."""
+    """The partitions of some rows: row i is in `values[codes[i]]`; each value occurs once."""
 
     values: tuple[Partition, ...]
     codes: Integers
 
 
 def partitions_of(rows: pa.Table, schema: TableSchema) -> Partitions:
-    """Return in which partition each row is; `rows` has at least the partition columns.
+    """Return the partition of each row; `rows` has at least the partition columns.
 
-    `UnsupportedError` for a date or moment that readers of the log don't agree about.
+    `UnsupportedError` for a date or moment that readers of the log read differently.
     """
     if not rows.num_rows:
         return Partitions((), np.empty(0, np.int64))
@@ -64,10 +64,10 @@ def partitions_of(rows: pa.Table, schema: TableSchema) -> Partitions:
 def partitioned(
     current: TableSchema, next_schema: TableSchema, by: Sequence[str]
 ) -> TableSchema | Problem:
-    """Return the schema that is to follow, or why it can't.
+    """Return the next schema, or why it is impossible.
 
-    The first one of a table gets columns of its source to be partitioned `by`; later ones may not
-    rename, retype or drop any.
+    A table's first schema gets columns of its source to be partitioned `by`; later ones may not
+    rename, retype or drop any of them.
     """
     if not current.columns:
         return _born(next_schema, by)
@@ -75,7 +75,9 @@ def partitioned(
 
 
 def partitioning_changed(current: TableSchema, by: Sequence[str]) -> Problem | None:
-    """Return why a table that is there can't continue with other partition columns, if so."""
+    """Return why an existing table can't continue with other partition columns; None if they are
+    the same.
+    """
     names = {column.name: column.source_name for column in current.columns}
     is_by = [names[stored] for stored in current.partitioned_by]
     if not current.columns or is_by == list(by):
@@ -131,7 +133,7 @@ def _moved_apart(current: TableSchema, next_schema: TableSchema) -> Problem | No
 
 
 def _spelled(rows: pa.Table, name: str) -> tuple[Integers, list[str | None]]:
-    """Return a column's values as numbers, and how the log spells each."""
+    """Return a column's values as numbers, and the log's text of each."""
     values = contiguous(rows.column(name))
     if pa.types.is_temporal(values.type):
         _require_days(values.cast(pa.date32(), safe=False), name)
@@ -139,7 +141,7 @@ def _spelled(rows: pa.Table, name: str) -> tuple[Integers, list[str | None]]:
         values = pc.strftime(clock(values), _MOMENT)
     encoded = values.cast(pa.string()).dictionary_encode()
     words = [None if word == "" else word for word in encoded.dictionary.to_pylist()]
-    # Null, and an empty text with it, is the number behind the last word.
+    # Null, and with it an empty text, has the number after the last word's.
     none = len(words)
     codes = np.asarray(encoded.indices.fill_null(none).to_numpy(), np.int64)
     if None in words:

@@ -1,10 +1,10 @@
-"""Shaping: which of a source's columns a table has, in which of them values are masked, and which
-columns it has besides: computed from a row, or telling of its change.
+"""Shaping: which of a source's columns a table has, which of them are masked, and which columns it
+has in addition: computed from a row, or about its change.
 
-It comes between decoding and everything else, so what is left out or masked is in no file, no
-payload between tasks and no digest. What a column was masked with is part of its source type: a
-table whose masks change meets a change of type, not other values under the same name. So is the
-expression of a computed column. Images before and after are made alike.
+It follows decoding and precedes everything else, so what is left out or masked is in no file, no
+payload between tasks and no digest. A column's mask is part of its source type: if masks change,
+the table sees a change of type, not other values under the same name. The same holds for the
+expression of a computed column. Images before and after a change are processed in the same way.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from lakesplice.planning.shape.metadata_columns import (
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a table takes of its source's rows.
+    """What a table stores of its source's rows.
 
-    `include` and `exclude` are patterns of column names (`*`, `?`, `[…]`), an empty `include`
-    standing for all; key columns are taken unless they are excluded. Of `masks` the first pattern
-    that matches counts. Unless `raw_dead_letters`, dead letters of a table with masks hold no
-    bytes. `computed` has columns of the table by name, and expressions over the source's columns as
-    they are there, `metadata` others and what of the event they hold. `key` names those of
-    `metadata` that come first in the key, since they distinguish rows, too: they say which topic a
-    row is from.
+    `include` and `exclude` are patterns of column names (`*`, `?`, `[…]`); an empty `include`
+    stands for all. Key columns are included unless they are excluded. Of `masks` the first matching
+    pattern counts. Unless `raw_dead_letters` is set, dead letters of a table with masks contain no
+    bytes. `computed` has the table's columns by name, with expressions over the source's columns as
+    they are there; `metadata` has columns and the part of the event that they hold. `key` names
+    those of `metadata` that come first in the key, since they distinguish rows, too: they say which
+    topic a row is from.
     """
 
     include: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class Shape:
 
     @property
     def withholds(self) -> bool:
-        """Whether records and what is said of them must not be kept."""
+        """Whether records, and messages about them, must not be stored."""
         return bool(self.masks) and not self.raw_dead_letters
 
     def takes(self, name: str, key: Iterable[str]) -> bool:
@@ -65,13 +65,13 @@ class Shape:
         return not self.include or name in key or _matches(name, self.include)
 
     def mask(self, name: str) -> Mask | None:
-        """How the column is masked, if it is."""
+        """The column's mask, if it has one."""
         return next((mask for pattern, mask in self.masks if fnmatchcase(name, pattern)), None)
 
 
 def shard_of(shape: Shape | None, origin: Origin) -> tuple[tuple[str, str], ...]:
-    """Return the key columns, by their stored names, in which all rows of a topic have one value,
-    and these values; empty if the source's key alone identifies rows.
+    """Return the key columns, by stored name, in which all rows of a topic have one value, with
+    these values; empty if the source's key alone identifies rows.
     """
     if shape is None:
         return ()
@@ -80,7 +80,7 @@ def shard_of(shape: Shape | None, origin: Origin) -> tuple[tuple[str, str], ...]
 
 
 def shaped(decoded: Decoded, shape: Shape, origin: Origin) -> Decoded:
-    """Return what was decoded of records of `origin` with its images as the table takes them."""
+    """Return decoded records of `origin` with the images that the table stores."""
     schemas: dict[SourceSchema, SourceSchema] = {}
     blocks = []
     for block in decoded.blocks:
@@ -92,8 +92,8 @@ def shaped(decoded: Decoded, shape: Shape, origin: Origin) -> Decoded:
 
 
 def shaped_schema(schema: SourceSchema, shape: Shape) -> SourceSchema:
-    """Return the schema of shaped images, the table's own columns behind those of the source; a
-    column without a type can't be masked so.
+    """Return the schema of shaped images, with the table's own columns after the source's; a column
+    without a type can't be masked in this way.
     """
     taken = [column for column in schema.fields if shape.takes(column.name, schema.key)]
     fields = [
@@ -110,7 +110,7 @@ def shaped_schema(schema: SourceSchema, shape: Shape) -> SourceSchema:
     )
     return replace(
         schema,
-        # Without a key of its own a table has none, wherever its rows come from.
+        # A source table without a key gives a table without one, whatever topic its rows are from.
         key=(*shape.key, *schema.key) if schema.key else (),
         fields=tuple(fields),
         left_out=schema.left_out | left_out,
@@ -124,7 +124,9 @@ def shaped_schema(schema: SourceSchema, shape: Shape) -> SourceSchema:
 def _computed(
     schema: SourceSchema, shape: Shape
 ) -> tuple[list[SourceField], tuple[tuple[str, str], ...], str]:
-    """Return the computed columns, those that can't be for what they lack, and why others can't."""
+    """Return the computed columns, those that can't be computed since a column is missing, and why
+    others can't.
+    """
     types = {column.name: column.type for column in schema.fields}
     fields, lacking = [], []
     for name, expression in shape.computed:
@@ -152,7 +154,7 @@ def _computed(
 
 
 def _taken_name(names: Iterable[str], shape: Shape) -> str:
-    """Say which of the table's own columns has the name of one of the source's, if any has."""
+    """Return which of the table's own columns has the name of a source column, if one has."""
     lower = {name.lower() for name in names}
     for name, what in shape.metadata:
         if name.lower() in lower:

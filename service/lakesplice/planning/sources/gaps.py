@@ -1,9 +1,9 @@
-"""Gaps of a source: how they come, and what closes them.
+"""Gaps of a source: how they arise, and what closes them.
 
-Records are passed over if an operator says so, or because the broker lost them and the settings
-say to continue. A gap is closed as far as its offsets are read after all, unless a purge may have
-made their changes useless. It is closed as a whole by a snapshot of the whole table that began
-behind it, once that is read to its end. A table that is reloaded has none.
+Records are passed over if an operator says so, or if the broker lost them and the settings say to
+continue. A gap shrinks as its offsets are read after all, unless a purge may have made their
+changes useless. A snapshot of the whole table that began after it closes it, once it is read to its
+end. A table that is reloaded has no gaps.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from lakesplice.model.gaps import Gap
 from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.position import Position
 
-# So that a manifest stays small: of more gaps in a partition the oldest two count as one.
+# Bounds the manifest's size: if a partition has more gaps, the oldest two are joined.
 _GAPS_MAX = 32
 
 
 def read_until(state: PartitionState) -> int:
-    """Return the offset before which a partition was read, gaps aside."""
+    """Return the offset up to which a partition was read, apart from gaps."""
     return max(state.met_until, state.next_offset)
 
 
@@ -39,9 +39,9 @@ def passed_over(source: SourceState, offsets: Mapping[int, int]) -> tuple[Gap, .
 def after_reading(
     source: SourceState, states: Mapping[int, PartitionState], lowest: Mapping[int, Position]
 ) -> tuple[Gap, ...]:
-    """Return the gaps that are left once a source's partitions were read on to `states`.
+    """Return the gaps that remain after a source's partitions were read up to `states`.
 
-    `lowest` has, of some partitions, the lowest position read that is above those before.
+    `lowest` has, for some partitions, the lowest position read that is above those before.
     """
     if not source.gaps:
         return ()
@@ -63,12 +63,12 @@ def after_reading(
 
 
 def may_hold(gap: Gap, snapshot: Position) -> bool:
-    """Return whether rows of a snapshot at this position may be among the records of a gap."""
+    """Whether rows of a snapshot at this position may be among the records of a gap."""
     return gap.after < snapshot and (gap.before is None or gap.before > snapshot)
 
 
 def closed_by(gap: Gap, snapshot: Position) -> bool:
-    """Return whether all changes of a gap are below a whole snapshot at this position."""
+    """Whether all changes of a gap are below a whole snapshot at this position."""
     return gap.before is not None and gap.before <= snapshot
 
 
@@ -87,7 +87,7 @@ def _behind(gap: Gap, positions: Iterable[Position]) -> Gap:
 
 
 def _without(gap: Gap, gap_end: int, start: int, end: int) -> list[Gap]:
-    """What of a gap wasn't read between two offsets."""
+    """The part of a gap that wasn't read between two offsets."""
     parts = ((gap.start, min(gap_end, start)), (max(gap.start, end), gap_end))
     if end <= start:
         return [gap]

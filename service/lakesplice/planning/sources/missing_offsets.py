@@ -1,6 +1,6 @@
 """How a table continues although the broker lost records that it hasn't read.
 
-Retention passed over them, or the topic was deleted and created again.
+Retention deleted them, or the topic was deleted and created again.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from lakesplice.planning.sources.operator_directions import moved
 
 
 def can_continue(source: SourceState, topic_id: str, latest: Mapping[int, int]) -> bool:
-    """Return whether the table can continue with what the broker still has; `latest` gives, per
-    partition, the next offset to come.
+    """Whether the table can continue with the records that the broker still has; `latest` gives,
+    per partition, the next offset to come.
 
     It can't if the topic ends before what was read, or if the changes of a topic that was created
-    again can't be compared with those before.
+    again can't be compared with earlier ones.
     """
     if topic_id != source.topic_id:
         return source.ordering is not Ordering.KAFKA and not source.epochs
@@ -40,7 +40,9 @@ def after_loss(source: SourceState, topic_id: str, earliest: Mapping[int, int]) 
 
 
 def _in_new_topic(source: SourceState, topic_id: str, earliest: Mapping[int, int]) -> SourceState:
-    """The source's own positions still tell what is newer; offsets of the former topic don't."""
+    """The source's own positions still show which changes are newer; offsets of the former topic
+    don't.
+    """
     lost = tuple(
         Gap(source.topic_id, at, read_until(state), None, state.position)
         for at, state in sorted(source.partitions.items())

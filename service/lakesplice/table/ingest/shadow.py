@@ -1,15 +1,15 @@
-"""A shadow from its birth to the commit that lets it take the table's place.
+"""A shadow, from its creation to the commit by which it takes the table's place.
 
 The order, and what a crash after each step leaves behind:
 
-    1  the plan                  the shadow is open: whoever comes next continues with this plan
+    1  the plan                  the shadow is open: the next process continues with this plan
     2  the shadow's version 0    the shadow, without rows
-    3  its other versions        rows, offsets, finished chunks: only what is open is read again
+    3  its other versions        rows, offsets, finished chunks: only open chunks are read again
     4  the swap, in the table    the table has the shadow's content
-    5  the plan is deleted       the shadow is open no longer
+    5  the plan is deleted       the shadow is no longer open
     6  its log is deleted        nothing is left of it but the table's files
 
-A crash between 4 and 5 leaves an open shadow that the table's history names: it is closed, not
+A crash between 4 and 5 leaves an open shadow that the table's history names: it is closed, and not
 swapped a second time.
 """
 
@@ -38,7 +38,7 @@ from lakesplice.table.protocol.shadow_transitions import SWAP
 from lakesplice.table.protocol.snapshot import Snapshot, latest, open_snapshot
 
 SHADOW_PARAMETER = "shadow"
-# Where shadows are committed to, nobody else commits.
+# No other process commits to a shadow.
 _GENERATION = 1
 
 SwapCommit = Callable[[Swap], Committed | Conflict]
@@ -51,15 +51,15 @@ def read_shadow_plan(store: Store, shadow: str) -> ShadowPlan:
 
 
 def begin_shadow(store: Store, plan: ShadowPlan) -> None:
-    """Open a shadow of the table in `store`; `UsageError` if one of its name is open."""
+    """Open a shadow of the table in `store`; `UsageError` if a shadow with this name is open."""
     if not store.put_new(shadow_plan_path(plan.shadow), encode_shadow_plan(plan)):
         raise UsageError("a shadow of this name is open", shadow=plan.shadow)
 
 
 def shadow_table(store: Store, plan: ShadowPlan, clock: Clock, entropy: Entropy) -> DriverTable:
-    """Return an open shadow as a table that is driven, at the state that it was left in.
+    """Return an open shadow as a driver's table, in the state in which it was left.
 
-    Blocks: makes its version 0 if there is none yet.
+    Blocks: creates its version 0 if there is none yet.
     """
     own = ShadowStore(store, plan.shadow)
     source = first_source(plan)
@@ -70,7 +70,7 @@ def shadow_table(store: Store, plan: ShadowPlan, clock: Clock, entropy: Entropy)
 
 
 def first_source(plan: ShadowPlan) -> SourceState:
-    """Return where a shadow starts: at the topic's end as it was before the first read, with a
+    """Return where a shadow starts: at the end that the topic had before the first read, with a
     fence below every row that can be read.
     """
     partitions = {number: PartitionState(offset) for number, offset in plan.ends.items()}
@@ -79,8 +79,8 @@ def first_source(plan: ShadowPlan) -> SourceState:
 
 
 def is_past_reads(manifest: Manifest) -> bool:
-    """Return whether every partition is past every position that a chunk was read at: then the
-    shadow is as the source was at one moment, up to what its offsets say.
+    """Whether every partition is past every position at which a chunk was read: then the shadow
+    equals the source at one moment, up to its offsets.
     """
     highest = BackfillState(0).highest if manifest.backfill is None else manifest.backfill.highest
     states = (state for source in manifest.sources.values() for state in source.partitions.values())
@@ -88,7 +88,7 @@ def is_past_reads(manifest: Manifest) -> bool:
 
 
 def unready(shadow: Manifest, live: Manifest | None) -> str:
-    """Return why a shadow can't take the place of the table yet, in words; "" if it can."""
+    """Return why a shadow can't replace the table yet, in words; empty if it can."""
     backfill = shadow.backfill
     if backfill is None or not backfill.is_whole:
         done = 0 if backfill is None else backfill.done_count
@@ -108,7 +108,7 @@ def unready(shadow: Manifest, live: Manifest | None) -> str:
 
 def swapped_version(store: Store, plan: ShadowPlan) -> int | None:
     """Return the version of the table that a shadow became; None if it hasn't yet. Blocks: reads
-    the history back to when the shadow was opened.
+    the history back to the shadow's opening.
     """
     for entry in history(store):
         if entry.info.timestamp_ms is not None and entry.info.timestamp_ms < plan.created_ms:
@@ -126,10 +126,10 @@ def swap_intent(
     live: Snapshot | None,
     log_retention_hours: int = LOG_RETENTION_HOURS,
 ) -> Swap:
-    """Return what lets a shadow take the table's place after `live`, its newest version, None if
-    there is no table: then one is made that keeps its log for so many hours.
+    """Return the intent by which a shadow replaces the table after `live`, its newest version. If
+    there is no table, one is created that keeps its log for so many hours.
 
-    Blocks: looks each file up. `UsageError` if the shadow isn't ready, `CorruptFileError` if a file
+    Blocks: looks up each file. `UsageError` if the shadow isn't ready, `CorruptFileError` if a file
     of it is missing.
     """
     manifest = shadow.manifest
@@ -153,9 +153,9 @@ def swap_into(
     commit: SwapCommit,
     retries: Retries,
 ) -> Snapshot:
-    """Let a shadow take the place of the table, whose version `live` is known; return the new one.
+    """Let a shadow replace the table, whose version `live` is known; return the new version.
 
-    Errors as `swap_intent`; `RetryableError` if others were always faster.
+    Errors as in `swap_intent`; `RetryableError` if others always committed first.
     """
     intent = swap_intent(store, shadow, generation, live)
     while True:

@@ -26,7 +26,7 @@ START_FEED, END_FEED = "START FEED", "END FEED"
 
 
 def without_images(manifest: Manifest) -> Manifest:
-    """Return the manifest without the images of its own commit: the next one has others."""
+    """Return the manifest without the images of its own commit: the next commit has others."""
     if manifest.feed is None:
         return manifest
     return replace(manifest, feed=ChangeFeed(manifest.feed.since))
@@ -53,16 +53,16 @@ def with_images(
 
 
 def protocol_of(*, change_feed: bool) -> TableProtocol:
-    """Return what readers and writers must understand of a new table."""
+    """Return the features that readers and writers of a new table must know."""
     return FEED_PROTOCOL if change_feed else OUR_PROTOCOL
 
 
 def after_setting(
     before: Manifest, intent: SetChangeFeed, version: int, metadata: TableMetadata
 ) -> tuple[Manifest, tuple[Action, ...]]:
-    """Return the manifest and the log's actions once the feed begins or ends with `version`.
+    """Return the manifest and the log's actions after the feed begins or ends with `version`.
 
-    The feature stays: versions that have images can still be read.
+    The feature stays in the protocol: versions with images can still be read.
     """
     properties = {**metadata.properties, FEED_PROPERTY: "true" if intent.on else "false"}
     feed = ChangeFeed(version) if intent.on else None

@@ -1,16 +1,16 @@
-"""Shadows: a table's content while it is filled anew, invisible until it takes the table's place.
+"""Shadows: a table's content while it is filled again, invisible until it takes the table's place.
 
-A shadow has a log and manifests of its own, in a folder of the table that readers of the log skip.
-All its other files are where the table's are, so the commit that lets it take the table's place
-only has to name them:
+A shadow has its own log and manifests, in a folder of the table that readers of the log skip. All
+its other files are among the table's, so the commit by which it takes the table's place only has to
+name them:
 
-    _lakesplice/shadows/<id>/plan.json            what it is to be filled with; while it is there,
+    _lakesplice/shadows/<id>/plan.json            what it is to be filled with; while it exists,
                                                   the shadow is open
     _lakesplice/shadows/<id>/_delta_log/…         its log
     _lakesplice/shadows/<id>/_lakesplice/…        its manifests
     base/…, _lakesplice/deltas/…, …               its files, beside the table's
 
-Which files a shadow needs only its log says. So while one is open, no orphans of the table are
+Only its log says which files a shadow needs. So while one is open, no orphans of the table are
 deleted (`table/upkeep/orphans.py`).
 """
 
@@ -30,7 +30,7 @@ _OWN = (f"{LOG}/", f"{MANIFESTS}/")
 
 
 class ShadowStore:
-    """`Store` of a table's folder in which the log and the manifests are those of a shadow."""
+    """The `Store` of a table's folder, in which the log and the manifests are a shadow's."""
 
     def __init__(self, store: Store, shadow: str) -> None:
         self._store = store
@@ -40,7 +40,7 @@ class ShadowStore:
         return f"ShadowStore({self._store!r}, {self._folder!r})"
 
     def __str__(self) -> str:
-        """Where it is, as people write it."""
+        """Its path."""
         return f"{self._store}/{self._folder}"
 
     @property
@@ -105,7 +105,7 @@ def shadow_plan_path(shadow: str) -> str:
 
 
 def open_shadows(store: Store) -> list[str]:
-    """Return the table's shadows that are open, in the order of their names. Blocks: lists them."""
+    """Return the table's open shadows in the order of their names. Blocks: lists them."""
     found = store.folders(SHADOWS)
     return [name for name in found if store.size(shadow_plan_path(name)) is not None]
 
@@ -119,8 +119,7 @@ def close_all_shadows(store: Store) -> int:
 
 
 def close_shadow(store: Store, shadow: str) -> None:
-    """Let a shadow be open no longer, then delete its log and manifests. Blocks; may be called
-    again.
+    """Close a shadow, then delete its log and manifests. Blocks; may be called again.
 
     Its other files stay: the table names them by now, or they are orphans.
     """

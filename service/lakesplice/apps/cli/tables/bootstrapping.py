@@ -45,14 +45,14 @@ RateOption = Annotated[
     ),
 ]
 ChunkOption = Annotated[
-    int, typer.Option("--chunk-rows", min=1, max=1_000_000, help="Rows per chunk, about.")
+    int, typer.Option("--chunk-rows", min=1, max=1_000_000, help="About how many rows a chunk has.")
 ]
 ThreadsOption = Annotated[
     int,
     typer.Option(
         "--threads-running-max",
         min=1,
-        help="Begin no chunk while more threads of the server work than this.",
+        help="Begin no chunk while more threads of the server than this are running.",
     ),
 ]
 ExcludedOption = Annotated[
@@ -73,15 +73,13 @@ SettleOption = Annotated[
     ),
 ]
 AgainOption = Annotated[
-    bool, typer.Option("--again", help="Give up what was begun, and begin again.")
+    bool, typer.Option("--again", help="Give up an earlier attempt, and start again.")
 ]
 GiveUpOption = Annotated[
     bool,
-    typer.Option(
-        "--give-up", help="Only give up what was begun: nothing is read, nothing changes."
-    ),
+    typer.Option("--give-up", help="Only give up an earlier attempt; read and change nothing."),
 ]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would be read.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show what would be read.")]
 _CONNECTIONS, _CHUNK_ROWS, _THREADS, _SETTLE_SECONDS = 4, 20_000, 50, 60.0
 
 
@@ -112,8 +110,8 @@ def bootstrap(
     """Fill new tables from their database while it is written to.
 
     Rows are read in chunks without locks, and the topics' changes are applied meanwhile. Readers
-    see a table once it is whole. A table that exists is passed over. After an interruption the same
-    command continues where it was.
+    see a table once it is complete. A table that exists is skipped. After an interruption the same
+    command continues where it stopped.
     """
     from lakesplice.apps.bootstrap.bounds import LoadBounds
     from lakesplice.apps.bootstrap.run import Wishes
@@ -149,9 +147,9 @@ def rebuild(
     wait: WaitOption = WAIT_SECONDS,
     config: ConfigOption = None,
 ) -> None:
-    """Fill a table anew from its database, beside the one that readers see.
+    """Fill a table again from its database, beside the one that readers see.
 
-    The new content takes the old one's place in one commit, once it is as far as the old one. A
+    The new content replaces the old one in one commit, once it has reached the old one's offsets. A
     running service makes that commit between two batches.
     """
     from lakesplice.apps.bootstrap.bounds import LoadBounds

@@ -16,7 +16,7 @@ from lakesplice.apps.cli.tables.several_tables import (
 )
 from lakesplice.errors import UsageError
 
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
 _To = Annotated[
     str,
     typer.Option(

@@ -1,4 +1,4 @@
-"""`lakesplice verify`: whether tables hold what their database holds."""
+"""`lakesplice verify`: whether tables have the rows that their database has."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PER_CENT = 100
 
 
 def share(text: str | float) -> float:
-    """Read a part of all rows, such as `10%`, as a number up to 1."""
+    """Parse a share of all rows, such as `10%`, as a number up to 1."""
     if not isinstance(text, str):
         return text
     try:
@@ -160,7 +160,7 @@ def _row(report: TableReport) -> dict[str, Any]:
 
 
 def _tell(report: TableReport) -> None:
-    """Print what the table has no room for."""
+    """Print what doesn't fit into the table."""
     if report.reason:
         typer.echo(f"{report.table}: {visible(report.reason)}")
     for one in report.differences[:_SHOWN_MAX]:

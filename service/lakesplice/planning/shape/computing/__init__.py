@@ -1,7 +1,8 @@
-"""Computed columns: expressions over a row's columns, pure and closed.
+"""Computed columns: expressions over a row's columns, pure and total.
 
-`expression.py` reads and spells them, `evaluation.py` has their types and values, `functions.py`
-which functions there are, `casts.py` and `moments.py` those that are more than a kernel of Arrow.
+`expression.py` parses them and writes them as text, `evaluation.py` has their types and values,
+`functions.py` the list of functions, `casts.py` and `moments.py` those that are more than a kernel
+of Arrow.
 
-No expression fails on a value: an impossible result is null.
+No expression fails because of a value: an impossible result is null.
 """

@@ -1,4 +1,4 @@
-"""What an expression's type is, and its values."""
+"""The types of expressions, and their values."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ Columns = Mapping[str, ColumnType | None]
 
 
 def type_of(expression: Expression, columns: Columns | None = None) -> ColumnType | None:
-    """Return an expression's type over the columns of a table; None where `columns`, or a column's
-    type, isn't known.
+    """Return an expression's type over the columns of a table; None if `columns`, or a column's
+    type, is unknown.
 
-    `ConfigurationError` if there is no such function or column, or an argument is not what the
-    function takes; without `columns` only what is wrong whatever they are.
+    `ConfigurationError` if a function or column doesn't exist, or an argument doesn't fit the
+    function. Without `columns` only errors that don't depend on them are found.
     """
     if isinstance(expression, Literal):
         return TEXT if isinstance(expression.value, str) else LONG
@@ -57,9 +57,9 @@ def type_of(expression: Expression, columns: Columns | None = None) -> ColumnTyp
 def evaluate(
     expression: Expression, columns: Mapping[str, ColumnType], image: pa.Table
 ) -> pa.Array:
-    """Return an expression's value for every row of an image, whose columns are of these types.
+    """Return an expression's value for every row of an image whose columns have these types.
 
-    The expression must have passed `type_of` over them.
+    The expression must have passed `type_of` for them.
     """
     if isinstance(expression, Literal):
         kind = TEXT if isinstance(expression.value, str) else LONG
@@ -91,7 +91,7 @@ def _function(call: Call) -> Function:
 def _arguments(
     call: Call, function: Function
 ) -> tuple[list[tuple[Expression, ArgumentKind]], list[Constant]]:
-    """Return a call's values with what they have to be, and its constants."""
+    """Return the values of a call with their expected kinds, and its constants."""
     takes, given = function.takes, call.arguments
     fewest = len(takes) - function.optional
     if len(given) < fewest or (len(given) > len(takes) and not function.repeats):

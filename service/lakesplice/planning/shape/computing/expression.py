@@ -66,9 +66,9 @@ Expression: TypeAlias = Name | Literal | Call
 
 
 def parse(text: str) -> Expression:
-    """Read an expression; `str` of it is the same in its one spelling.
+    """Parse an expression; `str` of it is the same expression in its normal form.
 
-    `ConfigurationError` for anything else, which also is one too long or too deep.
+    `ConfigurationError` for any other text, and for one that is too long or too deep.
     """
     if len(text) > CHARACTERS_MAX:
         raise ConfigurationError(f"an expression has at most {CHARACTERS_MAX} characters")
@@ -80,18 +80,18 @@ def parse(text: str) -> Expression:
 
 
 def columns_of(expression: Expression) -> Iterator[str]:
-    """Yield the columns that it needs, some twice."""
+    """Yield the columns that it needs; some may occur twice."""
     if isinstance(expression, Name):
         yield expression.name
     elif isinstance(expression, Call):
-        # What `cast` makes is named, too; its own type isn't a column.
+        # The type in a `cast` is written like a name, but isn't a column.
         inner = expression.arguments[: 1 if expression.function == "cast" else None]
         for argument in inner:
             yield from columns_of(argument)
 
 
 class _Reader:
-    """Goes from token to token; `kind` and `value` are those of the present one."""
+    """Moves from token to token; `kind` and `value` are those of the present one."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -62,7 +62,7 @@ KINDS: dict[ArgumentKind, tuple[Kind, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class CallArguments:
-    """A call's arguments: values with their types, and constants, each in their order."""
+    """A call's arguments: values with their types, and constants, each in order."""
 
     values: Sequence[pa.Array]
     types: Sequence[ColumnType]
@@ -72,11 +72,11 @@ class CallArguments:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """What a function takes, of which the last `optional` may be missing and the last may be
+    """The arguments of a function; the last `optional` ones may be missing, and the last one may be
     repeated if it `repeats`.
 
-    `result` is the type of what it gives, None where that isn't known since an argument's is not;
-    it raises `ConfigurationError` for arguments that don't go together.
+    `result` returns the type of the result, None if an argument's type is unknown; it raises
+    `ConfigurationError` for arguments that don't fit together.
     """
 
     takes: tuple[ArgumentKind, ...]

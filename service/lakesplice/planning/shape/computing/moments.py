@@ -54,7 +54,7 @@ class Pattern:
         return cls(parts)
 
     def check(self, kind: ColumnType) -> None:
-        """Raise `ConfigurationError` if it asks for the time of a date."""
+        """Raise `ConfigurationError` if it contains the time of a date."""
         late = [letters for letters, is_field in self.parts if is_field and letters not in _OF_DATE]
         if kind.kind is Kind.DATE and late:
             raise ConfigurationError("a date has no time to write", unknown=late[0])
