@@ -34,6 +34,7 @@ Manifests = dict[str, dict[str, Any]]
 LEAST: Values = {
     "settings": {"kafka": {"bootstrap_servers": "kafka:9092", "topic_pattern": "a\\.b"}}
 }
+SECRETS = ("executor-secret", "executor-secret-encoded")
 SECRET = {"LAKESPLICE_KAFKA__OPTIONS__SASL_JAAS_CONFIG": {"name": "kafka-client", "key": "jaas"}}
 MATRIX: dict[str, Values] = {
     "least": {},
@@ -299,7 +300,9 @@ def test_executors_are_pods_of_the_drivers_image_with_its_variables_and_volumes(
     assert executor["image"] == driver["image"] == options["spark.kubernetes.container.image"]
     own = {one["name"] for one in driver["env"] if "fieldRef" in one.get("valueFrom", {})}
     shared = [one for one in driver["env"] if one["name"] not in {*own, "LAKESPLICE_CONFIG"}]
-    assert executor["env"] == shared
+    of_spark, *others = executor["env"]
+    assert others == shared
+    assert of_spark["valueFrom"]["secretKeyRef"]["key"] == "executor-secret-encoded"
     assert executor["envFrom"] == driver["envFrom"]
     assert executor["securityContext"] == driver["securityContext"]
     assert template["spec"]["automountServiceAccountToken"] is False
@@ -369,7 +372,7 @@ def test_executors_and_their_rights_go_together(render: Render, values: Values, 
 
 def test_secrets_are_named_and_never_written(manifests: Manifests, case: Values) -> None:
     # The configuration alone is one, since any setting may be a secret.
-    of_executors = {"executor-pod.yaml", "executor-secret"} if "Role" in manifests else set()
+    of_executors = {"executor-pod.yaml", *SECRETS} if "Role" in manifests else set()
     assert manifests["Secret"]["stringData"].keys() == {"lakesplice.yaml", *of_executors}
     made = manifests.get("ConfigMap", {"data": {}})["data"]
     assert all(name.endswith(".json") for name in made), "dashboards, and no settings"

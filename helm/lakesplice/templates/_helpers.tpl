@@ -181,10 +181,16 @@ spec:
     - name: executor
       image: {{ include "lakesplice.image" . | quote }}
       command: [/usr/bin/tini, --, /opt/lakesplice/bin/python, -m, lakesplice.spark.executor_pod]
-      {{- with include "lakesplice.environment" . | trim }}
       env:
+        # Spark's executors read the file of the secret only once they have a connection.
+        - name: _SPARK_AUTH_SECRET
+          valueFrom:
+            secretKeyRef:
+              name: {{ include "lakesplice.fullname" . }}
+              key: executor-secret-encoded
+        {{- with include "lakesplice.environment" . | trim }}
         {{- . | nindent 8 }}
-      {{- end }}
+        {{- end }}
       {{- with .Values.extraEnvFrom }}
       envFrom:
         {{- toYaml . | nindent 8 }}
@@ -227,6 +233,8 @@ spec:
   "spark.kubernetes.executor.podTemplateFile" "/etc/lakesplice/executors/pod.yaml"
   "spark.kubernetes.executor.podTemplateContainerName" "executor"
   "spark.authenticate.secret.file" "/etc/lakesplice/executors/secret"
+  "spark.kubernetes.driver.ownPersistentVolumeClaim" "false"
+  "spark.kubernetes.driver.reusePersistentVolumeClaim" "false"
   "spark.pyspark.python" "/opt/lakesplice/bin/python"
   "spark.driver.port" (include "lakesplice.driverPort" .)
   "spark.blockManager.port" (include "lakesplice.blockPort" .)
