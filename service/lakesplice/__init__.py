@@ -1,8 +1,9 @@
 """Lakesplice keeps analytical copies of MySQL tables fresh; `Table` reads them.
 
 `splice_file` changes rows of any Parquet file; `append_rows`, `merge_files`, `add_column`,
-`drop_column` and `replace_column` write its next version as cheaply. Importing this package is
-cheap: what does the work is imported when it is first used.
+`drop_column` and `replace_column` write its next version as cheaply. `completeness` returns up to
+which moment all tables of a lake are complete. Importing this package is cheap: what does the work
+is imported when it is first used.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lakesplice.apps.lake_completeness import Completeness, completeness
     from lakesplice.apps.library.splice_file import SpliceSummary, splice_file
     from lakesplice.apps.library.table import Table
     from lakesplice.apps.library.whole_files import (
@@ -22,12 +24,14 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Completeness",
     "FileSummary",
     "SpliceSummary",
     "Table",
     "__version__",
     "add_column",
     "append_rows",
+    "completeness",
     "drop_column",
     "merge_files",
     "replace_column",
@@ -46,6 +50,10 @@ def __getattr__(name: str) -> Any:
         from lakesplice.apps.library import splice_file
 
         return getattr(splice_file, name)
+    if name in ("Completeness", "completeness"):
+        from lakesplice.apps import lake_completeness
+
+        return getattr(lake_completeness, name)
     if name in __all__:
         from lakesplice.apps.library import whole_files
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,10 @@ from lakesplice.apps.cli.tables.lake_overview import print_overview
 from lakesplice.errors import UsageError
 from lakesplice.model.driver_status import DriverStatus, TopicCondition, TopicState, TopicStatus
 from lakesplice.model.moments import EpochMs
+from lakesplice.planning.sources.operator_directions import moved
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.lake_pins import delete_lake_pin
+from lakesplice.table.driver.status import StatusPublisher
 from tests.support.by_hand import COLUMNS, created, given
 from tests.support.command_line import CommandLine
 from tests.support.simulated import Source, driver_of
@@ -77,6 +80,31 @@ def test_one_version_is_asked_for_in_one_way(lake: Path) -> None:
     goods = lakesplice.Table.open(lake / "shop" / "goods")
     again = lakesplice.Table.open(lake / "shop" / "goods", at_offsets=dict(goods.offsets))
     assert again.version == goods.version
+
+
+def test_a_lake_is_as_complete_as_its_oldest_table(cli: CommandLine, lake: Path) -> None:
+    assert cli("complete", lake).out == "not known\n"
+    topics = tuple(
+        TopicStatus(
+            f"shop.shop.{table}",
+            f"shop.{table}",
+            TopicCondition(TopicState.RUNNING),
+            EpochMs(0),
+            real_time_ms=EpochMs(moment),
+        )
+        for table, moment in (("goods", 5_000), ("other", 7))
+    )
+    status = DriverStatus(1, EpochMs(0), True, ".*", topics)
+    StatusPublisher(LocalStore(lake), 1).publish(status)
+    said = cli("complete", lake)
+    assert (said.out, said.err) == ("1970-01-01T00:00:05.000+00:00 (shop.goods)\n", "")
+    driver = driver_of(Source(), LocalStore(lake), generation=2)
+    driver.table.continue_at(lambda source: moved(source, {0: 9}), "a test")
+    found = lakesplice.completeness(lake, ["*.goods"])
+    assert found.until == datetime.fromtimestamp(5, UTC)
+    assert (found.oldest, found.with_gaps) == (("shop.goods",), ("shop.goods",))
+    assert "shop.goods" in cli("complete", lake).err
+    assert cli("complete", lake, "--tables", "*.none").code == 1
 
 
 def test_all_tables_are_complete_up_to_the_oldest_moment_of_any() -> None:

@@ -1,4 +1,4 @@
-"""`lakesplice tables` and `history`: a lake's tables, and a table's versions."""
+"""`lakesplice tables`, `complete` and `history`: a lake's tables, and a table's versions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lakesplice.apps.cli.options import (
     TableArgument,
     lake_options,
 )
-from lakesplice.apps.cli.output import Listing, ListingOption, show
+from lakesplice.apps.cli.output import JsonOption, Listing, ListingOption, json_line, show
 from lakesplice.errors import TableNotFoundError
 from lakesplice.model.moments import EpochMs
 
@@ -47,6 +47,37 @@ def tables(
         show(rows, (), form, "")
     else:
         print_overview(rows, status, now_ms, str(lake))
+
+
+def complete(
+    lake: LakeArgument,
+    tables: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tables",
+            help="Only tables whose `database.table` matches this pattern (*, ?, […]). May be given"
+            " several times.",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """Tell up to which moment all tables of a lake are complete, and which ones hold it back.
+
+    It is what the service published last, by the times of the records in the topics.
+    """
+    from lakesplice import completeness
+
+    found = completeness(lake, tables or (), dict(lake_options(config)))
+    until = None if found.until is None else found.until.isoformat(timespec="milliseconds")
+    if as_json:
+        facts = {"until": until, "oldest": list(found.oldest), "with_gaps": list(found.with_gaps)}
+        typer.echo(json_line(facts))
+        return
+    oldest = f" ({', '.join(found.oldest)})" if found.oldest else ""
+    typer.echo(f"not known{oldest}" if until is None else f"{until}{oldest}")
+    if found.with_gaps:
+        typer.echo(f"lack records that were passed over: {', '.join(found.with_gaps)}", err=True)
 
 
 def history(
