@@ -9,6 +9,7 @@ import json
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ import pytest
 import yaml
 
 from lakesplice import __version__
+from lakesplice.apps.alert_rules import alert_rules
 from lakesplice.config import Settings, load
 from lakesplice.config.quantities import seconds_of
 from lakesplice.spark.session import session_properties
+from lakesplice.telemetry.alerts import AlertLimits
 from tests.support import tools
 from tests.support.machine import ROOT
 from tests.support.prometheus import DASHBOARDS
@@ -368,6 +371,49 @@ def test_executors_and_their_rights_go_together(render: Render, values: Values, 
     done = render(over(LEAST, values))
     assert done.returncode != 0
     assert told in done.stderr
+
+
+# What each setting that alerts follow may be other than it is by default.
+FOLLOWED: dict[str, object] = {
+    "trigger": "45m",
+    "lease": "10m",
+    "compaction.age_max": "3h",
+    "compaction.back_pressure_deltas": 500,
+    "index.runs_max": 20,
+    "log.checkpoint_every": 50,
+    "merge.files_max": 77,
+    "vacuum.every": "3h",
+    "alerts.objective": 0.999,
+    "alerts.runbooks": "https://example.org/runbooks",
+}
+
+
+def nested(path: str, value: object) -> Values:
+    *folders, name = path.split(".")
+    made: Values = {name: value}
+    for folder in reversed(folders):
+        made = {folder: made}
+    return made
+
+
+def test_every_setting_that_alerts_follow_is_known() -> None:
+    assert len(FOLLOWED) == len(fields(AlertLimits))
+
+
+@pytest.mark.parametrize(("path", "value"), FOLLOWED.items())
+def test_alerts_for_other_settings_have_to_be_given(
+    render: Render, tmp_path: Path, path: str, value: object
+) -> None:
+    values = over(LEAST, {"settings": nested(path, value), "prometheusRule": {"enabled": True}})
+    refused = render(values)
+    assert f"settings.{path} changes the alerts" in refused.stderr
+    file = tmp_path / "lakesplice.yaml"
+    file.write_text(yaml.safe_dump({**values["settings"], "lake": {"root": str(tmp_path)}}))
+    rules = alert_rules(load(file, {}))
+    assert rules != alert_rules(None)
+    given = render(over(values, {"prometheusRule": {"rules": rules}}))
+    rendered = {one["kind"]: one for one in yaml.safe_load_all(given.stdout) if one}
+    assert rendered["PrometheusRule"]["spec"] == yaml.safe_load(rules)
 
 
 def test_secrets_are_named_and_never_written(manifests: Manifests, case: Values) -> None:

@@ -271,6 +271,15 @@ spec:
 {{- else if not $values.extraVolumeMounts }}
 {{- fail "settings.lake.root is a folder: enable persistence or mount a volume there (extraVolumeMounts), or the lake would be lost with the pod" }}
 {{- end }}
+{{- if and $values.prometheusRule.enabled (not $values.prometheusRule.rules) }}
+{{- range $path := list "trigger" "lease" "compaction.age_max" "compaction.back_pressure_deltas" "index.runs_max" "log.checkpoint_every" "merge.files_max" "vacuum.every" "alerts.objective" "alerts.runbooks" }}
+{{- $at := $values.settings }}
+{{- range splitList "." $path }}{{ $at = ternary (get (ternary $at dict (kindIs "map" $at)) .) "" (kindIs "map" $at) }}{{ end }}
+{{- if not (kindIs "string" $at | and (empty $at)) }}
+{{- fail (printf "settings.%s changes the alerts, which the chart has for the default settings: give prometheusRule.rules what `lakesplice rules --config FILE` writes for yours" $path) }}
+{{- end }}
+{{- end }}
+{{- end }}
 {{- $elsewhere := hasPrefix "k8s://" (dig "spark" "master" "" $values.settings) }}
 {{- if and $values.rbac.executorPods (not $elsewhere) }}
 {{- fail "rbac.executorPods is for executors in pods: set settings.spark.master to k8s://https://kubernetes.default.svc, or rbac.executorPods to false" }}
