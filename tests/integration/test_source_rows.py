@@ -28,6 +28,7 @@ from lakesplice.model.schema import Column, SourceField, TableSchema
 from lakesplice.model.types import ColumnType
 from lakesplice.planning.rows.row_digest import row_digest
 from lakesplice.planning.source_rows.columns import ReadColumn, Unreadable, read_column
+from lakesplice.planning.source_rows.key_lookups import keys_sql
 from lakesplice.planning.source_rows.key_ranges import KeyRange, key_columns
 from lakesplice.storage.source_database import DatabaseAddress
 from lakesplice.storage.source_rows import Snapshot, SourceConnection, TableChanged
@@ -450,3 +451,25 @@ def test_a_table_s_key_is_the_one_that_its_rows_are_ordered_by(
     cursor.execute("create table n (a int, unique (a))")
     assert _described(connection, cursor, "n").key == ()
     assert connection.table(cursor.name, "none") is None
+
+
+def test_keys_are_looked_up_by_their_index_and_strange_characters_find_no_row(
+    connection: SourceConnection, cursor: Any
+) -> None:
+    cursor.execute(
+        "create table t (s varchar(9) character set latin1, e enum('x','ü') character set latin1,"
+        " primary key (s, e))"
+    )
+    cursor.execute("insert into t select concat('k', seq), 'ü' from seq_1_to_2000")
+    table = _described(connection, cursor)
+    columns = {column.name: column for column in table.columns}
+    key = key_columns(table.key, columns)
+    assert not isinstance(key, Unreadable)
+    read = [_column_of(table, name, "string") for name in ("s", "e")]
+    keys = pa.table({"s": ["k7", "漢", "K9"], "e": ["ü", "😀", "ü"]})
+    condition = keys_sql(key, read, keys)
+    found = connection.in_snapshot(table, lambda s: s.rows_where(read, condition))
+    assert not isinstance(found, TableChanged)
+    assert sorted(found.columns["s"].values.to_pylist()) == ["k7", "k9"]
+    cursor.execute(f"explain select * from t where {condition}")
+    assert cursor.fetchone()[3] == "range"

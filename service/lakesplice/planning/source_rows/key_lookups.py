@@ -19,21 +19,23 @@ def keys_sql(key: Sequence[KeyColumn], columns: Sequence[ReadColumn], keys: pa.T
     """Return the condition of rows with these keys; `key` and `columns` are in one order, `keys`
     has the source's names and no null.
     """
-    constants = [_constants(column, keys) for column in columns]
+    constants = [_constants(of, column, keys) for of, column in zip(key, columns, strict=True)]
     rows = (",".join(parts) for parts in zip(*constants, strict=True))
     inside = ",".join(f"({row})" for row in rows)
     return f"({','.join(column.sql for column in key)}) in ({inside})" if inside else "0"
 
 
-def _constants(column: ReadColumn, keys: pa.Table) -> list[str]:
+def _constants(of: KeyColumn, column: ReadColumn, keys: pa.Table) -> list[str]:
     texts = canonical_texts(column, keys.column(column.name).combine_chunks()).to_list()
-    return [_constant(column.form, text) for text in texts]
+    return [_constant(of, column.form, text) for text in texts]
 
 
-def _constant(form: TextForm, text: str) -> str:
+def _constant(of: KeyColumn, form: TextForm, text: str) -> str:
     if form is TextForm.CHARACTERS:
-        # As a member's text an ENUM's value too; the column's own collation compares.
-        return f"_utf8mb4 {octets(text.encode())}"
+        # A character that the column's charset lacks becomes another one: a row that is found so
+        # has another key, which whoever asked sees.
+        value = f"convert(_utf8mb4 {octets(text.encode())} using {of.charset})"
+        return f"{value} collate {of.collation}"
     if form in (TextForm.OCTETS, TextForm.GEOMETRY):
         return octets(bytes.fromhex(text))
     if form is TextForm.DAYS:

@@ -129,8 +129,8 @@ def _key_column(column: DatabaseColumn) -> KeyColumn | None:
     of = None if defined is None else defined.type
     if of in _NUMBERS:
         return KeyColumn(name, _Form.NUMBER)
-    if of in ("ENUM", "SET"):
-        return KeyColumn(name, _Form.PLACE)
+    if of in ("ENUM", "SET") and column.charset and column.collation:
+        return KeyColumn(name, _Form.PLACE, column.charset, column.collation)
     if of in _QUOTED:
         return KeyColumn(name, _Form.QUOTED)
     if of in _OCTETS or column.charset == "binary":
