@@ -54,7 +54,7 @@ def _told(root: Path, version: int) -> Images:
         if (derived and name in _DERIVED and action["dataChange"]) or name == "cdc":
             said = {CHANGE_TYPE: _DERIVED[name]} if derived else {}
             told += [{**row, **said, COMMIT_VERSION: version} for row in _rows(root, action)]
-    return [image for image in told if not image[IS_DELETED]]
+    return [image for image in told if not image.get(IS_DELETED)]
 
 
 def _rows(root: Path, action: dict[str, Any]) -> Images:

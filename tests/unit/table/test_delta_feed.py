@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import deltalake
 import pyarrow as pa
 import pytest
 
@@ -152,6 +153,30 @@ def test_a_table_may_have_a_feed_from_its_beginning(tmp_path: Path) -> None:
     table.upsert(given([row(1, "A")], WHOLE), merge=True)
     kinds = sorted(image["_change_type"] for image in load_feed(tmp_path, 0))
     assert kinds == ["insert", "insert", "update_postimage", "update_preimage"]
+
+
+def test_an_adopted_table_has_images_of_rows_that_others_wrote(tmp_path: Path) -> None:
+    rows = pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"], "n": [1.5, -0.0, float("nan")]})
+    deltalake.write_deltalake(str(tmp_path), rows)
+    table = LibraryTable.adopt(tmp_path, key=["id"])
+    table.set_change_feed(on=True)
+    changes = pa.table({"id": [1, 2, 3], "name": ["A", "b", "c"], "n": [1.5, 0.0, float("nan")]})
+    table.upsert(changes, merge=True)
+    found = sorted(
+        (image["id"], image["_change_type"], image["name"], str(image["n"]))
+        for image in load_feed(tmp_path, table.version)
+    )
+    assert found == [
+        (1, "update_postimage", "A", "1.5"),
+        (1, "update_preimage", "a", "1.5"),
+        (2, "update_postimage", "b", "0.0"),
+        (2, "update_preimage", "b", "-0.0"),
+    ], "a NaN is itself, and -0.0 isn't 0.0"
+    table.upsert(delete=pa.table({"id": [2]}))
+    table.compact()
+    assert [(i["id"], i["_change_type"]) for i in load_feed(tmp_path, table.version)] == [
+        (2, "delete")
+    ]
 
 
 def test_versions_from_before_the_feed_are_refused(table: HandFedTable, store: LocalStore) -> None:

@@ -19,7 +19,8 @@ from lakesplice.storage.stores import (
 )
 from lakesplice.storage.system import SystemClock, SystemEntropy
 from lakesplice.table.by_hand.adopt import Adoption, adopt_table, plan_adoption
-from lakesplice.table.by_hand.hand_fed_table import THREADS, HandFedTable
+from lakesplice.table.by_hand.edited_table import EditedTable
+from lakesplice.table.by_hand.hand_fed_table import THREADS
 from lakesplice.table.by_hand.input_rows import Rows
 from lakesplice.table.by_hand.new_table import Tools, create_table
 from lakesplice.table.explaining.asked_key import KeyValues
@@ -29,7 +30,7 @@ from lakesplice.table.protocol.ports import UNWATCHED, Progress
 from lakesplice.table.reading.table import Moment
 
 
-class Table(HandFedTable):
+class Table(EditedTable):
     """A table of a lake; open it by its folder, or make one that is fed by hand."""
 
     @classmethod

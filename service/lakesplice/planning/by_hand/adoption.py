@@ -40,7 +40,8 @@ _UNUSED_HARMLESS = frozenset(
 _ON = "true"
 _PROPERTIES: Mapping[str, str] = {
     "delta.appendOnly": "it allows no updates: unset the property",
-    "delta.enableChangeDataFeed": "Lakesplice writes no change data files: unset the property",
+    "delta.enableChangeDataFeed": "unset the property, and switch the change feed on after the"
+    " adoption, with Table.set_change_feed",
     "delta.enableRowTracking": "Lakesplice keeps no row ids: unset the property",
     "delta.enableDeletionVectors": "Lakesplice can't read them: unset the property",
     "delta.enableIcebergCompatV1": "unset the property",

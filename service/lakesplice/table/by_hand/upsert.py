@@ -10,7 +10,7 @@ don't change.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -106,15 +106,22 @@ class Upserter:
         all columns; `ParkedTableError`; `RetryableError` if other upserts always committed first;
         `StorageError` with the effect unknown: with a transaction the call can be repeated.
         """
-        only_inserts = require_fed_by_hand(snapshot.manifest).insert_only
-        rows, deleted = keyed_rows(
-            request.rows, request.deleted, snapshot.manifest.schema, only_inserts=only_inserts
-        )
+        return self.edit(snapshot, lambda _: request)
+
+    def edit(
+        self, snapshot: Snapshot, requested: Callable[[Snapshot], UpsertRequest]
+    ) -> tuple[Snapshot, Upserted]:
+        """Commit what is requested of a version, which holds for that version alone: it is
+        requested again if another upsert commits first. Otherwise as `upsert`.
+        """
         retries = Retries(self._clock, self._entropy, ATTEMPTS_MAX)
         while True:
             snapshot = latest(self._store, snapshot)
             manifest = snapshot.manifest
-            upserts = require_fed_by_hand(manifest)
+            upserts, request = require_fed_by_hand(manifest), requested(snapshot)
+            rows, deleted = keyed_rows(
+                request.rows, request.deleted, manifest.schema, only_inserts=upserts.insert_only
+            )
             if is_repeated(upserts, request.transaction):
                 return snapshot, Upserted(snapshot.version, repeated=True)
             if manifest.parked is not None:
