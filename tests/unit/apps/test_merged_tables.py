@@ -12,13 +12,14 @@ import structlog
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTables, unborn_source
 from lakesplice.apps.table_commands.command_table import CommandTable
-from lakesplice.apps.table_commands.work import DROP, REPLAY, UNPARK, execute
+from lakesplice.apps.table_commands.work import DROP, PARK, REPLAY, UNPARK, execute
 from lakesplice.config import Settings
-from lakesplice.errors import UsageError
+from lakesplice.errors import ParkedTableError, UsageError
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.schema import TableSchema
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.generation import Generation
+from lakesplice.table.protocol.intents import Sweep
 from lakesplice.table.reading.table import Table
 from lakesplice.telemetry.registry import Metrics
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
@@ -91,6 +92,25 @@ def test_what_is_parked_of_a_table_is_named_and_one_topic_goes_on_alone(tmp_path
     scene.settle()
     with pytest.raises(UsageError, match="no such topic"):
         command(scene, UNPARK, offsets=[], stated=None, topic="elsewhere")
+
+
+def test_an_operator_parks_one_topic_of_a_table_or_all(tmp_path: Path) -> None:
+    scene = filled(Scene(tmp_path))
+    topics = [shard.topic.name for shard in scene.shards]
+    command(scene, PARK, why="a probe", topic=topics[0])
+    for shard in scene.shards:
+        # Any commit shows the driver what the command did.
+        shard.driver.table.commit(Sweep(shard.driver.table.generation))
+    parked = [shard.driver.table.parked for shard in scene.shards]
+    assert [why and why.code for why in parked] == [ParkCode.BY_HAND, None]
+    with pytest.raises(ParkedTableError, match="parked already"):
+        command(scene, PARK, why="a probe", topic=topics[0])
+    command(scene, UNPARK, offsets=[], stated=None, topic=topics[0])
+    command(scene, PARK, why="a probe", topic="")
+    manifest = Table(scene.first.driver.table.store).snapshot.manifest
+    assert [manifest.parked_for(topic) is not None for topic in topics] == [True, True]
+    command(scene, UNPARK, offsets=[], stated=None)
+    assert not Table(scene.first.driver.table.store).snapshot.manifest.parkings
 
 
 def test_letters_are_those_of_their_topic(tmp_path: Path) -> None:
