@@ -178,6 +178,7 @@ def test_tables_are_filled_while_written_to_and_the_stream_takes_over(
             "marks",
             *(table.name for table in fleet.source.tables),
         }
+        fleet.lake.configure(schema_changes={"create_table": "ignore"})
         with fleet.lake.running() as service:
             take_in(service, fleet.lake, fleet.ends())
             fleet.equal()
@@ -186,6 +187,16 @@ def test_tables_are_filled_while_written_to_and_the_stream_takes_over(
                 fleet.killed("rebuild", name, commits=3)
                 (row,) = fleet.done("rebuild", name)
             assert row["state"] == "filled"
+            take_in(service, fleet.lake, fleet.ends())
+            fleet.equal()
+            fleet.source.create_late()
+            fleet.source.run(40)
+            fleet.ends()
+            late = f"{fleet.source.database}.late"
+            with fleet.written_to():
+                fleet.killed("bootstrap", "--tables", late, commits=2)
+                (row,) = fleet.done("bootstrap", "--tables", late)
+            assert row["state"] == "filled", "the service must not make it"
             take_in(service, fleet.lake, fleet.ends())
             fleet.equal()
         history = fleet.lake.table(fleet.topic("everything")).history()
