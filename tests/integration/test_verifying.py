@@ -13,12 +13,16 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 import yaml
 
+from lakesplice.apps.verifying import lake_rows
 from lakesplice.apps.verifying.report import Kind, Outcome
 from lakesplice.apps.verifying.verification import Wish
 from lakesplice.errors import SourceUnavailable
+from lakesplice.model.names import IS_DELETED
 from lakesplice.storage.source_rows import Snapshot
 from lakesplice.storage.source_tables import Row
 from tests.support.mirrored import COLUMNS, Mirror
@@ -221,6 +225,40 @@ def test_a_row_that_an_insert_only_table_keeps_is_explained(mirror: Mirror) -> N
     mirror.feed({3: None})
     (found,) = mirror.verify(Wish(insert_only=True)).differences
     assert (found.kind, "insert-only" in found.note) == (Kind.SURPLUS, True)
+
+
+def test_a_key_that_the_database_does_not_keep_unique_is_not_compared(mirror: Mirror) -> None:
+    fill(mirror)
+    mirror.run("alter table items drop primary key, add n int auto_increment primary key")
+    assert "unique" in mirror.verify().reason
+    mirror.run("alter table items add unique (id)")
+    report = mirror.verify()
+    assert report.outcome is Outcome.EQUAL, report
+    assert report.not_compared == {"n": "the table hasn't got it"}
+
+
+def test_a_row_that_the_lake_has_twice_is_found_and_a_tombstone_beside_a_row_is_none(
+    mirror: Mirror, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(mirror)
+    plain, again = lake_rows._read, pa.table({"id": pa.array([5, 6], pa.int64())})
+
+    def read(*of: Any, include_deleted: bool) -> Iterator[pa.Table]:
+        """As if a purge or a move had left row 5 twice, and a tombstone of row 6."""
+        for rows in plain(*of, include_deleted=include_deleted):
+            yield rows
+            extra = rows.filter(pc.is_in(rows.column("id"), again.column("id").combine_chunks()))
+            if include_deleted:
+                gone = pc.equal(extra.column("id"), 6)
+                at = extra.schema.get_field_index(IS_DELETED)
+                yield extra.set_column(at, IS_DELETED, gone).cast(rows.schema)
+            else:
+                yield extra.filter(pc.equal(extra.column("id"), 5))
+
+    monkeypatch.setattr(lake_rows, "_read", read)
+    (found,) = mirror.verify().differences
+    assert (found.key, found.kind) == ({"id": "5"}, Kind.SURPLUS)
+    assert "more than one row" in found.note
 
 
 def test_a_source_without_a_key_or_a_table_is_not_compared(mirror: Mirror) -> None:

@@ -47,6 +47,7 @@ class SourceTable:
     """A table as the database describes it; `key` names the columns of the key that its rows are
     ordered by, empty without one. `made` changes when the table is made anew or emptied;
     `rows_about` is the server's own estimate. It `cascades` if its rows change by a foreign key.
+    `unique` has the columns of every key without NULL.
     """
 
     database: str
@@ -56,6 +57,7 @@ class SourceTable:
     made: str
     rows_about: int = 0
     cascades: bool = False
+    unique: tuple[tuple[str, ...], ...] = ()
 
     @property
     def sql(self) -> str:
@@ -89,16 +91,17 @@ def described(ask: Ask, database: str, name: str) -> SourceTable | None:
         for column, type_, charset, collation, optional, default in ask(_COLUMNS, of)
     )
     ((created, rows),) = made
-    key = _key(ask(_KEYS, of))
+    unique = _unique(ask(_KEYS, of))
     ((cascading,),) = ask(_CASCADES, of)
     return SourceTable(
         database,
         name,
         columns,
-        key=key,
+        key=unique[0] if unique else (),
         made=text_of(created),
         rows_about=int(rows or 0),
         cascades=cascading != b"0",
+        unique=unique,
     )
 
 
@@ -120,11 +123,11 @@ def _default(told: bytes | None) -> str | None:
     return text[1:-1].replace("''", "'") if text.startswith("'") else text
 
 
-def _key(rows: Sequence[Row]) -> tuple[str, ...]:
+def _unique(rows: Sequence[Row]) -> tuple[tuple[str, ...], ...]:
     keys: dict[str, list[str]] = {}
     nullable: set[str] = set()
     for index, column, may_be_null in rows:
         keys.setdefault(text_of(index), []).append(text_of(column))
         if may_be_null == b"1":
             nullable.add(text_of(index))
-    return next((tuple(names) for index, names in keys.items() if index not in nullable), ())
+    return tuple(tuple(names) for index, names in keys.items() if index not in nullable)

@@ -86,6 +86,8 @@ def compared_table(
         return NotComparable("a column of its key can't be compared: " + _told(left_out))
     if not source.key:
         return NotComparable("the database has no key in whose order the table could be read")
+    if not any(set(one) <= {column.name for column in key} for one in source.unique):
+        return NotComparable("the database doesn't keep the columns of the table's key unique")
     range_key = key_columns(source.key, at_source)
     lake_key = key_columns([column.name for column in key], at_source)
     if isinstance(range_key, Unreadable):

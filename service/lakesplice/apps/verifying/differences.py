@@ -98,9 +98,12 @@ def differing_keys(sides: Sides, sums: SourceSums, lake: Table, buckets: Sequenc
     if left:
         there.add_all(_scanned(sides, left))
     hashes = table.compared.hashes(here.rows).tolist() if here.at else []
-    mine = dict(zip(here.at, hashes, strict=True))
-    alive = {key: hashed for key, hashed in mine.items() if not here.is_deleted(key)}
-    differing = [here.at[k] for k, hashed in alive.items() if there.hashes.get(k) != hashed]
+    alive = {key: hashes[row] for key, row in here.at.items() if not here.is_deleted(key)}
+    differing = [
+        here.at[key]
+        for key, hashed in alive.items()
+        if key in here.twice or there.hashes.get(key) != hashed
+    ]
     absent = there.keys(k for k in there.hashes if k not in alive)
     if not differing:
         return absent
@@ -153,6 +156,9 @@ def _compared(
             return None
         shown = _shown(here.rows, here.at[key], names)
         return Difference(shown, Kind.SURPLUS, note=note_of(sides.table, Kind.SURPLUS, {}))
+    if key in here.twice:
+        note = "the lake has more than one row of the key"
+        return Difference(_shown(here.rows, here.at[key], names), Kind.SURPLUS, note=note)
     theirs = there.rows.slice(there.at[key], 1)
     shown = _shown(theirs, 0, names)
     if not alive:

@@ -6,6 +6,7 @@ wrote, not what is there.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -25,10 +26,15 @@ _SYSTEM = (POSITION_FILE, POSITION_OFFSET, IS_DELETED)
 
 @dataclass(frozen=True)
 class KeyedRows:
-    """Rows with the source's names, found by their keys' row texts: `at` has their places."""
+    """Rows with the source's names, found by their keys' row texts: `at` has their places.
+
+    A tombstone counts only where no row of its key lives: a row that moved to another partition
+    left one. `twice` has keys of which more than one row lives, which must not be.
+    """
 
     rows: pa.Table
     at: dict[str, int]
+    twice: frozenset[str] = frozenset()
 
     def position(self, key: str) -> Position:
         """Return the position of a row's newest change."""
@@ -105,7 +111,12 @@ def _keyed(table: ComparedTable, parts: Sequence[pa.Table]) -> KeyedRows:
         return KeyedRows(pa.table({}), {})
     rows = pa.concat_tables(parts).combine_chunks()
     keys = row_texts(rows, table.compared.key).to_list()
-    return KeyedRows(rows, {key: at for at, key in enumerate(keys)})
+    deleted = rows.column(IS_DELETED).to_pylist()
+    at = {key: row for row, key in enumerate(keys) if deleted[row]}
+    alive = [(key, row) for row, key in enumerate(keys) if not deleted[row]]
+    at |= dict(alive)
+    counts = Counter(key for key, _ in alive)
+    return KeyedRows(rows, at, frozenset(key for key, count in counts.items() if count > 1))
 
 
 def _mask(buckets: Collection[int] | None) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
