@@ -28,7 +28,7 @@ from lakesplice.table.reading.table import Table
 from lakesplice.table.upkeep.index_check import check
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.faulty_store import Crash, FaultyStore
-from lakesplice.testing.oracle import replay
+from lakesplice.testing.oracle import position, replay
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.drawing import examples
@@ -64,11 +64,21 @@ class Shard:
         return f"shop_{self.number}"
 
     def images(self, offsets: Mapping[int, int]) -> dict[int, dict[str, Any]]:
-        """The newest image of each row, with the columns that it had."""
+        """The newest image of each row, with the columns that it had.
+
+        A truncate that was sent again to the other partition may be read before the deletes that
+        it stands for: then it removes the rows.
+        """
         topic = self.source.topic
         until = {(topic.name, partition): offset for partition, offset in offsets.items()}
         state = replay(topic.records(), until=until).get(topic.name)
-        return {row["id"]: row for row in state.live} if state else {}
+        if state is None:
+            return {}
+        read = (one for one in topic.records() if one.offset < offsets.get(one.partition, 0))
+        truncates = (json.loads(one.value)["payload"] for one in read if one.value and not one.key)
+        fence = max((position(one["source"], one["op"]) for one in truncates), default=())
+        rows = (row for order, row in state.rows.values() if row is not None and order > fence)
+        return {row["id"]: row for row in rows}
 
 
 class ShardsMachine(RuleBasedStateMachine):
