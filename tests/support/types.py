@@ -207,7 +207,7 @@ TYPES: tuple[Type, ...] = (
         (Sent("bigint unsigned", _MOST, Decimal(_MOST), "decimal(20,0)"),),
         (Sent("bigint unsigned", str(_MOST), Decimal(_MOST), "decimal(20,0)"),),
         "by default Debezium sends it as a signed number (2^64-1 as -1) under a schema that doesn't"
-        " say so, which can't be told: set `bigint.unsigned.handling.mode=precise`, or"
+        " say so, so Lakesplice can't notice it: set `bigint.unsigned.handling.mode=precise`, or"
         " `column.propagate.source.type=.*`, or declare `unsigned_long`",
     ),
     Type(
