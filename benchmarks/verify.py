@@ -32,9 +32,9 @@ from lakesplice.planning.source_rows.checksums import BucketSums, Compared
 from lakesplice.planning.source_rows.columns import ReadColumn, read_column
 from lakesplice.planning.source_rows.key_ranges import KeyColumn, KeyRange, key_columns
 from lakesplice.spark.jars import ensure_jars
-from lakesplice.storage.source_database import DatabaseAddress
-from lakesplice.storage.source_rows import Snapshot, SourceConnection, TableChanged
-from lakesplice.storage.source_tables import SourceTable
+from lakesplice.storage.source.database import DatabaseAddress
+from lakesplice.storage.source.rows import Snapshot, SourceConnection, TableChanged
+from lakesplice.storage.source.tables import SourceTable
 from lakesplice.storage.stores import AnyStore, open_store
 from lakesplice.storage.system import SystemClock
 from lakesplice.table.protocol.ports import UNWATCHED

@@ -30,9 +30,9 @@ from lakesplice.planning.rows.row_digest import row_digest
 from lakesplice.planning.source_rows.columns import ReadColumn, Unreadable, read_column
 from lakesplice.planning.source_rows.key_lookups import keys_sql
 from lakesplice.planning.source_rows.key_ranges import KeyRange, key_columns
-from lakesplice.storage.source_database import DatabaseAddress
-from lakesplice.storage.source_rows import Snapshot, SourceConnection, TableChanged
-from lakesplice.storage.source_tables import SourceTable
+from lakesplice.storage.source.database import DatabaseAddress
+from lakesplice.storage.source.rows import Snapshot, SourceConnection, TableChanged
+from lakesplice.storage.source.tables import SourceTable
 from lakesplice.storage.stores import open_store
 from lakesplice.storage.system import SystemClock
 from lakesplice.testing.doubles import FixedClock, SeededEntropy

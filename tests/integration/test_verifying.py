@@ -23,8 +23,8 @@ from lakesplice.apps.verifying.report import Kind, Outcome
 from lakesplice.apps.verifying.verification import Wish
 from lakesplice.errors import SourceUnavailable
 from lakesplice.model.names import IS_DELETED
-from lakesplice.storage.source_rows import Snapshot
-from lakesplice.storage.source_tables import Row
+from lakesplice.storage.source.rows import Snapshot
+from lakesplice.storage.source.tables import Row
 from tests.support.mirrored import COLUMNS, Mirror
 from tests.support.sources import SourceServer, source_server
 

@@ -18,8 +18,8 @@ from lakesplice.apps.verifying.reached import Reach
 from lakesplice.apps.verifying.report import TableReport
 from lakesplice.apps.verifying.verification import Access, Wish, verify_table
 from lakesplice.model.names import TableName
-from lakesplice.storage.source_database import DatabaseAddress
-from lakesplice.storage.source_rows import SourceConnection
+from lakesplice.storage.source.database import DatabaseAddress
+from lakesplice.storage.source.rows import SourceConnection
 from lakesplice.storage.stores import open_store
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event

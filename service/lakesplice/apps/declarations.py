@@ -17,7 +17,7 @@ from typing import Any
 from lakesplice.formats.events.debezium.ddl_types import Handling, type_of
 from lakesplice.model.names import TableName
 from lakesplice.planning.source_rows.columns import DatabaseColumn
-from lakesplice.storage.source_database import SourceColumn
+from lakesplice.storage.source.database import SourceColumn
 
 _PATTERNS = re.compile(r"[*?\[]")
 

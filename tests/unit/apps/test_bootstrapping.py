@@ -26,8 +26,8 @@ from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.intake.newest_image import newest_image
 from lakesplice.planning.source_rows.columns import DatabaseColumn
 from lakesplice.storage.local import LocalStore
-from lakesplice.storage.source_places import BinlogPlace
-from lakesplice.storage.source_tables import SourceTable
+from lakesplice.storage.source.binlog_places import BinlogPlace
+from lakesplice.storage.source.tables import SourceTable
 from lakesplice.table.driver.generation import Generation, claim_generation
 from lakesplice.table.driver.requests import Request
 from lakesplice.table.ingest.driver_table import DriverTable

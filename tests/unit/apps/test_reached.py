@@ -9,7 +9,7 @@ import pytest
 from lakesplice.apps.verifying.reached import Reach
 from lakesplice.model.driver_status import DriverStatus, TopicCondition, TopicState, TopicStatus
 from lakesplice.model.moments import EpochMs
-from lakesplice.storage.source_places import BinlogPlace
+from lakesplice.storage.source.binlog_places import BinlogPlace
 from lakesplice.storage.stores import AnyStore, open_store
 from lakesplice.table.driver.status import StatusPublisher
 from lakesplice.table.protocol.snapshot import open_snapshot

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from lakesplice.errors import SourceUnavailable
-from lakesplice.storage.source_places import BinlogPlace, committed_place, owned_gtids
-from lakesplice.storage.source_tables import Row
+from lakesplice.storage.source.binlog_places import BinlogPlace, committed_place, owned_gtids
+from lakesplice.storage.source.tables import Row
 from lakesplice.testing.doubles import FixedClock
 
 _UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"

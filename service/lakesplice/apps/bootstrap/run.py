@@ -29,8 +29,8 @@ from lakesplice.planning.shape.shaping import shard_of
 from lakesplice.spark.kafka.admin import KafkaAdmin
 from lakesplice.spark.kafka.topic_ranges import TopicReader
 from lakesplice.spark.kafka.topics import Topic, TopicCatalogue
-from lakesplice.storage.source_database import DatabaseAddress
-from lakesplice.storage.source_rows import SourceConnection, TableChanged
+from lakesplice.storage.source.database import DatabaseAddress
+from lakesplice.storage.source.rows import SourceConnection, TableChanged
 from lakesplice.storage.stores import open_store
 from lakesplice.storage.system import SystemClock, SystemEntropy
 from lakesplice.table.ingest.driver_table import DriverTable

@@ -17,9 +17,9 @@ from lakesplice.model.shadow_plan import KeyBound, ShadowPlan
 from lakesplice.planning.intake.read_rows import ReadRows
 from lakesplice.planning.source_rows.columns import ReadColumn, Unreadable, read_column
 from lakesplice.planning.source_rows.key_ranges import KeyColumn, KeyRange, key_columns
-from lakesplice.storage.source_places import BinlogPlace
-from lakesplice.storage.source_rows import Snapshot, SourceConnection, SourceRows, TableChanged
-from lakesplice.storage.source_tables import SourceTable
+from lakesplice.storage.source.binlog_places import BinlogPlace
+from lakesplice.storage.source.rows import Snapshot, SourceConnection, SourceRows, TableChanged
+from lakesplice.storage.source.tables import SourceTable
 from lakesplice.table.protocol.ports import Clock
 
 _PAUSE_SECONDS = 1.0

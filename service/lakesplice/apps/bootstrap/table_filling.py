@@ -16,7 +16,7 @@ from lakesplice.model.shadow_plan import ShadowPlan
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.intake.read_rows import ReadRows
 from lakesplice.planning.rows.index_merge import RUNS_MAX, plan_merge
-from lakesplice.storage.source_rows import SourceConnection, TableChanged
+from lakesplice.storage.source.rows import SourceConnection, TableChanged
 from lakesplice.table.files.index_runs import RunCache, write_merged
 from lakesplice.table.ingest.chunk_commit import commit_chunks
 from lakesplice.table.ingest.driver_table import DriverTable

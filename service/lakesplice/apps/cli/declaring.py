@@ -57,7 +57,7 @@ def declare(
 
     from lakesplice.apps.declarations import declarations
     from lakesplice.formats.events.debezium.ddl_types import Handling
-    from lakesplice.storage.source_database import DatabaseAddress, source_columns
+    from lakesplice.storage.source.database import DatabaseAddress, source_columns
 
     address = DatabaseAddress.parse(database, os.environ.get(PASSWORD, ""))
     handling = Handling(decimals, unsigned, times, decimal_format)

@@ -16,8 +16,8 @@ from lakesplice.planning.diagnosis.database import VARIABLES, DatabaseFacts, jud
 from lakesplice.planning.diagnosis.finding import Area, Finding
 from lakesplice.planning.schema.policy import PartialImages
 from lakesplice.storage.connect import Connector, connectors
-from lakesplice.storage.source_database import DatabaseAddress
-from lakesplice.storage.source_server import source_server
+from lakesplice.storage.source.database import DatabaseAddress
+from lakesplice.storage.source.server import source_server
 from lakesplice.storage.system import SystemClock
 
 

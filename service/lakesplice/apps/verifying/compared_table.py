@@ -16,7 +16,7 @@ from lakesplice.planning.source_rows.checksums import Compared
 from lakesplice.planning.source_rows.columns import ReadColumn, Unreadable, read_column
 from lakesplice.planning.source_rows.key_ranges import KeyColumn, key_columns
 from lakesplice.planning.sources.shards import in_shard
-from lakesplice.storage.source_tables import SourceTable
+from lakesplice.storage.source.tables import SourceTable
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ from lakesplice.planning.source_rows.columns import ReadColumn
 from lakesplice.planning.source_rows.key_lookups import keys_sql
 from lakesplice.planning.source_rows.key_ranges import Bound, KeyRange, range_sql
 from lakesplice.planning.source_rows.row_text import rows_of_values
-from lakesplice.storage.source_places import BinlogPlace, SnapshotPlace
-from lakesplice.storage.source_rows import (
+from lakesplice.storage.source.binlog_places import BinlogPlace, SnapshotPlace
+from lakesplice.storage.source.rows import (
     Snapshot,
     SourceConnection,
     SourceRows,

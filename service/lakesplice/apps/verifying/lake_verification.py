@@ -17,8 +17,8 @@ from lakesplice.apps.verifying.verification import Access, Wish, verify_table
 from lakesplice.config import Settings
 from lakesplice.errors import UsageError
 from lakesplice.model.names import TableName
-from lakesplice.storage.source_database import DatabaseAddress
-from lakesplice.storage.source_rows import SourceConnection
+from lakesplice.storage.source.database import DatabaseAddress
+from lakesplice.storage.source.rows import SourceConnection
 from lakesplice.storage.stores import AnyStore
 from lakesplice.storage.system import SystemClock
 from lakesplice.table.protocol.ports import Clock, Progress

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from lakesplice.storage.source_rows import SourceConnection
+from lakesplice.storage.source.rows import SourceConnection
 from lakesplice.table.protocol.ports import Clock
 
 _BUSY_SECONDS = 1.0

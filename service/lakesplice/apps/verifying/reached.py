@@ -17,7 +17,7 @@ from lakesplice.apps.lake import table_names
 from lakesplice.errors import LakespliceError
 from lakesplice.model.manifest import Manifest, SourceState
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
-from lakesplice.storage.source_places import BinlogPlace
+from lakesplice.storage.source.binlog_places import BinlogPlace
 from lakesplice.storage.stores import AnyStore
 from lakesplice.table.driver.status import newest_status
 from lakesplice.table.protocol.ports import Clock

@@ -18,8 +18,8 @@ from lakesplice.apps.verifying.compared_table import ComparedTable
 from lakesplice.apps.verifying.pace import Pace
 from lakesplice.planning.source_rows.checksums import BucketSums
 from lakesplice.planning.source_rows.key_ranges import Bound, KeyRange, range_sql
-from lakesplice.storage.source_places import BinlogPlace, SnapshotPlace
-from lakesplice.storage.source_rows import Snapshot, SourceConnection, TableChanged
+from lakesplice.storage.source.binlog_places import BinlogPlace, SnapshotPlace
+from lakesplice.storage.source.rows import Snapshot, SourceConnection, TableChanged
 from lakesplice.table.protocol.ports import Progress
 
 _ROWS_AT_ONCE_MAX = 100_000

@@ -27,8 +27,8 @@ from lakesplice.model.manifest import Manifest
 from lakesplice.model.names import TableName
 from lakesplice.planning.source_rows.checksums import BUCKETS, BucketSums
 from lakesplice.planning.sources.topic_tables import ways_to_read
-from lakesplice.storage.source_rows import SourceConnection
-from lakesplice.storage.source_tables import SourceTable
+from lakesplice.storage.source.rows import SourceConnection
+from lakesplice.storage.source.tables import SourceTable
 from lakesplice.storage.stores import AnyStore
 from lakesplice.table.protocol.ports import UNWATCHED, Progress
 from lakesplice.table.protocol.snapshot import open_snapshot

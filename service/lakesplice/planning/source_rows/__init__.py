@@ -2,5 +2,5 @@
 
 Offers, per column, an expression and what its text becomes (`columns`, `values`), a chunk of rows
 as one text (`row_text`), and ranges of a key in the server's own order (`key_ranges`). It must not
-connect to anything: `storage/source_rows.py` does.
+connect to anything: `storage/source/rows.py` does.
 """

@@ -184,7 +184,7 @@ def _fill(
     from lakesplice.apps.bootstrap.run import bootstrap as run
     from lakesplice.apps.table_commands.dispatch import RequestWait
     from lakesplice.config import load
-    from lakesplice.storage.source_database import DatabaseAddress
+    from lakesplice.storage.source.database import DatabaseAddress
 
     settings = load(config)
     named = database or settings.doctor.database

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pymysql
 
 from lakesplice.errors import SourceUnavailable
-from lakesplice.storage.source_database import DatabaseAddress
+from lakesplice.storage.source.database import DatabaseAddress
 from lakesplice.table.protocol.ports import Clock
 
 _UNKNOWN_VARIABLE = 1193

@@ -32,15 +32,15 @@ from lakesplice.planning.source_rows.row_text import (
     rows_of_values,
     rows_sql,
 )
-from lakesplice.storage.source_database import DatabaseAddress
-from lakesplice.storage.source_places import (
+from lakesplice.storage.source.binlog_places import (
     BinlogPlace,
     SnapshotPlace,
     committed_place,
     end_of_binlog,
     place_of_snapshot,
 )
-from lakesplice.storage.source_tables import Row, SourceTable, described, table_names, text_of
+from lakesplice.storage.source.database import DatabaseAddress
+from lakesplice.storage.source.tables import Row, SourceTable, described, table_names, text_of
 from lakesplice.table.protocol.ports import Clock
 
 Result = TypeVar("Result")

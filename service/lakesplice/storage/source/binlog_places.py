@@ -14,7 +14,7 @@ import pymysql
 
 from lakesplice.errors import SourceUnavailable
 from lakesplice.model.position import Position
-from lakesplice.storage.source_tables import Ask, text_of
+from lakesplice.storage.source.tables import Ask, text_of
 from lakesplice.table.protocol.ports import Clock
 
 _COMMIT_SECONDS = 30.0
