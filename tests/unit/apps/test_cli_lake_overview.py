@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lakesplice.apps.cli.tables.lake_overview import print_overview
+from lakesplice.apps.cli.tables.showing.lake_overview import print_overview
 from lakesplice.apps.lake_listing import listing
 from lakesplice.model.driver_status import (
     DriverStatus,

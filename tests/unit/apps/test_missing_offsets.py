@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from lakesplice.apps.cli.tables.lake_overview import print_overview
+from lakesplice.apps.cli.tables.showing.lake_overview import print_overview
 from lakesplice.apps.lake_listing import listing
 from lakesplice.apps.service.page.table_answers import table_answers
 from lakesplice.errors import MissingOffsetsError

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import lakesplice
-from lakesplice.apps.cli.tables.lake_overview import print_overview
+from lakesplice.apps.cli.tables.showing.lake_overview import print_overview
 from lakesplice.errors import UsageError
 from lakesplice.model.driver_status import DriverStatus, TopicCondition, TopicState, TopicStatus
 from lakesplice.model.moments import EpochMs

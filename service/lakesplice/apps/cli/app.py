@@ -16,18 +16,15 @@ from lakesplice.apps.cli.tables import (
     adopting,
     bootstrapping,
     dead_letters,
-    explaining,
     fleet,
     indexes,
-    listing,
     parking,
     pinning,
-    reading,
     resetting,
     upkeep,
     verifying,
-    views,
 )
+from lakesplice.apps.cli.tables.showing import explaining, listing, reading, views
 from lakesplice.errors import ConfigurationError, LakespliceError, UsageError
 
 EXIT_FAILED = 1

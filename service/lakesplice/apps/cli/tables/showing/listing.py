@@ -31,7 +31,7 @@ def tables(
     """List a lake's tables, and topics without a table: the state of each, and why some are
     stopped.
     """
-    from lakesplice.apps.cli.tables.lake_overview import print_overview
+    from lakesplice.apps.cli.tables.showing.lake_overview import print_overview
     from lakesplice.apps.lake_listing import listing
     from lakesplice.storage.stores import is_there, open_store
     from lakesplice.table.driver.status import newest_status

@@ -60,7 +60,7 @@ def explain_key(
     letter: the command shows which, and in which version. It only reads, also beside a running
     service.
     """
-    from lakesplice.apps.cli.tables.key_story_text import story_facts, story_lines
+    from lakesplice.apps.cli.tables.showing.key_story_text import story_facts, story_lines
     from lakesplice.apps.lake import table_store
     from lakesplice.table.explaining.key_story import explain_key as story_of
     from lakesplice.table.protocol.snapshot import open_snapshot
