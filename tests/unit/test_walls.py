@@ -31,6 +31,13 @@ PLANTED = (
     ("planning.rows.edits", "lakesplice.planning.schema.policy", "Rooms of planning"),
     ("planning.shape.masks", "lakesplice.planning.schema.policy", "Rooms of planning"),
     ("planning.schema.policy", "lakesplice.planning.intake.report", "Rooms of planning"),
+    ("planning.intake.line", "lakesplice.planning.intake.read_rows", "Rooms of intake"),
+    ("planning.intake.order.truncations", "lakesplice.planning.intake.report", "Rooms of intake"),
+    (
+        "planning.intake.order.truncations",
+        "lakesplice.planning.intake.order.shared_positions",
+        "Findings about the order",
+    ),
     (
         "planning.upkeep.retention",
         "lakesplice.planning.by_hand.hand_fed_changes",

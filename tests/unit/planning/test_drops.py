@@ -11,8 +11,8 @@ from lakesplice.formats.events.values.fences import Fences
 from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
-from lakesplice.planning.intake.record_order import RecordIndex
-from lakesplice.planning.intake.truncations import fence_of, parking_truncations
+from lakesplice.planning.intake.order.record_order import RecordIndex
+from lakesplice.planning.intake.order.truncations import fence_of, parking_truncations
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.planning.sources.dropped_tables import (
     DropDecision,

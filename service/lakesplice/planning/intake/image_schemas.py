@@ -15,7 +15,7 @@ from lakesplice.model.schema import SourceSchema, TableSchema
 from lakesplice.planning.intake.known_topic import (
     PartitionStop,
 )
-from lakesplice.planning.intake.record_order import RecordIndex, first_from
+from lakesplice.planning.intake.order.record_order import RecordIndex, first_from
 from lakesplice.planning.rows.image_changes import to_changes
 from lakesplice.planning.schema.evolution import (
     Fits,

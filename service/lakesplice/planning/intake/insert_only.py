@@ -18,7 +18,7 @@ from lakesplice.model.arrays import Integers, KeyHashes
 from lakesplice.model.change import Op
 from lakesplice.model.choices import NotInserts
 from lakesplice.model.names import KEY_HIGH, KEY_LOW, POSITION_FILE, POSITION_OFFSET
-from lakesplice.planning.intake.record_order import RecordIndex
+from lakesplice.planning.intake.order.record_order import RecordIndex
 
 NOT_AN_INSERT = "not-an-insert"
 _INSERTS = (int(Op.CREATE), int(Op.READ))

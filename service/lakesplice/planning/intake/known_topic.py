@@ -14,8 +14,8 @@ from lakesplice.model.epochs import Epoch
 from lakesplice.model.manifest import Manifest, PartitionState, SourceState
 from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import BEFORE_ALL, Ordering
-from lakesplice.planning.intake.record_order import RecordIndex
-from lakesplice.planning.intake.shared_positions import SHARED, SharedPositions
+from lakesplice.planning.intake.order.record_order import RecordIndex
+from lakesplice.planning.intake.order.shared_positions import SHARED, SharedPositions
 
 _RELOAD = "give `lakesplice reset --anew` to reload the table from the topic"
 

@@ -28,7 +28,6 @@ from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.intake import insert_only
-from lakesplice.planning.intake.further_snapshots import ADVICE, further_snapshots
 from lakesplice.planning.intake.image_schemas import ImageSchemas
 from lakesplice.planning.intake.known_topic import (
     NOTHING_KNOWN,
@@ -38,11 +37,12 @@ from lakesplice.planning.intake.known_topic import (
     shared_position,
     with_ordering,
 )
-from lakesplice.planning.intake.record_order import RecordIndex, RecordOrder, records_in
+from lakesplice.planning.intake.order.further_snapshots import ADVICE, further_snapshots
+from lakesplice.planning.intake.order.record_order import RecordIndex, RecordOrder, records_in
+from lakesplice.planning.intake.order.shared_positions import Found, SharedPositions
+from lakesplice.planning.intake.order.truncations import fence_of, parking_truncations
 from lakesplice.planning.intake.refused_records import refused_records
 from lakesplice.planning.intake.report import IntakeResult, NewDeadLetter, PartitionReport
-from lakesplice.planning.intake.shared_positions import Found, SharedPositions
-from lakesplice.planning.intake.truncations import fence_of, parking_truncations
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.planning.sources.epochs import ChangePositions, EpochPath, Opening, follow
 from lakesplice.planning.sources.gaps import lowest_above

@@ -17,7 +17,7 @@ from lakesplice.model.change import Op
 from lakesplice.model.choices import NotInserts
 from lakesplice.model.schema import SourceSchema
 from lakesplice.planning.intake import insert_only
-from lakesplice.planning.intake.record_order import RecordIndex
+from lakesplice.planning.intake.order.record_order import RecordIndex
 from lakesplice.planning.schema.evolution import Fits, SchemaFit
 
 PARTIAL_INSERT = "partial-insert"

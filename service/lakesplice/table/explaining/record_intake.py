@@ -11,7 +11,7 @@ import pyarrow as pa
 from lakesplice.model.manifest import PartitionState
 from lakesplice.planning.intake.known_topic import known_topic
 from lakesplice.planning.intake.line import IntakeLine, Origins
-from lakesplice.planning.intake.record_order import RecordIndex
+from lakesplice.planning.intake.order.record_order import RecordIndex
 from lakesplice.planning.intake.report import IntakeResult
 from lakesplice.table.explaining.asked_key import AskedKey
 from lakesplice.table.explaining.record_ranges import RecordRange

@@ -10,7 +10,7 @@ from lakesplice.formats.events.values.fences import Fences
 from lakesplice.model.arrays import Integers
 from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import BEFORE_ALL, Position
-from lakesplice.planning.intake.record_order import RecordIndex
+from lakesplice.planning.intake.order.record_order import RecordIndex
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.planning.sources.dropped_tables import ADVICE
 

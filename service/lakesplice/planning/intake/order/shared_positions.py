@@ -25,7 +25,7 @@ from lakesplice.model.change import Op
 from lakesplice.model.manifest import HighestChange
 from lakesplice.model.names import KEY_HIGH, KEY_LOW, OP, POSITION_FILE, POSITION_OFFSET, ROW_DIGEST
 from lakesplice.model.position import Position
-from lakesplice.planning.intake.record_order import RecordIndex
+from lakesplice.planning.intake.order.record_order import RecordIndex
 
 SHARED = (
     "the change has the same position as another one, so their order isn't known; start"

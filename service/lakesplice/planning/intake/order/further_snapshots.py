@@ -16,7 +16,7 @@ from lakesplice.model.arrays import Integers
 from lakesplice.model.change import Op
 from lakesplice.model.names import APPENDED
 from lakesplice.model.position import BEFORE_ALL, ROW_BITS, Ordering, Position
-from lakesplice.planning.intake.record_order import RecordIndex
+from lakesplice.planning.intake.order.record_order import RecordIndex
 
 ADVICE = (
     "a second snapshot has rows that the table may already have, and without a key nothing shows"
