@@ -337,6 +337,7 @@ def test_a_stream_leads_from_nothing_to_the_table_that_a_topic_feeds(
     for partition in (0, 1):
         source.topic.append(partition, source.put(partition))
     assert driver.batch() is CommitOutcome.DONE
+    first = ",".join(f"{at}:{end}" for at, end in source.topic.ends.items())
     found = []
     for _ in range(2):
         for _ in range(15):
@@ -348,6 +349,8 @@ def test_a_stream_leads_from_nothing_to_the_table_that_a_topic_feeds(
         assert apply(found) == {row["id"]: row for row in Table.open(place).read().to_pylist()}
     places = [(row["_commit_version"], row["id"]) for row in found]
     assert len(places) == len(set(places)), f"a row's change twice, seed {seed}"
+    asked = frame(spark, tmp_path / driver.name.path, at_offsets=first)
+    assert [row["id"] for row in rows_of(asked)] == [0, 1]
 
 
 @pytest.mark.parametrize(

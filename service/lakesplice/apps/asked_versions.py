@@ -43,6 +43,25 @@ def asked_snapshot(
     return open_snapshot(store, requested_version(store, version, as_of))
 
 
+def offsets_of(text: str) -> AtOffsets:
+    """Parse offsets such as `0:120,1:97`, or `shop.orders:0:120,…` if several topics feed a table.
+
+    `UsageError` for any other text.
+    """
+    by_topic: dict[str, dict[int, int]] = {}
+    for part in text.split(","):
+        place, _, offset = part.strip().rpartition(":")
+        topic, _, number = place.rpartition(":")
+        if not (number.isdecimal() and offset.isdecimal()):
+            raise UsageError(
+                "write offsets as partition:offset, such as 0:120,1:97; for several topics with"
+                " the topic's name in front",
+                given=text,
+            )
+        by_topic.setdefault(topic, {})[int(number)] = int(offset)
+    return by_topic[""] if by_topic.keys() == {""} else by_topic
+
+
 def _require_complete(store: AnyStore, pin: Pin) -> None:
     above = parent_store(store, LEVELS)
     if above is not None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import lakesplice
+from lakesplice.apps.asked_versions import offsets_of
 from lakesplice.apps.cli.tables.showing.lake_overview import print_overview
 from lakesplice.errors import UsageError
 from lakesplice.model.driver_status import DriverStatus, TopicCondition, TopicState, TopicStatus
@@ -80,6 +81,11 @@ def test_one_version_is_asked_for_in_one_way(lake: Path) -> None:
     goods = lakesplice.Table.open(lake / "shop" / "goods")
     again = lakesplice.Table.open(lake / "shop" / "goods", at_offsets=dict(goods.offsets))
     assert again.version == goods.version
+    text = ",".join(f"{at}:{offset}" for at, offset in goods.offsets.items())
+    assert offsets_of(text) == dict(goods.offsets)
+    assert offsets_of("a.b:0:7, a.c:1:8") == {"a.b": {0: 7}, "a.c": {1: 8}}
+    with pytest.raises(UsageError, match="write offsets as"):
+        offsets_of("0-7")
 
 
 def test_a_lake_is_as_complete_as_its_oldest_table(cli: CommandLine, lake: Path) -> None:

@@ -5,8 +5,8 @@
 
 Options: `path` (what `load` is given), `view` ("real_time" or "read_optimised"), `columns` (names
 separated by commas), `filter` (a condition in SQL), `version`, `as_of` (a moment in ISO 8601),
-`pin`, `include_deleted`, `include_system`, and what an object store needs beside, such as
-`aws_endpoint`.
+`pin`, `at_offsets` (such as `0:120,1:97`), `include_deleted`, `include_system`, and what an object
+store needs beside, such as `aws_endpoint`.
 Spark doesn't tell Python data sources which columns a query uses: where a table is wide, name them.
 Filters aren't taken from Spark either, whose interface for them gives wrong rows
 (docs/decisions/0019-reading-in-spark.md). With `changes` it gives what commits changed instead, as
@@ -29,7 +29,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from lakesplice.apps.asked_versions import asked_snapshot
+from lakesplice.apps.asked_versions import asked_snapshot, offsets_of
 from lakesplice.apps.spark_format.changes import Changes, ChangesReader, ChangesStream, version_of
 from lakesplice.errors import UsageError
 from lakesplice.model.manifest import FileRef, Manifest
@@ -51,7 +51,8 @@ FORMAT = "lakesplice"
 # A partition is a task; small files share one.
 _PARTITION_BYTES = 64 * 1024 * 1024
 _OF_CHANGES = ("changes", "starting_version", "ending_version")
-_OF_ROWS = ("view", "filter", "version", "as_of", "pin", "include_deleted", "include_system")
+_WHICH = ("version", "as_of", "pin", "at_offsets")
+_OF_ROWS = ("view", "filter", *_WHICH, "include_deleted", "include_system")
 _OWN = frozenset(("path", "columns", *_OF_ROWS, *_OF_CHANGES))
 _YES, _NO = frozenset(("true", "yes", "1")), frozenset(("false", "no", "0"))
 
@@ -157,7 +158,9 @@ class LakespliceSource(DataSource):
         store, version = self._store(), self.options.get("version")
         number = None if version is None else version_of(version)
         as_of, pin = self.options.get("as_of"), self.options.get("pin")
-        return asked_snapshot(store, version=number, as_of=as_of, pin=pin)
+        offsets = self.options.get("at_offsets")
+        at_offsets = None if offsets is None else offsets_of(offsets)
+        return asked_snapshot(store, version=number, as_of=as_of, pin=pin, at_offsets=at_offsets)
 
     def _wanted(self) -> _Wanted:
         columns = self.options.get("columns")
