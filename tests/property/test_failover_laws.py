@@ -19,9 +19,9 @@ import pyarrow as pa
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from lakesplice.model.epochs import in_epoch
 from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.position import Position
+from lakesplice.model.progress.epochs import in_epoch
 from lakesplice.planning.sources.epochs import ChangePositions, EpochPath, follow, open_epoch
 
 PARTITIONS = 2

@@ -32,7 +32,6 @@ from lakesplice.formats.manifests import (
     encode_pointer,
 )
 from lakesplice.model.address import BaseFile, Segment
-from lakesplice.model.epochs import Epoch
 from lakesplice.model.manifest import (
     DeadLetterRef,
     DeltaRef,
@@ -46,6 +45,7 @@ from lakesplice.model.manifest import (
 from lakesplice.model.names import SYSTEM_COLUMNS
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import Position
+from lakesplice.model.progress.epochs import Epoch
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
 

@@ -11,8 +11,8 @@ from lakesplice.formats.events import DecodeContext, decode
 from lakesplice.model.choices import NotInserts
 from lakesplice.model.names import TableName
 from lakesplice.model.position import RANK_OTHER, Position
+from lakesplice.model.progress.shadow_plan import ShadowPlan
 from lakesplice.model.schema import SourceSchema
-from lakesplice.model.shadow_plan import ShadowPlan
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.intake.read_rows import ReadRows
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy

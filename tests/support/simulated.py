@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from lakesplice.model.gaps import Gap
+from lakesplice.model.offsets import Gap
 from lakesplice.model.position import Position
 from lakesplice.planning.sources.gaps import read_until
 from lakesplice.planning.upkeep.retention import files_by_path

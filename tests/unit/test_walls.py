@@ -19,6 +19,8 @@ PLANTED = (
     ("planning.rows.fold", "time", "At and below planning"),
     ("formats.checksum", "pathlib", "At and below planning"),
     ("model.address", "lakesplice.planning.rows.fold", "Imports point down the house"),
+    ("model.progress.epochs", "lakesplice.model.manifest", "Values rest on smaller values"),
+    ("model.position", "lakesplice.model.moments", "Values rest on smaller values"),
     ("planning.sources.gtids", "lakesplice.table.protocol.layout", "Imports point down the house"),
     ("formats.deltas.codec", "lakesplice.formats.manifests", "No format knows another"),
     ("formats.events.maxwell.reader", "lakesplice.formats.events.canal", "Formats of change"),

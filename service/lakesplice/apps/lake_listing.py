@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from typing import Any
 
 from lakesplice.apps.lake import table_names
 from lakesplice.errors import LakespliceError, TableNotFoundError
-from lakesplice.model.driver_status import WORST_FIRST, DriverStatus, TopicState, TopicStatus
-from lakesplice.model.freshness_goal import strictest
+from lakesplice.model.driver_status import (
+    WORST_FIRST,
+    DriverStatus,
+    TopicState,
+    TopicStatus,
+    strictest,
+)
 from lakesplice.model.manifest import Manifest
-from lakesplice.model.moments import EpochMs
+from lakesplice.model.moments import EpochMs, utc_time
 from lakesplice.model.names import IS_DELETED, TableName
 from lakesplice.model.parking import ParkReason
 from lakesplice.storage.stores import AnyStore
@@ -66,7 +70,7 @@ def moment(timestamp_ms: EpochMs | None) -> str | None:
     """Return a moment as text in ISO 8601; None if there is none."""
     if not timestamp_ms:
         return None
-    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    return utc_time(timestamp_ms).isoformat(timespec="milliseconds")
 
 
 def _row(table: str, details: Row, topics: Sequence[TopicStatus], now_ms: EpochMs) -> Row:

@@ -44,7 +44,7 @@ from lakesplice.config.sections.watching import (
     TracingSettings,
 )
 from lakesplice.model.choices import FormatName, MissingOffsets, NotInserts
-from lakesplice.model.freshness_goal import FreshnessGoal
+from lakesplice.model.driver_status import FreshnessGoal
 from lakesplice.model.names import TableName
 from lakesplice.planning.schema.policy import PartialImages, SchemaPolicy
 from lakesplice.table.driver.generation import LEASE_SECONDS, LEASE_SECONDS_MAX

@@ -1,12 +1,13 @@
-"""What a driver reports about every topic that its configuration matches, for operators."""
+"""What a driver reports about every topic that its configuration matches, for operators, and how
+old the views of a table may become.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lakesplice.model.freshness_goal import FreshnessGoal
 from lakesplice.model.moments import EpochMs
 
 
@@ -37,6 +38,31 @@ WORST_FIRST = (
     TopicState.EXCLUDED,
 )
 """A table shows the state of its worst topic; the worst state comes first here."""
+
+
+@dataclass(frozen=True, slots=True)
+class FreshnessGoal:
+    """The freshness goals of both views: the largest age, in seconds, that each should have."""
+
+    real_time: float
+    read_optimised: float
+
+    def lateness(self, real_time: float | None, read_optimised: float | None) -> float | None:
+        """Return the larger quotient of a view's age and its goal: above 1 the table is late. An
+        unknown age is None; the result is None if both are.
+        """
+        ages = ((real_time, self.real_time), (read_optimised, self.read_optimised))
+        return max((age / goal for age, goal in ages if age is not None), default=None)
+
+
+def strictest(goals: Iterable[FreshnessGoal]) -> FreshnessGoal | None:
+    """Return the goal of a table whose topics have these goals; None if there are none."""
+    found = list(goals)
+    if not found:
+        return None
+    return FreshnessGoal(
+        min(goal.real_time for goal in found), min(goal.read_optimised for goal in found)
+    )
 
 
 @dataclass(frozen=True, slots=True)

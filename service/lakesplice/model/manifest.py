@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 
 from lakesplice.errors import UsageError
 from lakesplice.model.address import BaseFile
-from lakesplice.model.backfill import BackfillState
 from lakesplice.model.choices import FormatName
-from lakesplice.model.column_presence import ColumnPresences
-from lakesplice.model.epochs import Epoch
-from lakesplice.model.gaps import Gap
 from lakesplice.model.moments import NO_MOMENT, EpochMs
+from lakesplice.model.offsets import Gap
 from lakesplice.model.parking import ParkReason
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
+from lakesplice.model.progress.backfill import BackfillState
+from lakesplice.model.progress.column_presence import ColumnPresences
+from lakesplice.model.progress.epochs import Epoch
 from lakesplice.model.schema import TableSchema
 
 

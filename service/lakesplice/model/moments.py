@@ -4,6 +4,7 @@ them, and in seconds, as metrics have them. Durations are plain numbers of secon
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import NewType
 
 EpochMs = NewType("EpochMs", int)
@@ -19,6 +20,13 @@ EpochSeconds = NewType("EpochSeconds", float)
 def epoch_seconds(moment: float) -> EpochSeconds:
     """Convert a moment from milliseconds to seconds."""
     return EpochSeconds(moment / 1000)
+
+
+def utc_time(moment: int) -> datetime:
+    """Convert a moment from milliseconds to a time in UTC; `ValueError`, `OverflowError` or
+    `OSError` if no year has it.
+    """
+    return datetime.fromtimestamp(moment / 1000, UTC)
 
 
 def earlier(moment: EpochMs, seconds: float) -> EpochMs:

@@ -14,12 +14,12 @@ from lakesplice.apps.cli.tables.showing.lake_overview import print_overview
 from lakesplice.apps.lake_listing import listing
 from lakesplice.model.driver_status import (
     DriverStatus,
+    FreshnessGoal,
     SuspectSetting,
     TopicCondition,
     TopicState,
     TopicStatus,
 )
-from lakesplice.model.freshness_goal import FreshnessGoal
 from lakesplice.model.moments import EpochMs
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.status import StatusPublisher, newest_status

@@ -17,8 +17,8 @@ from lakesplice.apps.table_commands.resetting import Reset, reset
 from lakesplice.apps.table_commands.work import RESET
 from lakesplice.errors import UsageError
 from lakesplice.formats.events import DecodeContext, declare
-from lakesplice.model.epochs import Epoch
 from lakesplice.model.moments import EpochMs
+from lakesplice.model.progress.epochs import Epoch
 from lakesplice.planning.sources.position_search import Ranges, placed_records
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.generation import claim_generation

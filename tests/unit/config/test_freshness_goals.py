@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from lakesplice.config import Settings
-from lakesplice.model.freshness_goal import FreshnessGoal, strictest
+from lakesplice.model.driver_status import FreshnessGoal, strictest
 from lakesplice.model.names import TableName
 from tests.support.service_settings import settings_of
 

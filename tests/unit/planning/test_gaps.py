@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lakesplice.model.epochs import Epoch
-from lakesplice.model.gaps import Gap
 from lakesplice.model.manifest import PartitionState, SourceState
+from lakesplice.model.offsets import Gap
 from lakesplice.model.position import Ordering, Position
+from lakesplice.model.progress.epochs import Epoch
 from lakesplice.planning.sources.gaps import (
     after_reading,
     closed_by,

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from lakesplice.model.driver_status import (
     DriverStatus,
+    FreshnessGoal,
     SuspectSetting,
     TopicCondition,
     TopicState,
     TopicStatus,
 )
-from lakesplice.model.freshness_goal import FreshnessGoal
 from lakesplice.model.moments import EpochMs
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.status import (

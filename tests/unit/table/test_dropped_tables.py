@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from lakesplice.model.choices import NotInserts
-from lakesplice.model.epochs import Epoch
 from lakesplice.model.parking import ParkCode
+from lakesplice.model.progress.epochs import Epoch
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.ingest.dropped_tables import DropResult

@@ -11,10 +11,10 @@ import pytest
 from lakesplice.errors import CorruptFileError, MissingFileError, UnsupportedError, UsageError
 from lakesplice.formats.manifests import decode_manifest, encode_manifest
 from lakesplice.formats.manifests.shadow_plan import decode_shadow_plan, encode_shadow_plan
-from lakesplice.model.backfill import BackfillState
 from lakesplice.model.choices import NotInserts
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.model.progress.backfill import BackfillState
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.planning.shape.computing.expression import parse
 from lakesplice.planning.shape.masks import masks_of

@@ -22,7 +22,7 @@ from lakesplice.config import Settings
 from lakesplice.errors import LakespliceError, UsageError
 from lakesplice.model.manifest import SourceState
 from lakesplice.model.names import TableName
-from lakesplice.model.shadow_plan import ShadowPlan
+from lakesplice.model.progress.shadow_plan import ShadowPlan
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.shape.metadata_columns import Origin
 from lakesplice.planning.shape.shaping import shard_of

@@ -12,8 +12,8 @@ import pyarrow as pa
 from lakesplice.apps.bootstrap.bounds import LoadBounds
 from lakesplice.errors import LakespliceError, UnsupportedError
 from lakesplice.model.position import RANK_OTHER, Position
+from lakesplice.model.progress.shadow_plan import KeyBound, ShadowPlan
 from lakesplice.model.schema import SourceSchema
-from lakesplice.model.shadow_plan import KeyBound, ShadowPlan
 from lakesplice.planning.intake.read_rows import ReadRows
 from lakesplice.planning.source_rows.columns import ReadColumn, Unreadable, read_column
 from lakesplice.planning.source_rows.key_ranges import KeyColumn, KeyRange, key_columns

@@ -12,7 +12,7 @@ from lakesplice.apps.bootstrap.bounds import LoadBounds
 from lakesplice.apps.bootstrap.source_chunks import ReadPlan, SourceChunks
 from lakesplice.errors import RetryableError, UsageError
 from lakesplice.model.names import TableName
-from lakesplice.model.shadow_plan import ShadowPlan
+from lakesplice.model.progress.shadow_plan import ShadowPlan
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.intake.read_rows import ReadRows
 from lakesplice.planning.rows.index_merge import RUNS_MAX, plan_merge

@@ -22,6 +22,7 @@ from lakesplice.apps.cli.output import (
 )
 from lakesplice.apps.cli.pages import inspect_pages
 from lakesplice.errors import UsageError
+from lakesplice.model.moments import utc_time
 
 if TYPE_CHECKING:
     from lakesplice.model.manifest import DeltaRef
@@ -161,7 +162,7 @@ def _commit_row(store: Any, version: int) -> dict[str, Any]:
 
 
 def _delta_row(delta: DeltaRef, form: Listing) -> dict[str, Any]:
-    committed = datetime.fromtimestamp(delta.committed_ms / 1000, UTC)
+    committed = utc_time(delta.committed_ms)
     passed = (datetime.now(UTC) - committed).total_seconds()
     return {
         "path": delta.file.path,

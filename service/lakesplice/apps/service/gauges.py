@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lakesplice.apps.service.freshness import Freshness
-from lakesplice.model.freshness_goal import FreshnessGoal
+from lakesplice.model.driver_status import FreshnessGoal
 from lakesplice.model.names import TableName
 from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.protocol.intents import (

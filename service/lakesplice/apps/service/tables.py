@@ -19,8 +19,7 @@ from lakesplice.apps.service.resting import RetryPauses
 from lakesplice.apps.service.setting_warnings import SettingWarnings
 from lakesplice.apps.service.topic_names import FirstRecords, TopicNames
 from lakesplice.errors import FencedError, LakespliceError, StorageError, UsageError
-from lakesplice.model.driver_status import TopicCondition, TopicState
-from lakesplice.model.freshness_goal import FreshnessGoal, strictest
+from lakesplice.model.driver_status import FreshnessGoal, TopicCondition, TopicState, strictest
 from lakesplice.model.manifest import Manifest, PartitionState, SourceState
 from lakesplice.model.moments import EpochSeconds
 from lakesplice.model.names import TableName

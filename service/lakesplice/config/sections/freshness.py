@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from lakesplice.config.quantities import Seconds
 from lakesplice.config.sections.section import DAY, Section
-from lakesplice.model.freshness_goal import FreshnessGoal
+from lakesplice.model.driver_status import FreshnessGoal
 
 # A batch may wait for the one before it and fail once; half of age_max is for the compaction.
 _TRIGGERS, _AGES = 3.0, 1.5

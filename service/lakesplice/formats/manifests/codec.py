@@ -39,7 +39,6 @@ from lakesplice.formats.manifests.source import (
     source_out,
 )
 from lakesplice.model.address import group_name
-from lakesplice.model.backfill import BackfillState
 from lakesplice.model.manifest import (
     ChangeFeed,
     DeadLetterRef,
@@ -52,6 +51,7 @@ from lakesplice.model.manifest import (
 )
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.model.progress.backfill import BackfillState
 from lakesplice.model.schema import TableSchema
 
 FORMAT = 1

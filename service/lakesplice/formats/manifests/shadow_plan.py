@@ -6,7 +6,7 @@ import json
 
 from lakesplice.errors import CorruptFileError, UnsupportedError
 from lakesplice.formats.manifests.source import integers_out, position_in
-from lakesplice.model.shadow_plan import ShadowPlan
+from lakesplice.model.progress.shadow_plan import ShadowPlan
 
 FORMAT = 1
 

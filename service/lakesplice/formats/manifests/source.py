@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from lakesplice.model.choices import FormatName
-from lakesplice.model.column_presence import ColumnPresence, ColumnPresences
-from lakesplice.model.epochs import Epoch
-from lakesplice.model.gaps import Gap
 from lakesplice.model.manifest import HighestChange, PartitionState, SnapshotState, SourceState
+from lakesplice.model.offsets import Gap
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
+from lakesplice.model.progress.column_presence import ColumnPresence, ColumnPresences
+from lakesplice.model.progress.epochs import Epoch
 
 
 def source_out(source: SourceState) -> dict[str, Any]:

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from lakesplice.formats.events.values.blocks import ImageBlock
 from lakesplice.model.arrays import Integers
-from lakesplice.model.column_presence import ColumnPresences
 from lakesplice.model.position import Position
+from lakesplice.model.progress.column_presence import ColumnPresences
 from lakesplice.model.schema import SourceSchema, TableSchema
 from lakesplice.planning.intake.known_topic import (
     PartitionStop,

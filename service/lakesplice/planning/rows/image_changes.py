@@ -15,7 +15,6 @@ from lakesplice.errors import UsageError
 from lakesplice.formats.events.values.blocks import ImageBlock
 from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.change import Op, changes_schema
-from lakesplice.model.column_presence import ColumnPresences
 from lakesplice.model.column_values import promoted
 from lakesplice.model.names import (
     BEFORE_DIGEST,
@@ -28,6 +27,7 @@ from lakesplice.model.names import (
     ROW_DIGEST,
     SOURCE_TS,
 )
+from lakesplice.model.progress.column_presence import ColumnPresences
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.planning.rows.backfill import filled_column

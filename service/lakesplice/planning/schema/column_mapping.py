@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lakesplice.model.column_presence import ColumnPresences, is_there
+from lakesplice.model.progress.column_presence import ColumnPresences, is_there
 from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.planning.schema.source_names import column_of, formerly

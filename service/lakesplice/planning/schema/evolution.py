@@ -19,9 +19,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from lakesplice.model.column_presence import ColumnPresence, ColumnPresences
 from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import Position
+from lakesplice.model.progress.column_presence import ColumnPresence, ColumnPresences
 from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
 from lakesplice.planning.schema import policy_refusals
 from lakesplice.planning.schema.column_mapping import followed_as, matched

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lakesplice.model.column_presence import ColumnPresences
 from lakesplice.model.names import column_name
+from lakesplice.model.progress.column_presence import ColumnPresences
 from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
 from lakesplice.planning.schema.column_mapping import followed_as, matched
 from lakesplice.planning.schema.policy import SchemaPolicy

@@ -20,10 +20,10 @@ from functools import cached_property
 import pyarrow as pa
 
 from lakesplice.model.arrays import Integers
-from lakesplice.model.column_presence import ColumnPresence, ColumnPresences, united
 from lakesplice.model.column_values import fill_value, promoted
 from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import Position
+from lakesplice.model.progress.column_presence import ColumnPresence, ColumnPresences, united
 from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
 from lakesplice.planning.schema import policy_refusals
 from lakesplice.planning.schema.missing_columns import Why, declared_yet_omitted

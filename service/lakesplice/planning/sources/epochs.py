@@ -26,9 +26,9 @@ import numpy as np
 import pyarrow as pa
 
 from lakesplice.model.arrays import Integers, Mask
-from lakesplice.model.epochs import Epoch, epoch_at
 from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.position import FILE_BITS, Position
+from lakesplice.model.progress.epochs import Epoch, epoch_at
 from lakesplice.planning.sources.gtids import GtidStreams, higher_numbers
 from lakesplice.planning.sources.position_order import OrderCheck, check_order
 

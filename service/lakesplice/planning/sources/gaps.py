@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from lakesplice.model.arrays import Integers
-from lakesplice.model.gaps import Gap
 from lakesplice.model.manifest import PartitionState, SourceState
+from lakesplice.model.offsets import Gap
 from lakesplice.model.position import Position
 
 # Bounds the manifest's size: if a partition has more gaps, the oldest two are joined.

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from lakesplice.model.gaps import Gap
 from lakesplice.model.manifest import PartitionState, SourceState
+from lakesplice.model.offsets import Gap
 from lakesplice.model.position import Ordering
 from lakesplice.planning.sources.gaps import read_until
 from lakesplice.planning.sources.operator_directions import moved

@@ -18,12 +18,12 @@ from typing import Any
 from lakesplice.errors import MissingFileError
 from lakesplice.model.driver_status import (
     DriverStatus,
+    FreshnessGoal,
     SuspectSetting,
     TopicCondition,
     TopicState,
     TopicStatus,
 )
-from lakesplice.model.freshness_goal import FreshnessGoal
 from lakesplice.model.moments import EpochMs
 from lakesplice.table.protocol.layout import STATUS, status_path
 from lakesplice.table.protocol.ports import Store

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from lakesplice.model.epochs import Epoch
 from lakesplice.model.manifest import DeadLetterRef, Manifest, PartitionState, SourceState
 from lakesplice.model.parking import ParkReason
+from lakesplice.model.progress.epochs import Epoch
 from lakesplice.planning.intake.report import PartitionReport
 from lakesplice.planning.schema.shard_columns import presences_after
 from lakesplice.planning.sources.gaps import after_reading

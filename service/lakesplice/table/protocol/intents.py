@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lakesplice.formats.log.actions import Add
-from lakesplice.model.backfill import BackfillState
 from lakesplice.model.manifest import (
     DeadLetterRef,
     DeltaRef,
@@ -23,6 +22,7 @@ from lakesplice.model.manifest import (
 )
 from lakesplice.model.parking import ParkReason
 from lakesplice.model.position import Position
+from lakesplice.model.progress.backfill import BackfillState
 from lakesplice.model.schema import TableSchema
 from lakesplice.table.protocol.new_files import ChangeImages, NewFile
 from lakesplice.table.protocol.shadow_intents import Backfill, Swap

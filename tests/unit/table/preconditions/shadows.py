@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from lakesplice.model.backfill import BackfillState
 from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.model.progress.backfill import BackfillState
 from lakesplice.table.protocol import preconditions as rules
 from lakesplice.table.protocol.commit import ConflictCode
 from lakesplice.table.protocol.intents import Evolve, Intent, Redirect

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,6 +31,7 @@ from lakesplice.apps.cli.output import (
     with_json,
 )
 from lakesplice.errors import TableNotFoundError, UsageError
+from lakesplice.model.moments import utc_time
 
 if TYPE_CHECKING:
     from lakesplice.table.files.dead_letters import DeadLetterSelection
@@ -219,7 +220,7 @@ def _letters(store: Any, table: str) -> Iterator[dict[str, Any]]:
 def _moment(timestamp_ms: int) -> datetime | int:
     """Return a producer's timestamp as a time, or unchanged if it isn't a valid time."""
     try:
-        return datetime.fromtimestamp(timestamp_ms / 1000, UTC)
+        return utc_time(timestamp_ms)
     except (ValueError, OverflowError, OSError):
         return timestamp_ms
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,7 +22,7 @@ from lakesplice.apps.cli.output import (
     show_result,
 )
 from lakesplice.errors import TableNotFoundError
-from lakesplice.model.moments import EpochMs
+from lakesplice.model.moments import EpochMs, utc_time
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -142,4 +141,4 @@ def _row(found: ListedPin, now_ms: int) -> dict[str, Any]:
 
 
 def _moment(time_ms: int) -> str:
-    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="seconds")
+    return utc_time(time_ms).isoformat(timespec="seconds")

@@ -21,7 +21,6 @@ from lakesplice.apps.service.page.answers import (
     WorkAnswer,
 )
 from lakesplice.apps.service.page.table_answers import (
-    moment,
     severity,
     sum_up,
     table_answers,
@@ -31,6 +30,7 @@ from lakesplice.apps.service.status.status_reporter import StatusReporter
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.config import Settings
 from lakesplice.model.driver_status import DriverStatus
+from lakesplice.model.moments import utc_time
 from lakesplice.secrets import masked_text
 from lakesplice.table.protocol.ports import Clock
 from lakesplice.telemetry.health import Health
@@ -96,7 +96,7 @@ class Board:
         topics = () if status is None else status.topics
         return LakeAnswer(
             version=__version__,
-            moment=moment(self._clock.now_ms()),
+            moment=utc_time(self._clock.now_ms()),
             lake=masked_text(self._settings.lake.address),
             drives=status is not None,
             waits_for=self._health.why_unready(),
@@ -113,7 +113,7 @@ class Board:
                     {
                         "table": work.table,
                         "what": work.what,
-                        "since": moment(work.began_ms),
+                        "since": utc_time(work.began_ms),
                         "changes": work.changes,
                         "bytes": work.bytes,
                     }
@@ -123,7 +123,7 @@ class Board:
             batches=[
                 BatchAnswer.model_validate(
                     {
-                        "began": moment(batch.began_ms),
+                        "began": utc_time(batch.began_ms),
                         "seconds": batch.seconds,
                         "records": batch.records,
                         "tables": batch.tables,

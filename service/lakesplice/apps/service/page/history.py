@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from itertools import islice
 
 from lakesplice.apps.service.page.answers import (
@@ -12,6 +11,7 @@ from lakesplice.apps.service.page.answers import (
     SpliceAnswer,
     VersionAnswer,
 )
+from lakesplice.model.moments import utc_time
 from lakesplice.model.schema import TableSchema
 from lakesplice.table.protocol.history import HistoryEntry, history
 from lakesplice.table.protocol.ports import Store
@@ -51,7 +51,7 @@ def _version(entry: HistoryEntry) -> VersionAnswer:
     stamp = info.timestamp_ms
     return VersionAnswer(
         version=entry.version,
-        time=None if stamp is None else datetime.fromtimestamp(stamp / 1000, UTC),
+        time=None if stamp is None else utc_time(stamp),
         operation=info.operation,
         by=info.parameters.get("by", ""),
         why=info.parameters.get("why", ""),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from lakesplice.apps.service.activity import Activity, Failure
@@ -15,9 +14,9 @@ from lakesplice.apps.service.page.answers import (
     Waiting,
 )
 from lakesplice.apps.service.tables import ServiceTable
-from lakesplice.model.driver_status import WORST_FIRST, TopicStatus
-from lakesplice.model.freshness_goal import strictest
+from lakesplice.model.driver_status import WORST_FIRST, TopicStatus, strictest
 from lakesplice.model.manifest import Manifest
+from lakesplice.model.moments import utc_time
 from lakesplice.secrets import masked_text
 from lakesplice.table.protocol.offsets import gap_names
 
@@ -83,7 +82,7 @@ def _facts(table: ServiceTable, now_ms: int) -> dict[str, Any]:
     manifest, snapshot = table.manifest, table.snapshot
     made = {} if snapshot is None else {
         "version": snapshot.version,
-        "committed": moment(snapshot.timestamp_ms),
+        "committed": utc_time(snapshot.timestamp_ms),
     }  # fmt: skip
     return {
         "path": table.name.path,
@@ -134,15 +133,15 @@ def _standing(topic: TopicStatus) -> dict[str, Any]:
         "state": standing.state,
         "code": standing.code,
         "reason": masked_text(standing.reason),
-        "since": moment(topic.since_ms),
-        "retry": None if standing.retry_ms is None else moment(standing.retry_ms),
+        "since": utc_time(topic.since_ms),
+        "retry": None if standing.retry_ms is None else utc_time(standing.retry_ms),
     }
 
 
 def topic_answer(topic: TopicStatus) -> TopicAnswer:
     """Return the state of a topic."""
     settings = [
-        SuspectSettingAnswer(name=one.name, detail=one.detail, seen=moment(one.seen_ms))
+        SuspectSettingAnswer(name=one.name, detail=one.detail, seen=utc_time(one.seen_ms))
         for one in topic.suspect_settings
     ]
     return TopicAnswer.model_validate(
@@ -167,8 +166,3 @@ def _oldest(moments: Sequence[int | None], now_ms: int) -> float | None:
 
 def _age(then_ms: int | None, now_ms: int) -> float | None:
     return None if then_ms is None else max(0, now_ms - then_ms) / 1000
-
-
-def moment(timestamp_ms: int) -> datetime:
-    """Return a time from milliseconds since 1970."""
-    return datetime.fromtimestamp(timestamp_ms / 1000, UTC)

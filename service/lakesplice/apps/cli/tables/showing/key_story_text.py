@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from lakesplice.apps.cli.output import printable
 from lakesplice.model.address import group_name
+from lakesplice.model.moments import utc_time
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.table.explaining.key_story import KeyStory
 from lakesplice.table.explaining.record_values import Outcome, RecordFate
@@ -248,7 +249,7 @@ def _time(moment: datetime) -> str:
 
 def _moment(time_ms: int) -> str:
     try:
-        return _time(datetime.fromtimestamp(time_ms / 1000, UTC))
+        return _time(utc_time(time_ms))
     except (ValueError, OverflowError, OSError):
         return str(time_ms)
 

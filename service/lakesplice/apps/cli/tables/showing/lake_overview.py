@@ -9,12 +9,13 @@ import sys
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from lakesplice.apps.ages import age
 from lakesplice.apps.cli.output import print_table, visible
 from lakesplice.model.driver_status import DriverStatus, TopicState
+from lakesplice.model.moments import utc_time
 
 Row = dict[str, Any]
 
@@ -44,7 +45,7 @@ def print_overview(
         print(_wrapped(text))
     until = None if status is None else status.complete_until({row["table"] for row in rows})
     if until is not None:
-        moment = datetime.fromtimestamp(until / 1000, UTC).isoformat(timespec="seconds")
+        moment = utc_time(until).isoformat(timespec="seconds")
         print(f"all tables are complete up to {moment}", file=sys.stderr)
     for text in _of_driver(status, now_ms):
         print(_wrapped(text), file=sys.stderr)

@@ -1,10 +1,16 @@
-"""Gaps: records of a topic that were passed over, so that a table lacks their changes."""
+"""Offsets of records in a partition of a topic, and gaps: records that were passed over, so that a
+table lacks their changes.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NewType
 
 from lakesplice.model.position import BEFORE_ALL, Position
+
+Offset = NewType("Offset", int)
+"""A record's offset in its partition, as Kafka counts; not a place in a binlog or a row."""
 
 
 @dataclass(frozen=True, slots=True)
