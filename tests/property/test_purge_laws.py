@@ -12,7 +12,7 @@ from lakesplice.planning.upkeep.purging import purge_bound
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.protocol.commit import Committed, Conflict
-from lakesplice.table.protocol.conflicts import ConflictCode
+from lakesplice.table.protocol.outcomes import ConflictCode
 from lakesplice.table.reading.table import Table
 from lakesplice.table.upkeep.restore import restore
 from lakesplice.testing.shop import Event

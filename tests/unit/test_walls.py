@@ -51,6 +51,17 @@ PLANTED = (
     ("table.upkeep.vacuum", "os", "The protocol performs no effect"),
     ("table.upkeep.purge", "lakesplice.storage.local", "Imports point down the house"),
     ("table.protocol.ports", "lakesplice.table.files.base_files", "Rooms of the protocol"),
+    (
+        "table.protocol.preconditions.rows",
+        "lakesplice.table.protocol.transitions.rows",
+        "Rooms of commits",
+    ),
+    ("table.protocol.intents.rows", "lakesplice.table.protocol.outcomes", "Rooms of commits"),
+    (
+        "table.protocol.transitions.upkeep",
+        "lakesplice.table.protocol.transitions.tables",
+        "Intents, preconditions and",
+    ),
     ("table.files.inner_tables", "lakesplice.table.upkeep.vacuum", "Rooms of the protocol"),
     ("table.reading.scan", "lakesplice.table.ingest.append", "Rooms of the protocol"),
     ("table.driver.status", "lakesplice.table.upkeep.purge", "Rooms of the protocol"),

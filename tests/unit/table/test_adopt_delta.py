@@ -27,8 +27,8 @@ from lakesplice.storage.local import LocalStore
 from lakesplice.table.by_hand.adopt import adopt_table
 from lakesplice.table.protocol.intents import Adopt
 from lakesplice.table.protocol.layout import commit_path
-from lakesplice.table.protocol.transition_parts import CommitPoint
 from lakesplice.table.protocol.transitions import transition
+from lakesplice.table.protocol.transitions.parts import CommitPoint
 from lakesplice.table.reading.changes import changes_of
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.faulty_store import Call, Fault, FaultyStore, How

@@ -15,6 +15,7 @@ from lakesplice.model.manifest import UpsertState
 from lakesplice.table.protocol import commit as commits
 from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.protocol.intents import (
+    Backfill,
     ChangePins,
     Create,
     Evolve,
@@ -30,10 +31,10 @@ from lakesplice.table.protocol.intents import (
     Restore,
     SetChangeFeed,
     Splice,
+    Swap,
     Sweep,
     Upsert,
 )
-from lakesplice.table.protocol.shadow_intents import Backfill, Swap
 from tests.support.tables import TableUnderTest, local_table
 from tests.unit.table.preconditions import (
     ingests,

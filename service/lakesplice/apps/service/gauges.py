@@ -10,6 +10,7 @@ from lakesplice.model.driver_status import FreshnessGoal
 from lakesplice.model.names import TableName
 from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.protocol.intents import (
+    Backfill,
     ChangePins,
     Create,
     Evolve,
@@ -25,9 +26,9 @@ from lakesplice.table.protocol.intents import (
     Restore,
     SetChangeFeed,
     Splice,
+    Swap,
     Sweep,
 )
-from lakesplice.table.protocol.shadow_intents import Backfill, Swap
 from lakesplice.table.protocol.snapshot import Snapshot
 from lakesplice.telemetry import catalogue as metric
 from lakesplice.telemetry.memory import resident_bytes

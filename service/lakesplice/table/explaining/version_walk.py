@@ -24,9 +24,8 @@ from lakesplice.table.explaining.asked_key import Address, AskedKey
 from lakesplice.table.explaining.row_states import RowState, changes_at, row_at
 from lakesplice.table.files.index_runs import RunCache
 from lakesplice.table.protocol.ports import Store
-from lakesplice.table.protocol.shadow_transitions import SWAP
 from lakesplice.table.protocol.snapshot import Snapshot
-from lakesplice.table.protocol.transitions import ADOPT, PURGE, RESET, RESTORE
+from lakesplice.table.protocol.transitions import ADOPT, PURGE, RESET, RESTORE, SWAP
 from lakesplice.table.reading.versions import Version, read_version
 from lakesplice.table.upkeep.expiry import first_there
 

@@ -19,8 +19,8 @@ from lakesplice.table.ingest.append import Appended, AppendPlan, append
 from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.ingest.moved_row_deletes import with_moved_rows_deleted
 from lakesplice.table.protocol.commit import Committed, Conflict
+from lakesplice.table.protocol.intents import Backfill
 from lakesplice.table.protocol.ports import Entropy
-from lakesplice.table.protocol.shadow_intents import Backfill
 
 _NOTHING = Appended((), None, None, {})
 

@@ -29,13 +29,12 @@ from lakesplice.planning.upkeep.retention import files_by_path
 from lakesplice.table.ingest.driver_table import LOG_RETENTION_HOURS, DriverTable
 from lakesplice.table.protocol.commit import Committed, Conflict, create
 from lakesplice.table.protocol.history import history
-from lakesplice.table.protocol.intents import Create
+from lakesplice.table.protocol.intents import Create, Swap
 from lakesplice.table.protocol.ports import Clock, Entropy, Store
 from lakesplice.table.protocol.retries import Retries
-from lakesplice.table.protocol.shadow_intents import Swap
 from lakesplice.table.protocol.shadow_store import ShadowStore, shadow_plan_path
-from lakesplice.table.protocol.shadow_transitions import SWAP
 from lakesplice.table.protocol.snapshot import Snapshot, latest, open_snapshot
+from lakesplice.table.protocol.transitions import SWAP
 
 SHADOW_PARAMETER = "shadow"
 # No other process commits to a shadow.

@@ -18,14 +18,13 @@ file exists, the store has made it durable, even if the first answer was lost.
 
 A writer that loses the race for a version reads the commit that won, checks `PRECONDITIONS` on it
 and tries the next version. They are the table of docs/format.md, "Commits"
-(`table/protocol/preconditions.py`).
+(`table/protocol/preconditions/by_intent.py`).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from lakesplice.errors import StorageError, TableNotFoundError
@@ -42,22 +41,21 @@ from lakesplice.formats.log.state import replay, start
 from lakesplice.formats.manifests import Pointer, encode_manifest, encode_pointer
 from lakesplice.model.manifest import FileRef, Manifest
 from lakesplice.model.moments import EpochMs
-from lakesplice.table.protocol.conflicts import Conflict, ConflictCode
-from lakesplice.table.protocol.intents import Adopt, Create, Intent
+from lakesplice.table.protocol.intents import Adopt, Create, Intent, Swap
 from lakesplice.table.protocol.layout import commit_path, manifest_path
 from lakesplice.table.protocol.offsets import gap_names, next_offsets, view_floor
+from lakesplice.table.protocol.outcomes import Committed, Conflict, ConflictCode
 from lakesplice.table.protocol.ports import Clock, Entropy, Store
 from lakesplice.table.protocol.preconditions import PRECONDITIONS
 from lakesplice.table.protocol.retries import Retries
-from lakesplice.table.protocol.shadow_intents import Swap
 from lakesplice.table.protocol.snapshot import (
     Snapshot,
     latest,
     open_snapshot,
     require_ours_to_write,
 )
-from lakesplice.table.protocol.transition_parts import CommitPoint, Transition
 from lakesplice.table.protocol.transitions import transition
+from lakesplice.table.protocol.transitions.parts import CommitPoint, Transition
 
 __all__ = [
     "PRECONDITIONS",
@@ -75,13 +73,6 @@ ATTEMPTS_MAX = 50
 NO_PARAMETERS: Mapping[str, str] = MappingProxyType({})
 _PUTS_MAX = 3
 _ID_BITS = 128
-
-
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """The commit is durable and visible; `snapshot` is the table right after it."""
-
-    snapshot: Snapshot
 
 
 def commit(

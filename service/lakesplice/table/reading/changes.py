@@ -36,8 +36,7 @@ from lakesplice.planning.rows.waiting_changes import Waiting
 from lakesplice.table.files.base_files import open_base
 from lakesplice.table.files.pending_changes import read_waiting
 from lakesplice.table.protocol.ports import Store
-from lakesplice.table.protocol.shadow_transitions import SWAP
-from lakesplice.table.protocol.transitions import ADOPT, PURGE, RESTORE
+from lakesplice.table.protocol.transitions import ADOPT, PURGE, RESTORE, SWAP
 from lakesplice.table.reading.effective_changes import took_effect
 from lakesplice.table.reading.merged_upserts import files_of_merge, merged_rows
 from lakesplice.table.reading.versions import Version, read_version

@@ -9,8 +9,8 @@ from lakesplice.errors import UsageError, VersionNotFoundError
 from lakesplice.formats.log.actions import DOMAIN, Add, DomainMetadata
 from lakesplice.formats.manifests import Pointer, encode_pointer
 from lakesplice.model.manifest import Pin
-from lakesplice.table.protocol.file_actions import partition_values
 from lakesplice.table.protocol.history import history, stated_offsets
+from lakesplice.table.protocol.new_files import partition_values
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.snapshot import (
     Snapshot,

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lakesplice.model.manifest import (
-    PartitionState,
-    SourceState,
-)
-from lakesplice.table.protocol import preconditions as rules
+from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.table.protocol.commit import ConflictCode
-from lakesplice.table.protocol.intents import (
-    Evolve,
-    Intent,
-    Redirect,
-    Replay,
+from lakesplice.table.protocol.intents import Evolve, Intent, Redirect, Replay
+from lakesplice.table.protocol.preconditions.files import (
+    images_were_made,
+    sources_are_unchanged,
+    writer_began_after_sweep,
+)
+from lakesplice.table.protocol.preconditions.rows import (
+    groups_are_live,
+    index_has_no_newer_keys,
+    moved_rows_are_as_read,
+    offsets_continue,
+    schema_is_as_written,
+    table_is_running,
+)
+from lakesplice.table.protocol.preconditions.tables import (
+    generation_is_current,
+    nothing_was_committed,
 )
 from lakesplice.table.protocol.snapshot import Snapshot
 from tests.support.tables import SCHEMA, TableUnderTest
@@ -171,73 +179,73 @@ def _ingest_that_makes_no_images_for_a_feed(table: TableUnderTest) -> Intent:
 
 CELLS = {
     "ingest: images": Cell(
-        rules.images_were_made,
+        images_were_made,
         ConflictCode.FILES,
         _ingest_that_makes_no_images_for_a_feed,
         changed_without_images,
     ),
     "replay: generation": Cell(
-        rules.generation_is_current, None, _replay_of_a_deposed_driver, generation_fell
+        generation_is_current, None, _replay_of_a_deposed_driver, generation_fell
     ),
     "replay: version": Cell(
-        rules.nothing_was_committed,
+        nothing_was_committed,
         ConflictCode.VERSION,
         _replay_of_keys_inserted_meanwhile,
         _keys_in_two_groups,
     ),
     "ingest: swept": Cell(
-        rules.writer_began_after_sweep,
+        writer_began_after_sweep,
         ConflictCode.SWEPT,
         _ingest_of_files_swept_meanwhile,
         names_what_may_be_deleted,
     ),
     "ingest: generation": Cell(
-        rules.generation_is_current, None, _ingest_of_a_deposed_driver, generation_fell
+        generation_is_current, None, _ingest_of_a_deposed_driver, generation_fell
     ),
     "ingest: parked": Cell(
-        rules.table_is_running,
+        table_is_running,
         ConflictCode.PARKED,
         _ingest_overtaken_by_parking,
         _went_on_though_parked,
     ),
     "ingest: offsets, replay": Cell(
-        rules.offsets_continue,
+        offsets_continue,
         ConflictCode.OFFSETS,
         _ingest_of_a_batch_committed_already,
         _batch_applied_twice,
     ),
     "ingest: offsets, topic": Cell(
-        rules.offsets_continue,
+        offsets_continue,
         ConflictCode.OFFSETS,
         _ingest_overtaken_by_a_reset,
         _reset_undone,
     ),
     "ingest: offsets, other partition": Cell(
-        rules.offsets_continue,
+        offsets_continue,
         ConflictCode.OFFSETS,
         _ingest_overtaken_in_another_partition,
         _other_partition_fell_back,
     ),
     "ingest: groups": Cell(
-        rules.groups_are_live,
+        groups_are_live,
         ConflictCode.GROUPS,
         _ingest_for_a_group_that_is_gone,
         changes_wait_for_no_row,
     ),
     "ingest: index": Cell(
-        rules.index_has_no_newer_keys,
+        index_has_no_newer_keys,
         ConflictCode.INDEX,
         _insert_of_keys_inserted_meanwhile,
         _keys_in_two_groups,
     ),
     "ingest: schema": Cell(
-        rules.schema_is_as_written,
+        schema_is_as_written,
         ConflictCode.SCHEMA,
         _ingest_in_the_schema_before,
         column_lost_in_new_rows,
     ),
     "ingest: deltas": Cell(
-        rules.moved_rows_are_as_read,
+        moved_rows_are_as_read,
         ConflictCode.DELTAS,
         _move_of_a_row_that_a_delta_came_for,
         _moved_below_its_position,
@@ -249,7 +257,7 @@ CELLS = {
 # transition then breaks off, or would write a file's rows into the table a second time.
 BREAKING = {
     "ingest: files": Cell(
-        rules.sources_are_unchanged,
+        sources_are_unchanged,
         ConflictCode.FILES,
         _ingest_that_moves_rows_of_a_file_replaced_meanwhile,
         lambda _before, _after: False,

@@ -6,13 +6,18 @@ from dataclasses import replace
 
 from lakesplice.model.schema import Column
 from lakesplice.model.types import ColumnType, Kind
-from lakesplice.table.protocol import preconditions as rules
 from lakesplice.table.protocol.commit import ConflictCode
-from lakesplice.table.protocol.intents import (
-    Evolve,
-    Intent,
-    Redirect,
-    SetChangeFeed,
+from lakesplice.table.protocol.intents import Evolve, Intent, Redirect, SetChangeFeed
+from lakesplice.table.protocol.preconditions.files import (
+    deltas_are_as_read,
+    files_are_as_read,
+    writer_began_after_sweep,
+)
+from lakesplice.table.protocol.preconditions.tables import (
+    feed_is_the_other_way,
+    generation_is_current,
+    nothing_was_committed,
+    schema_is_the_one_before,
 )
 from lakesplice.table.protocol.snapshot import Snapshot
 from tests.support.tables import SCHEMA, TableUnderTest
@@ -102,46 +107,46 @@ def _earlier_versions_lost_their_feed(before: Snapshot, after: Snapshot) -> bool
 
 CELLS = {
     "evolve: generation": Cell(
-        rules.generation_is_current, None, _evolve_of_a_deposed_driver, generation_fell
+        generation_is_current, None, _evolve_of_a_deposed_driver, generation_fell
     ),
     "evolve: files": Cell(
-        rules.files_are_as_read,
+        files_are_as_read,
         ConflictCode.FILES,
         _evolve_with_a_file_come_meanwhile,
         _evolved_unseen,
     ),
     "evolve: deltas": Cell(
-        rules.deltas_are_as_read,
+        deltas_are_as_read,
         ConflictCode.DELTAS,
         _evolve_with_a_delta_come_meanwhile,
         _evolved_unseen,
     ),
     "evolve: schema": Cell(
-        rules.schema_is_the_one_before,
+        schema_is_the_one_before,
         ConflictCode.SCHEMA,
         _evolve_of_a_schema_evolved_meanwhile,
         _column_swallowed,
     ),
     "evolve: swept": Cell(
-        rules.writer_began_after_sweep,
+        writer_began_after_sweep,
         ConflictCode.SWEPT,
         _evolve_of_files_swept_meanwhile,
         names_what_may_be_deleted,
     ),
     "feed: generation": Cell(
-        rules.generation_is_current, None, _feed_of_a_deposed_driver, generation_fell
+        generation_is_current, None, _feed_of_a_deposed_driver, generation_fell
     ),
     "feed: other way": Cell(
-        rules.feed_is_the_other_way,
+        feed_is_the_other_way,
         ConflictCode.FEED,
         _feed_that_began_already,
         _earlier_versions_lost_their_feed,
     ),
     "redirect: generation": Cell(
-        rules.generation_is_current, None, _redirect_of_a_deposed_driver, generation_fell
+        generation_is_current, None, _redirect_of_a_deposed_driver, generation_fell
     ),
     "redirect: version": Cell(
-        rules.nothing_was_committed,
+        nothing_was_committed,
         ConflictCode.VERSION,
         _reset_after_a_later_ingest,
         _offsets_fell_back,

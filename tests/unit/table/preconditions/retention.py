@@ -6,22 +6,16 @@ from dataclasses import replace
 
 from lakesplice.model.manifest import FileRef, Pin
 from lakesplice.model.moments import EpochMs
-from lakesplice.table.protocol import preconditions as rules
 from lakesplice.table.protocol.commit import ConflictCode
-from lakesplice.table.protocol.intents import (
-    ChangePins,
-    Expire,
-    Intent,
-    Note,
-    Restore,
-    Sweep,
+from lakesplice.table.protocol.intents import ChangePins, Expire, Intent, Note, Restore, Sweep
+from lakesplice.table.protocol.preconditions.tables import (
+    generation_is_current,
+    nothing_was_committed,
+    retention_is_as_read,
 )
 from lakesplice.table.protocol.snapshot import Snapshot, open_snapshot
 from tests.support.tables import TableUnderTest
-from tests.unit.table.preconditions.cell import (
-    Cell,
-    generation_fell,
-)
+from tests.unit.table.preconditions.cell import Cell, generation_fell
 
 
 def _expiry_of_a_deposed_driver(table: TableUnderTest) -> Intent:
@@ -91,37 +85,35 @@ def _pinned_what_is_deleted(before: Snapshot, after: Snapshot) -> bool:
 
 
 CELLS = {
-    "pin: generation": Cell(
-        rules.generation_is_current, None, _pin_of_a_deposed_driver, generation_fell
-    ),
+    "pin: generation": Cell(generation_is_current, None, _pin_of_a_deposed_driver, generation_fell),
     "pin: retention": Cell(
-        rules.retention_is_as_read,
+        retention_is_as_read,
         ConflictCode.RETENTION,
         _pin_beside_a_vacuum,
         _pinned_what_is_deleted,
     ),
     "restore: generation": Cell(
-        rules.generation_is_current, None, _restore_of_a_deposed_driver, generation_fell
+        generation_is_current, None, _restore_of_a_deposed_driver, generation_fell
     ),
     "restore: version": Cell(
-        rules.nothing_was_committed,
+        nothing_was_committed,
         ConflictCode.VERSION,
         _restore_of_a_version_that_expires_meanwhile,
         _files_of_an_expired_version,
     ),
     "expire: generation": Cell(
-        rules.generation_is_current, None, _expiry_of_a_deposed_driver, generation_fell
+        generation_is_current, None, _expiry_of_a_deposed_driver, generation_fell
     ),
     "expire: retention": Cell(
-        rules.retention_is_as_read,
+        retention_is_as_read,
         ConflictCode.RETENTION,
         _expiry_beside_another,
         _promised_what_is_deleted,
     ),
     "note: generation": Cell(
-        rules.generation_is_current, None, _note_of_a_deposed_driver, generation_fell
+        generation_is_current, None, _note_of_a_deposed_driver, generation_fell
     ),
     "sweep: generation": Cell(
-        rules.generation_is_current, None, _sweep_of_a_deposed_driver, generation_fell
+        generation_is_current, None, _sweep_of_a_deposed_driver, generation_fell
     ),
 }

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.planning.upkeep.purging import purge_bound
-from lakesplice.table.protocol import preconditions as rules
 from lakesplice.table.protocol.commit import ConflictCode
 from lakesplice.table.protocol.intents import (
     Evolve,
@@ -17,6 +16,17 @@ from lakesplice.table.protocol.intents import (
     Redirect,
     Splice,
 )
+from lakesplice.table.protocol.preconditions.files import (
+    consumed_parts_still_wait,
+    floor_is_below_all_to_come,
+    images_were_made,
+    inputs_are_adjacent,
+    layout_is_as_written,
+    nothing_waits_for_sources,
+    sources_are_unchanged,
+    writer_began_after_sweep,
+)
+from lakesplice.table.protocol.preconditions.tables import generation_is_current
 from lakesplice.table.protocol.snapshot import Snapshot
 from tests.support.tables import TableUnderTest
 from tests.unit.table.preconditions.cell import (
@@ -167,82 +177,82 @@ def _splice_that_makes_no_images_for_a_feed(table: TableUnderTest) -> Intent:
 
 CELLS = {
     "splice: images": Cell(
-        rules.images_were_made,
+        images_were_made,
         ConflictCode.FILES,
         _splice_that_makes_no_images_for_a_feed,
         changed_without_images,
     ),
     "purge: generation": Cell(
-        rules.generation_is_current, None, _purge_of_a_deposed_driver, generation_fell
+        generation_is_current, None, _purge_of_a_deposed_driver, generation_fell
     ),
     "purge: swept": Cell(
-        rules.writer_began_after_sweep,
+        writer_began_after_sweep,
         ConflictCode.SWEPT,
         _purge_swept_meanwhile,
         names_what_may_be_deleted,
     ),
     "purge: deltas": Cell(
-        rules.nothing_waits_for_sources,
+        nothing_waits_for_sources,
         ConflictCode.DELTAS,
         _purge_of_a_row_changed_meanwhile,
         changes_wait_for_no_row,
     ),
     "purge: floor": Cell(
-        rules.floor_is_below_all_to_come,
+        floor_is_below_all_to_come,
         ConflictCode.FLOOR,
         _purge_of_what_a_partition_has_not_passed,
         _floor_above_what_is_to_come,
     ),
     "filemerge: generation": Cell(
-        rules.generation_is_current, None, _file_merge_of_a_deposed_driver, generation_fell
+        generation_is_current, None, _file_merge_of_a_deposed_driver, generation_fell
     ),
     "filemerge: swept": Cell(
-        rules.writer_began_after_sweep,
+        writer_began_after_sweep,
         ConflictCode.SWEPT,
         _file_merge_swept_meanwhile,
         names_what_may_be_deleted,
     ),
     "splice: swept": Cell(
-        rules.writer_began_after_sweep,
+        writer_began_after_sweep,
         ConflictCode.SWEPT,
         _splice_of_files_swept_meanwhile,
         names_what_may_be_deleted,
     ),
     "merge: swept": Cell(
-        rules.writer_began_after_sweep,
+        writer_began_after_sweep,
         ConflictCode.SWEPT,
         _merge_into_a_run_swept_meanwhile,
         names_what_may_be_deleted,
     ),
     "splice: generation": Cell(
-        rules.generation_is_current, None, _splice_of_a_deposed_driver, generation_fell
+        generation_is_current, None, _splice_of_a_deposed_driver, generation_fell
     ),
     "splice: layout": Cell(
-        rules.layout_is_as_written,
+        layout_is_as_written,
         ConflictCode.FILES,
         _splice_of_columns_renamed_meanwhile,
         _in_the_former_layout,
     ),
     "filemerge: layout": Cell(
-        rules.layout_is_as_written,
+        layout_is_as_written,
         ConflictCode.FILES,
         _file_merge_of_columns_renamed_meanwhile,
         _in_the_former_layout,
     ),
     "purge: layout": Cell(
-        rules.layout_is_as_written,
+        layout_is_as_written,
         ConflictCode.FILES,
         _purge_of_columns_renamed_meanwhile,
         _in_the_former_layout,
     ),
     "splice: deltas": Cell(
-        rules.consumed_parts_still_wait,
+        consumed_parts_still_wait,
         ConflictCode.DELTAS,
         _splice_of_a_delta_consumed_meanwhile,
         _spliced_on,
     ),
     "merge: generation": Cell(
-        rules.generation_is_current, None, _merge_of_a_deposed_driver, generation_fell
+        generation_is_current, None, _merge_of_a_deposed_driver, generation_fell
     ),
 }
 
@@ -251,25 +261,25 @@ CELLS = {
 # transition then breaks off, or would write a file's rows into the table a second time.
 BREAKING = {
     "purge: files": Cell(
-        rules.sources_are_unchanged,
+        sources_are_unchanged,
         ConflictCode.FILES,
         _purge_of_a_file_spliced_meanwhile,
         lambda _before, _after: False,
     ),
     "filemerge: files": Cell(
-        rules.sources_are_unchanged,
+        sources_are_unchanged,
         ConflictCode.FILES,
         _file_merge_of_a_file_spliced_meanwhile,
         lambda _before, _after: False,
     ),
     "splice: files": Cell(
-        rules.sources_are_unchanged,
+        sources_are_unchanged,
         ConflictCode.FILES,
         _splice_of_a_file_replaced_meanwhile,
         lambda _before, _after: False,
     ),
     "merge: runs": Cell(
-        rules.inputs_are_adjacent,
+        inputs_are_adjacent,
         ConflictCode.RUNS,
         _merge_of_runs_rebuilt_meanwhile,
         lambda _before, _after: False,

@@ -7,10 +7,25 @@ from typing import Any
 
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.progress.backfill import BackfillState
-from lakesplice.table.protocol import preconditions as rules
 from lakesplice.table.protocol.commit import ConflictCode
-from lakesplice.table.protocol.intents import Evolve, Intent, Redirect
-from lakesplice.table.protocol.shadow_intents import Backfill, Swap
+from lakesplice.table.protocol.intents import Backfill, Evolve, Intent, Redirect, Swap
+from lakesplice.table.protocol.preconditions.files import (
+    sources_are_unchanged,
+    writer_began_after_sweep,
+)
+from lakesplice.table.protocol.preconditions.rows import (
+    chunks_are_open,
+    fence_is_as_read,
+    groups_are_live,
+    index_has_no_newer_keys,
+    moved_rows_are_as_read,
+    schema_is_as_written,
+    table_is_running,
+)
+from lakesplice.table.protocol.preconditions.tables import (
+    generation_is_current,
+    nothing_was_committed,
+)
 from lakesplice.table.protocol.snapshot import Snapshot
 from tests.support.tables import SCHEMA, SOURCE, TableUnderTest
 from tests.unit.table.preconditions.cell import (
@@ -155,55 +170,53 @@ def _ingest_undone(before: Snapshot, after: Snapshot) -> bool:
 
 CELLS = {
     "backfill: generation": Cell(
-        rules.generation_is_current, None, _of_a_deposed_driver, generation_fell
+        generation_is_current, None, _of_a_deposed_driver, generation_fell
     ),
     "backfill: parked": Cell(
-        rules.table_is_running, ConflictCode.PARKED, _overtaken_by_parking, _filled_though_parked
+        table_is_running, ConflictCode.PARKED, _overtaken_by_parking, _filled_though_parked
     ),
-    "backfill: chunks": Cell(
-        rules.chunks_are_open, ConflictCode.CHUNKS, _added_already, _added_twice
-    ),
+    "backfill: chunks": Cell(chunks_are_open, ConflictCode.CHUNKS, _added_already, _added_twice),
     "backfill: fence": Cell(
-        rules.fence_is_as_read,
+        fence_is_as_read,
         ConflictCode.FENCE,
         _truncated_meanwhile,
         _rows_from_before_the_fence,
     ),
     "backfill: groups": Cell(
-        rules.groups_are_live,
+        groups_are_live,
         ConflictCode.GROUPS,
         _for_a_group_that_is_gone,
         changes_wait_for_no_row,
     ),
     "backfill: index": Cell(
-        rules.index_has_no_newer_keys,
+        index_has_no_newer_keys,
         ConflictCode.INDEX,
         _of_keys_inserted_meanwhile,
         _keys_in_two_groups,
     ),
     "backfill: schema": Cell(
-        rules.schema_is_as_written,
+        schema_is_as_written,
         ConflictCode.SCHEMA,
         _in_the_schema_before,
         column_lost_in_new_rows,
     ),
     "backfill: deltas": Cell(
-        rules.moved_rows_are_as_read,
+        moved_rows_are_as_read,
         ConflictCode.DELTAS,
         _move_of_a_row_that_a_delta_came_for,
         _moved_below_its_position,
     ),
     "backfill: swept": Cell(
-        rules.writer_began_after_sweep,
+        writer_began_after_sweep,
         ConflictCode.SWEPT,
         _of_files_swept_meanwhile,
         names_what_may_be_deleted,
     ),
     "swap: generation": Cell(
-        rules.generation_is_current, None, _swap_by_a_deposed_driver, generation_fell
+        generation_is_current, None, _swap_by_a_deposed_driver, generation_fell
     ),
     "swap: version": Cell(
-        rules.nothing_was_committed,
+        nothing_was_committed,
         ConflictCode.VERSION,
         _swap_overtaken_by_an_ingest,
         _ingest_undone,
@@ -211,7 +224,7 @@ CELLS = {
 }
 BREAKING = {
     "backfill: files": Cell(
-        rules.sources_are_unchanged,
+        sources_are_unchanged,
         ConflictCode.FILES,
         _that_moves_rows_of_a_file_replaced_meanwhile,
         lambda _before, _after: False,

@@ -5,16 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from lakesplice.model.manifest import (
-    UpsertState,
-)
-from lakesplice.table.protocol import preconditions as rules
+from lakesplice.model.manifest import UpsertState
 from lakesplice.table.protocol.commit import ConflictCode
-from lakesplice.table.protocol.intents import (
-    Evolve,
-    Intent,
-    Redirect,
-    Upsert,
+from lakesplice.table.protocol.intents import Evolve, Intent, Redirect, Upsert
+from lakesplice.table.protocol.preconditions.files import (
+    consumed_parts_still_wait,
+    images_were_made,
+    sources_are_unchanged,
+    writer_began_after_sweep,
+)
+from lakesplice.table.protocol.preconditions.rows import (
+    groups_are_live,
+    index_has_no_newer_keys,
+    rows_are_as_read,
+    schema_is_as_written,
+    table_is_running,
 )
 from lakesplice.table.protocol.snapshot import Snapshot
 from tests.support.tables import SCHEMA, TableUnderTest
@@ -116,49 +121,49 @@ def _upsert_that_makes_no_images_for_a_feed(table: TableUnderTest) -> Intent:
 
 CELLS = {
     "upsert: images": Cell(
-        rules.images_were_made,
+        images_were_made,
         ConflictCode.FILES,
         _upsert_that_makes_no_images_for_a_feed,
         changed_without_images,
     ),
     "upsert: swept": Cell(
-        rules.writer_began_after_sweep,
+        writer_began_after_sweep,
         ConflictCode.SWEPT,
         _upsert_of_files_swept_meanwhile,
         names_what_may_be_deleted,
     ),
     "upsert: parked": Cell(
-        rules.table_is_running,
+        table_is_running,
         ConflictCode.PARKED,
         _upsert_overtaken_by_parking,
         _parked_and_written,
     ),
     "upsert: rows": Cell(
-        rules.rows_are_as_read,
+        rows_are_as_read,
         ConflictCode.UPSERTS,
         _upsert_overtaken_by_another,
         _two_changes_at_one_position,
     ),
     "upsert: deltas": Cell(
-        rules.consumed_parts_still_wait,
+        consumed_parts_still_wait,
         ConflictCode.DELTAS,
         _upsert_with_a_delta_consumed_meanwhile,
         _spliced_on,
     ),
     "upsert: groups": Cell(
-        rules.groups_are_live,
+        groups_are_live,
         ConflictCode.GROUPS,
         _upsert_for_a_group_that_is_gone,
         changes_wait_for_no_row,
     ),
     "upsert: index": Cell(
-        rules.index_has_no_newer_keys,
+        index_has_no_newer_keys,
         ConflictCode.INDEX,
         _upsert_located_before_the_index_was_rebuilt,
         _rows_of_keys_that_were_there,
     ),
     "upsert: schema": Cell(
-        rules.schema_is_as_written,
+        schema_is_as_written,
         ConflictCode.SCHEMA,
         _upsert_in_the_schema_before,
         column_lost_in_new_rows,
@@ -166,7 +171,7 @@ CELLS = {
 }
 BREAKING = {
     "upsert: files": Cell(
-        rules.sources_are_unchanged,
+        sources_are_unchanged,
         ConflictCode.FILES,
         _upsert_into_a_file_replaced_meanwhile,
         lambda _before, _after: False,

@@ -1,9 +1,13 @@
-"""Conflicts: why a commit can't be made any more, as values."""
+"""What becomes of a commit: it is made, or something that it relies on has changed; both are
+values.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+
+from lakesplice.table.protocol.snapshot import Snapshot
 
 
 class ConflictCode(StrEnum):
@@ -37,3 +41,10 @@ class Conflict:
 
     reason: ConflictCode
     detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The commit is durable and visible; `snapshot` is the table right after it."""
+
+    snapshot: Snapshot

@@ -1,4 +1,4 @@
-"""What the transitions of `transitions.py` and `shadow_transitions.py` are made of."""
+"""What transitions are made of."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from lakesplice.formats.log.actions import Action, Add, Remove, TableMetadata
 from lakesplice.formats.log.schema_json import encode_schema
 from lakesplice.formats.parquet import stats_columns
 from lakesplice.model.address import BaseFile
-from lakesplice.model.manifest import Manifest, RunRef
+from lakesplice.model.manifest import DeltaRef, Manifest, RunRef
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.schema import TableSchema
-from lakesplice.table.protocol.file_actions import adds_of, removes_of
-from lakesplice.table.protocol.intents import Counts
-from lakesplice.table.protocol.new_files import NewFile
+from lakesplice.table.protocol.new_files import NewFile, adds_of, removes_of
 
 STATS_COLUMNS = "delta.dataSkippingStatsColumns"
 COMMIT_TIMES = "delta.enableInCommitTimestamps"
@@ -39,7 +37,7 @@ class Transition:
     manifest: Manifest
     operation: str
     actions: tuple[Action, ...] = ()
-    counts: Counts | None = None
+    counts: Mapping[str, int] | None = None
 
 
 def table_properties(log_retention_hours: int) -> dict[str, str]:
@@ -87,3 +85,11 @@ def with_replaced(
     removes = removes_of(before, replaced, moment.timestamp_ms)
     adds = adds_of(before.schema, replaced.values(), moment.timestamp_ms)
     return files, removes, adds
+
+
+def without_consumed(delta: DeltaRef, consumed: Mapping[str, frozenset[int]]) -> DeltaRef:
+    """Return a delta in which the consumed file groups no longer wait."""
+    done = consumed.get(delta.file.path, frozenset())
+    if not done:
+        return delta
+    return replace(delta, waiting={g: n for g, n in delta.waiting.items() if g not in done})

@@ -1,0 +1,74 @@
+"""Intents: what a commit is to change, and what it was planned on.
+
+An intent says as values what it relies on. `commit.py` checks them on the version that the intent
+is committed on, however many other commits came between. They must not know how they are checked
+(`preconditions`) or what they change (`transitions`).
+"""
+
+from __future__ import annotations
+
+from lakesplice.table.protocol.intents.rows import Backfill, Ingest, Replay, Upsert
+from lakesplice.table.protocol.intents.tables import (
+    Adopt,
+    ChangePins,
+    Create,
+    Evolve,
+    Note,
+    Redirect,
+    Restore,
+    SetChangeFeed,
+    Swap,
+)
+from lakesplice.table.protocol.intents.upkeep import (
+    Expire,
+    FileMerge,
+    IndexMerge,
+    Purge,
+    Splice,
+    Sweep,
+)
+
+__all__ = [
+    "Adopt",
+    "Backfill",
+    "ChangePins",
+    "Create",
+    "Evolve",
+    "Expire",
+    "FileMerge",
+    "IndexMerge",
+    "Ingest",
+    "Intent",
+    "Note",
+    "Purge",
+    "Redirect",
+    "Replay",
+    "Restore",
+    "SetChangeFeed",
+    "Splice",
+    "Swap",
+    "Sweep",
+    "Upsert",
+]
+
+Intent = (
+    Create
+    | Adopt
+    | Ingest
+    | Upsert
+    | Splice
+    | FileMerge
+    | Purge
+    | IndexMerge
+    | Evolve
+    | Redirect
+    | Replay
+    | SetChangeFeed
+    | Expire
+    | ChangePins
+    | Note
+    | Sweep
+    | Restore
+    | Backfill
+    | Swap
+)

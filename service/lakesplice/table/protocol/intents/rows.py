@@ -1,0 +1,134 @@
+"""Intents that bring rows into a table: a batch, an upsert, replayed dead letters, a chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lakesplice.model.manifest import DeadLetterRef, DeltaRef, RunRef, SourceState, UpsertState
+from lakesplice.model.parking import ParkReason
+from lakesplice.model.position import Position
+from lakesplice.table.protocol.new_files import ChangeImages, NewFile
+
+
+@dataclass(frozen=True, slots=True)
+class Ingest:
+    """The changes of a batch for one topic of a table. Without changes it still moves the offsets.
+
+    `source_from` has the first offset of each partition in the batch, `source_to` the topic's state
+    after the batch, with all partitions. `planned_on` is the version that was read before anything
+    was written, in whose index the changes were located; `schema_version` is that of their schema;
+    `addressed_groups` are the file groups that the deltas have changes for. `counts` become metrics
+    of the commit. If rows moved between partitions, `read` are the paths of the deltas that their
+    state was read from, else None; `replaced` then maps the base files that the rows left to their
+    next versions, with the same segments, in which the rows are deleted. `images` are as in
+    `Splice`.
+    """
+
+    generation: int
+    planned_on: int
+    source_from: Mapping[int, int]
+    source_to: SourceState
+    schema_version: int
+    addressed_groups: frozenset[int] = frozenset()
+    files: tuple[NewFile, ...] = ()
+    deltas: tuple[DeltaRef, ...] = ()
+    runs: tuple[RunRef, ...] = ()
+    dead_letters: tuple[DeadLetterRef, ...] = ()
+    parked: ParkReason | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+    read: frozenset[str] | None = None
+    replaced: Mapping[str, NewFile] = field(default_factory=dict)
+    images: tuple[ChangeImages, ...] | None = None
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """The files that it replaces."""
+        return frozenset(self.replaced)
+
+
+@dataclass(frozen=True, slots=True)
+class Upsert:
+    """Rows of a table fed by hand, located and written for version `planned_on`.
+
+    `read` is the position of the newest upsert in that version, `upserts` the state after this
+    upsert. `application` is the one whose transaction it applies, "" if it has none. If its changes
+    were merged into base files at once, `replaced`, `consumed` and `images` are as in `Splice`. The
+    rest is as in `Ingest`. The generation is the manifest's: such a table has no driver that could
+    be replaced.
+    """
+
+    generation: int
+    planned_on: int
+    read: int
+    upserts: UpsertState
+    schema_version: int
+    addressed_groups: frozenset[int] = frozenset()
+    files: tuple[NewFile, ...] = ()
+    deltas: tuple[DeltaRef, ...] = ()
+    runs: tuple[RunRef, ...] = ()
+    application: str = ""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    replaced: Mapping[str, NewFile] = field(default_factory=dict)
+    consumed: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    images: tuple[ChangeImages, ...] | None = None
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """The files that it replaces."""
+        return frozenset(self.replaced)
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Dead letters of a topic, replayed or dropped.
+
+    `removed` names the files that the dead letters were read from, `kept` are new files with those
+    that remain. `source`, if given, has the format and the ordering that the records turned out to
+    have. The rest is as in `Ingest`.
+    """
+
+    generation: int
+    planned_on: int
+    removed: frozenset[str]
+    kept: tuple[DeadLetterRef, ...] = ()
+    source: SourceState | None = None
+    files: tuple[NewFile, ...] = ()
+    deltas: tuple[DeltaRef, ...] = ()
+    runs: tuple[RunRef, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+    operation: str = "REPLAY LETTERS"
+    topic: str = ""
+    replaced: Mapping[str, NewFile] = field(default_factory=dict)
+    images: tuple[ChangeImages, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Backfill:
+    """Rows that were read from the source of `topic`, as an ingest that moves no offsets.
+
+    `chunks` are the numbers of the chunks that these rows complete, `highest` is the highest
+    position of the rows, `read_rows` how many were read. `fence` is the one that the rows were
+    judged by. The rest is as for `Ingest`.
+    """
+
+    generation: int
+    planned_on: int
+    topic: str
+    chunks: frozenset[int]
+    highest: Position
+    read_rows: int
+    fence: Position
+    schema_version: int
+    addressed_groups: frozenset[int] = frozenset()
+    files: tuple[NewFile, ...] = ()
+    deltas: tuple[DeltaRef, ...] = ()
+    runs: tuple[RunRef, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+    read: frozenset[str] | None = None
+    replaced: Mapping[str, NewFile] = field(default_factory=dict)
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """The files that it replaces."""
+        return frozenset(self.replaced)

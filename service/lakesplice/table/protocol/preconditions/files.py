@@ -1,0 +1,113 @@
+"""Preconditions about files: what was read to write new ones is still the newest, and no sweep took
+the new ones for orphans.
+"""
+
+from __future__ import annotations
+
+from lakesplice.planning.upkeep.purging import purge_bound
+from lakesplice.table.protocol.intents import (
+    Backfill,
+    Evolve,
+    FileMerge,
+    IndexMerge,
+    Ingest,
+    Purge,
+    Splice,
+    Upsert,
+)
+from lakesplice.table.protocol.outcomes import Conflict, ConflictCode
+from lakesplice.table.protocol.snapshot import Snapshot
+
+
+def sources_are_unchanged(
+    now: Snapshot, intent: Ingest | Upsert | Backfill | Splice | FileMerge | Purge
+) -> Conflict | None:
+    """Each source file is live. Names are used only once, so a live file is an unchanged one."""
+    gone = intent.sources - now.manifest.files.keys()
+    return Conflict(ConflictCode.FILES, f"replaced meanwhile: {sorted(gone)[0]}") if gone else None
+
+
+def layout_is_as_written(now: Snapshot, intent: Splice | FileMerge | Purge) -> Conflict | None:
+    """No column got another name or type since the new files were written. Readers of the log find
+    columns by name, even in a file that lacked the column and so wasn't replaced with the schema.
+    """
+    then = intent.schema_version
+    if then is None or all(before.version <= then for before in now.manifest.schema.former):
+        return None
+    version = now.manifest.schema.version
+    return Conflict(ConflictCode.FILES, f"schema version {version} now, laid out by {then}")
+
+
+def nothing_waits_for_sources(now: Snapshot, intent: Purge) -> Conflict | None:
+    """No change waits for a row of a source file: its address would no longer exist."""
+    for path in intent.inputs:
+        file = now.manifest.files.get(path)
+        if file is not None and now.manifest.waiting_in(file):
+            return Conflict(ConflictCode.DELTAS, f"changes were added for {path}")
+    return None
+
+
+def floor_is_below_all_to_come(now: Snapshot, intent: Purge) -> Conflict | None:
+    """Each topic's purge floor is below the position that each of its partitions has reached, and
+    below each of its dead letters.
+
+    A floor that doesn't change was below all of them when it rose.
+    """
+    for topic, floor in intent.floors.items():
+        source, bound = now.manifest.sources.get(topic), purge_bound(now.manifest, topic)
+        risen = source is None or floor > source.purge_floor
+        if bound is not None and floor >= bound and risen:
+            return Conflict(ConflictCode.FLOOR, f"the floor {floor} is not below {bound} any more")
+    return None
+
+
+def consumed_parts_still_wait(now: Snapshot, intent: Splice | Upsert) -> Conflict | None:
+    """Each part of a delta that was applied is live, and not yet in a base file."""
+    waiting = {delta.file.path: delta.waiting.keys() for delta in now.manifest.deltas}
+    for path, groups in intent.consumed.items():
+        if not groups <= waiting.get(path, frozenset()):
+            return Conflict(ConflictCode.DELTAS, f"consumed meanwhile: {path}")
+    return None
+
+
+def inputs_are_adjacent(now: Snapshot, intent: IndexMerge) -> Conflict | None:
+    """The input runs are live, next to each other and in this order."""
+    paths = tuple(run.file.path for run in now.manifest.runs)
+    if intent.inputs and intent.inputs[0] in paths:
+        start = paths.index(intent.inputs[0])
+        if paths[start : start + len(intent.inputs)] == intent.inputs:
+            return None
+    return Conflict(ConflictCode.RUNS, "the runs were merged or rebuilt meanwhile")
+
+
+def files_are_as_read(now: Snapshot, intent: Evolve) -> Conflict | None:
+    """The set of base files is the one that was read."""
+    same = now.manifest.files.keys() == intent.files
+    return (
+        None if same else Conflict(ConflictCode.FILES, "base files were added or removed meanwhile")
+    )
+
+
+def deltas_are_as_read(now: Snapshot, intent: Evolve) -> Conflict | None:
+    """The set of deltas is the one that was read."""
+    same = {delta.file.path for delta in now.manifest.deltas} == intent.deltas
+    return None if same else Conflict(ConflictCode.DELTAS, "deltas were added or removed meanwhile")
+
+
+def images_were_made(now: Snapshot, intent: Ingest | Upsert | Splice) -> Conflict | None:
+    """If the table has a change feed, whoever rewrote base files made images of changed rows."""
+    made = now.manifest.feed is None or intent.images is not None or not intent.replaced
+    return None if made else Conflict(ConflictCode.FILES, "the change feed began meanwhile")
+
+
+def writer_began_after_sweep(
+    now: Snapshot,
+    intent: Ingest | Upsert | Backfill | Splice | FileMerge | Purge | IndexMerge | Evolve,
+) -> Conflict | None:
+    """No sweep can have taken the new files for orphans: their writer had seen the sweep before."""
+    least = now.manifest.retention.writers_from
+    if intent.planned_on is None or intent.planned_on >= least:
+        return None
+    return Conflict(
+        ConflictCode.SWEPT, f"written since version {intent.planned_on}, swept up to {least}"
+    )

@@ -1,0 +1,23 @@
+"""Transitions: how each intent changes the manifest and the log once its preconditions hold.
+
+Offers `transition`, which has no side effects, and the operations' names in the history. They must
+not know how the result is written.
+"""
+
+from __future__ import annotations
+
+from lakesplice.table.protocol.transitions.dispatch import transition
+from lakesplice.table.protocol.transitions.parts import CommitPoint, Transition
+from lakesplice.table.protocol.transitions.tables import ADOPT, RESET, RESTORE, SWAP
+from lakesplice.table.protocol.transitions.upkeep import PURGE
+
+__all__ = [
+    "ADOPT",
+    "PURGE",
+    "RESET",
+    "RESTORE",
+    "SWAP",
+    "CommitPoint",
+    "Transition",
+    "transition",
+]
