@@ -12,9 +12,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from lakesplice.spark.executors import executor_versions, version_here
 from lakesplice.spark.python_workers import pack, ship_package
-from lakesplice.spark.session import build_session, cores, is_authenticated
+from lakesplice.spark.session import (
+    build_session,
+    cores,
+    executor_versions,
+    is_authenticated,
+    version_here,
+)
 from lakesplice.testing.spark_cluster import Cluster, await_said, foreign_python
 
 SECRET = "known to the members of the cluster"

@@ -76,7 +76,7 @@ PLANTED = (
     ("config.sections.kafka", "pyspark", "Settings are values"),
     ("config.sections.watching", "lakesplice.config.settings", "Sections of the configuration"),
     ("config.sections.kafka", "lakesplice.config.sections.upkeep", "A section of the config"),
-    ("apps.service.upkeep.slots", "lakesplice.apps.service.batching", "Rooms of the service"),
+    ("apps.service.upkeep.purges", "lakesplice.apps.service.batching", "Rooms of the service"),
     (
         "apps.service.status.status_reporter",
         "lakesplice.apps.service.page.board",

@@ -1,11 +1,14 @@
 """Moments since 1970 in UTC: in milliseconds, as clocks, manifests, commits and the broker have
-them, and in seconds, as metrics have them. Durations are plain numbers of seconds.
+them, and in seconds, as metrics have them. Durations are plain numbers of seconds,
+and ages are written for people.
 """
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from typing import NewType
+
+_UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 
 EpochMs = NewType("EpochMs", int)
 """A moment in milliseconds; not a duration, a version or an offset."""
@@ -37,3 +40,17 @@ def earlier(moment: EpochMs, seconds: float) -> EpochMs:
 def later(moment: EpochMs, seconds: float) -> EpochMs:
     """Return the moment so many seconds after, rounded to milliseconds."""
     return EpochMs(moment + round(seconds * 1000))
+
+
+def age(seconds: float) -> str:
+    """Return an age in its two largest units, such as `3h5m`."""
+    if seconds < 1:
+        return f"{max(0, round(seconds * 1000))}ms"
+    rest, parts = int(seconds), []
+    for unit, size in _UNITS:
+        count, rest = divmod(rest, size)
+        if count:
+            parts.append(f"{count}{unit}")
+        elif parts:
+            break
+    return "".join(parts[:2])

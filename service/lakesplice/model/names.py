@@ -9,6 +9,7 @@ the first underscore of a name that must not start with one.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -117,3 +118,16 @@ class TableName:
 
     def __str__(self) -> str:
         return f"{self.database}.{self.table}"
+
+
+def ways_to_read(topic: str) -> Sequence[TableName]:
+    """Return the tables that a topic with a prefix may belong to, first the one of its last two
+    parts.
+    """
+    parts = topic.split(".")
+    ends = range(len(parts) - 1, 0, -1)
+    return [
+        TableName(".".join(parts[start:end]), ".".join(parts[end:]))
+        for end in ends
+        for start in range(end - 1, 0, -1)
+    ]

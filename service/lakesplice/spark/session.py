@@ -1,8 +1,10 @@
-"""The Spark session of a driver that runs for months on few cores."""
+"""The Spark session of a driver that runs for months on few cores, and what its executors have."""
 
 from __future__ import annotations
 
+import importlib
 import os
+import platform
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,6 +20,8 @@ LOG_FILES: Mapping[LogFormat, Path] = {
     "console": Path(__file__).with_name("log4j2.properties"),
     "json": Path(__file__).with_name("log4j2.json.properties"),
 }
+# What tasks import besides this package, which the driver sends.
+_PACKAGES = ("pyarrow", "numpy", "xxhash", "avro")
 INGEST_POOL = "ingest"
 COMPACTION_POOL = "compaction"
 
@@ -134,3 +138,24 @@ def cores(session: SparkSession) -> int:
     Costs a round trip to the JVM.
     """
     return int(session.sparkContext.defaultParallelism)
+
+
+def executor_versions(session: SparkSession) -> list[tuple[str, str]]:
+    """Return the results of `version_here` in some tasks at once. Blocks until there are executors
+    and they answer; Spark's errors if a task fails.
+    """
+    count = max(2, cores(session))
+    tasks = session.sparkContext.parallelize(range(count), count)
+    return tasks.map(version_here).collect()
+
+
+def version_here(_: int = 0) -> tuple[str, str]:
+    """Return this process's version of Python, and the name of a missing package; empty if none is
+    missing.
+    """
+    for name in _PACKAGES:
+        try:
+            importlib.import_module(name)
+        except ImportError:
+            return platform.python_version(), name
+    return platform.python_version(), ""

@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog.testing
 
-from lakesplice.apps.service.upkeep.change_feeds import ChangeFeeds
+from lakesplice.apps.service.upkeep.table_upkeep import ChangeFeeds
 from lakesplice.model.manifest import ChangeFeed
 from lakesplice.testing.shop.columns import integer
 from tests.support.simulated_service import Scene

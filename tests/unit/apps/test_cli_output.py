@@ -9,8 +9,8 @@ from decimal import Decimal
 
 import pytest
 
-from lakesplice.apps.ages import age
 from lakesplice.apps.cli.output import json_line, print_table, printable
+from lakesplice.model.moments import age
 
 
 def test_json_keeps_every_value() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
-from lakesplice.apps.service.upkeep.slots import Slots
+from lakesplice.apps.service.threads import Slots
 
 
 def test_no_more_slots_are_taken_than_there_are() -> None:

@@ -12,9 +12,8 @@ from lakesplice.apps.service.sources.topic_selection import TopicSelection
 from lakesplice.apps.service.tables import ServiceTables
 from lakesplice.errors import SourceUnavailable
 from lakesplice.model.driver_status import TopicState
-from lakesplice.model.names import TableName
+from lakesplice.model.names import TableName, ways_to_read
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.sources.topic_tables import ways_to_read
 from lakesplice.spark.kafka.topics import Topic
 from tests.support.canal_messages import message, row
 from tests.support.debezium import Record, compact, image, payload

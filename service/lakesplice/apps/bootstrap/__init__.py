@@ -2,7 +2,7 @@
 their topics feed meanwhile, and become tables of the lake.
 """
 
-from lakesplice.apps.bootstrap.bounds import LoadBounds
 from lakesplice.apps.bootstrap.run import TableOutcome, bootstrap
+from lakesplice.apps.bootstrap.source_chunks import LoadBounds
 
 __all__ = ["LoadBounds", "TableOutcome", "bootstrap"]

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
 
-from lakesplice.apps.bootstrap.bounds import LoadBounds
-from lakesplice.apps.bootstrap.source_chunks import ReadPlan, key_bounds, read_plan
+from lakesplice.apps.bootstrap.source_chunks import LoadBounds, ReadPlan, key_bounds, read_plan
 from lakesplice.apps.bootstrap.table_filling import TableFilling
 from lakesplice.apps.bootstrap.topic_images import newest_schema
 from lakesplice.apps.record_access import reading_session, reported_types

@@ -1,4 +1,6 @@
-"""Chunks of one table of a source database, read over several connections at once."""
+"""Chunks of one table of a source database, read over several connections at once, and how much the
+database may be burdened by that.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,6 @@ from queue import Empty, LifoQueue
 
 import pyarrow as pa
 
-from lakesplice.apps.bootstrap.bounds import LoadBounds
 from lakesplice.errors import LakespliceError, UnsupportedError
 from lakesplice.model.position import RANK_OTHER, Position
 from lakesplice.model.progress.shadow_plan import KeyBound, ShadowPlan
@@ -23,6 +24,20 @@ from lakesplice.storage.source.tables import SourceTable
 from lakesplice.table.protocol.ports import Clock
 
 _PAUSE_SECONDS = 1.0
+CONNECTIONS, CHUNK_ROWS, THREADS_RUNNING_MAX = 4, 20_000, 50
+
+
+@dataclass(frozen=True, slots=True)
+class LoadBounds:
+    """At most so many `connections` and, if it isn't 0, `rows_per_second`, in all; chunks of about
+    `chunk_rows` rows. While more than `threads_running_max` threads of the server work, no chunk is
+    begun.
+    """
+
+    connections: int = CONNECTIONS
+    rows_per_second: int = 0
+    chunk_rows: int = CHUNK_ROWS
+    threads_running_max: int = THREADS_RUNNING_MAX
 
 
 @dataclass(frozen=True)

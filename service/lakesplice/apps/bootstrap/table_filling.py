@@ -8,8 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
-from lakesplice.apps.bootstrap.bounds import LoadBounds
-from lakesplice.apps.bootstrap.source_chunks import ReadPlan, SourceChunks
+from lakesplice.apps.bootstrap.source_chunks import LoadBounds, ReadPlan, SourceChunks
 from lakesplice.errors import RetryableError, UsageError
 from lakesplice.model.names import TableName
 from lakesplice.model.progress.shadow_plan import ShadowPlan

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lakesplice.apps.ages import age
 from lakesplice.apps.cli.options import ConfigOption, TableArgument, lake_options
 from lakesplice.apps.cli.output import (
     Listing,
@@ -22,7 +21,7 @@ from lakesplice.apps.cli.output import (
 )
 from lakesplice.apps.cli.pages import inspect_pages
 from lakesplice.errors import UsageError
-from lakesplice.model.moments import utc_time
+from lakesplice.model.moments import age, utc_time
 
 if TYPE_CHECKING:
     from lakesplice.model.manifest import DeltaRef

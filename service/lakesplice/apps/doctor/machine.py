@@ -24,9 +24,8 @@ from lakesplice.planning.diagnosis.machine import (
     judge_memory,
     judge_room,
 )
-from lakesplice.spark.executors import executor_versions, version_here
 from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars
-from lakesplice.spark.session import build_session
+from lakesplice.spark.session import build_session, executor_versions, version_here
 
 _JAVA_SECONDS = 20.0
 _VERSION = re.compile(r'version "([^"]+)"')

@@ -17,10 +17,9 @@ from lakesplice.formats.events import (
     schema_ids,
 )
 from lakesplice.model.change import Op
-from lakesplice.model.names import TableName
+from lakesplice.model.names import TableName, ways_to_read
 from lakesplice.model.parking import ParkCode
 from lakesplice.planning.diagnosis.records import RecordFacts
-from lakesplice.planning.sources.topic_tables import ways_to_read
 from lakesplice.spark.kafka.record_samples import RecordSampler
 from lakesplice.spark.kafka.topics import Topic
 from lakesplice.table.protocol.ports import SchemaSource

@@ -13,13 +13,13 @@ from lakesplice.apps.service.batching.batches import BatchRunner
 from lakesplice.apps.service.batching.dropped_tables import TableDrops
 from lakesplice.apps.service.batching.restart import RestartReason
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.interruptible_work import run_interruptibly
 from lakesplice.apps.service.requests import Requests
 from lakesplice.apps.service.shadow_feed import ShadowFeed
 from lakesplice.apps.service.sources.group_offsets import GroupOffsets
 from lakesplice.apps.service.sources.topic_selection import ReadableTopics, TopicSelection
 from lakesplice.apps.service.status.status_reporter import StatusReporter
 from lakesplice.apps.service.tables import ServiceTables
+from lakesplice.apps.service.threads import run_interruptibly
 from lakesplice.errors import CredentialsRefused, RetryableError
 from lakesplice.planning.sources.topic_lanes import catching_up
 from lakesplice.spark.kafka.query import Offsets, Query, QueryPlan

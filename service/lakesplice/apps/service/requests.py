@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.interruptible_work import run_interruptibly
 from lakesplice.apps.service.shadow_feed import ShadowFeed
 from lakesplice.apps.service.sources.topic_selection import TopicSelection
 from lakesplice.apps.service.tables import ServiceTables
+from lakesplice.apps.service.threads import run_interruptibly
 from lakesplice.apps.table_commands.command_table import CommandTable
 from lakesplice.apps.table_commands.dispatch import answer_of, command_table, history_parameters
 from lakesplice.errors import FencedError, LakespliceError

@@ -13,8 +13,7 @@ import pyarrow as pa
 from lakesplice.apps.service.driver import Driver
 from lakesplice.errors import LakespliceError, TableNotFoundError
 from lakesplice.formats.events import DeadReason, DecodeContext, decode, schema_ids
-from lakesplice.model.names import TableName
-from lakesplice.planning.sources.topic_tables import ways_to_read
+from lakesplice.model.names import TableName, ways_to_read
 from lakesplice.spark.kafka.topics import Topic
 from lakesplice.table.protocol.snapshot import open_snapshot
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lakesplice.apps.record_reading import reading_of, registry_of
 from lakesplice.apps.table_commands.command_table import CommandResult, CommandTable
+from lakesplice.apps.table_commands.dead_letters import dead_letter_selection, drop, replay
 from lakesplice.apps.table_commands.parking import (
     park,
     park_arguments,
@@ -20,7 +20,6 @@ from lakesplice.apps.table_commands.parking import (
 )
 from lakesplice.apps.table_commands.resetting import reset, reset_arguments
 from lakesplice.apps.table_commands.swapping import swap
-from lakesplice.apps.table_commands.verified import note_verification, verified_arguments
 from lakesplice.config import Settings
 from lakesplice.errors import UsageError
 from lakesplice.model.moments import EpochMs
@@ -28,10 +27,8 @@ from lakesplice.planning.upkeep.compaction import tasks, work
 from lakesplice.planning.upkeep.file_merge import FILE_MERGE_POLICY, plan_file_merge
 from lakesplice.storage.copying import ScratchFile
 from lakesplice.storage.stores import open_sink
-from lakesplice.table.files.dead_letters import DeadLetterSelection
 from lakesplice.table.files.page_rewriter import best_rewriter
-from lakesplice.table.ingest.dead_letter_replay import DeadLetterCounts, OpenDeadLetters
-from lakesplice.table.protocol.intents import FileMerge, Purge, Redirect, Splice
+from lakesplice.table.protocol.intents import FileMerge, Note, Purge, Redirect, Splice
 from lakesplice.table.upkeep.compact import compact_files, splice_of
 from lakesplice.table.upkeep.file_merge import file_merge, merge_base_files
 from lakesplice.table.upkeep.index_check import rebuild
@@ -47,6 +44,10 @@ PIN, UNPIN = "pin", "unpin"
 SWAP = "swap"
 VERIFIED = "verified"
 ONCE = frozenset((PARK, UNPARK, RESTORE, RESET, UNPIN, SWAP))
+# The operation of `note_verification` in the history, and what its entry says.
+VERIFY = "VERIFY"
+_TEXTS = ("outcome", "source", "binlog", "method", "share")
+_COUNTS = ("rows", "different", "unsettled")
 _TASK_BYTES = 128 * 2**20
 
 
@@ -56,22 +57,6 @@ class _Kind:
 
     read: Callable[[Mapping[str, Any]], dict[str, Any]]
     work: Callable[..., CommandResult]
-
-
-def dead_letter_arguments(chosen: DeadLetterSelection) -> dict[str, Any]:
-    """Return the letters meant as a request's arguments."""
-    return {
-        "places": sorted(chosen.places),
-        "reasons": sorted(chosen.reasons),
-        "topic": chosen.topic,
-    }
-
-
-def dead_letter_selection(arguments: Mapping[str, Any]) -> DeadLetterSelection:
-    """Read `dead_letter_arguments` back."""
-    places = frozenset((int(number), int(offset)) for number, offset in arguments["places"])
-    reasons = frozenset(str(reason) for reason in arguments["reasons"])
-    return DeadLetterSelection(places, reasons, str(arguments.get("topic", "")))
 
 
 def execute(
@@ -235,61 +220,22 @@ def _purge(table: CommandTable, seconds: float) -> CommandResult:
     )
 
 
-def _replay(
-    table: CommandTable, chosen: DeadLetterSelection, settings: Settings | None
+def note_verification(
+    table: CommandTable, texts: Mapping[str, str], counts: Mapping[str, int]
 ) -> CommandResult:
-    if settings is None:
-        raise UsageError(
-            "no service runs, so the command must know how to read records; give the service's"
-            " --config, or start the service and give the command again"
-        )
-    done = DeadLetterCounts()
-    for topic in _topics(table, chosen):
-        source = table.snapshot.manifest.sources[topic]
-        history = None if table.history is None else table.history(source)
-        reading = reading_of(settings, table.origin(topic), history)
-        registry = registry_of(settings.schema_registry)
-        done += _open_dead_letters(table, topic).replay(chosen, reading, registry)
-    return _counted(done, "replayed")
+    """Commit a version in which nothing changes, and whose entry says what was found."""
+    table.history_parameters = {**table.history_parameters, **texts}
+    table.commit_with_retries(lambda: Note(table.generation, VERIFY, counts))
+    version = table.snapshot.version
+    return CommandResult(f"the history has it as version {version}", {"version": version})
 
 
-def _drop(table: CommandTable, chosen: DeadLetterSelection, why: str) -> CommandResult:
-    table.history_parameters = {**table.history_parameters, "why": why}
-    done = DeadLetterCounts()
-    for topic in _topics(table, chosen):
-        done += _open_dead_letters(table, topic).drop(chosen)
-    return _counted(done, "dropped")
-
-
-def _open_dead_letters(table: CommandTable, topic: str) -> OpenDeadLetters:
-    now, number = table.snapshot, table.generation
-    return OpenDeadLetters(
-        store=table.store,
-        snapshot=now,
-        commit=table.commit,
-        generation=number,
-        clock=table.clock,
-        entropy=table.entropy,
-        topic=topic,
-    )
-
-
-def _topics(table: CommandTable, chosen: DeadLetterSelection) -> list[str]:
-    """The topics whose letters are meant; a place is one of a topic."""
-    topics = list(table.snapshot.manifest.sources)
-    if not topics:
-        raise UsageError("the table is fed by hand and has no dead letters")
-    if chosen.topic and chosen.topic not in topics:
-        raise UsageError("the table has no such topic", topic=chosen.topic, topics=topics)
-    if chosen.places and not chosen.topic and len(topics) > 1:
-        raise UsageError("the table has several topics; say which with --topic", topics=topics)
-    return [chosen.topic] if chosen.topic else topics
-
-
-def _counted(letters: DeadLetterCounts, word: str) -> CommandResult:
-    kept = f", {letters.kept} still can't be read and are kept" if letters.kept else ""
-    values = {"letters": letters.removed, "kept": letters.kept}
-    return CommandResult(f"{letters.removed} dead letters {word}{kept}", values)
+def verified_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Read what a request says of it; `KeyError`, `TypeError` or `ValueError` if it doesn't."""
+    return {
+        "texts": {name: str(arguments[name]) for name in _TEXTS},
+        "counts": {name: int(arguments[name]) for name in _COUNTS},
+    }
 
 
 def _nothing(_: Mapping[str, Any]) -> dict[str, Any]:
@@ -310,12 +256,12 @@ _KINDS: Mapping[str, _Kind] = {
     COMPACT: _Kind(_nothing, _compact),
     MERGE: _Kind(_nothing, _merge),
     PURGE: _Kind(lambda arguments: {"seconds": float(arguments["older_than_seconds"])}, _purge),
-    REPLAY: _Kind(lambda arguments: {"chosen": dead_letter_selection(arguments)}, _replay),
+    REPLAY: _Kind(lambda arguments: {"chosen": dead_letter_selection(arguments)}, replay),
     DROP: _Kind(
         lambda arguments: {
             "chosen": dead_letter_selection(arguments),
             "why": str(arguments["why"]),
         },
-        _drop,
+        drop,
     ),
 }

@@ -24,9 +24,8 @@ from lakesplice.apps.verifying.reached import Reach, epoch_of, newest_position
 from lakesplice.apps.verifying.report import Outcome, TableReport
 from lakesplice.apps.verifying.source_sums import SourceSums, add_source_sums
 from lakesplice.model.manifest import Manifest
-from lakesplice.model.names import TableName
+from lakesplice.model.names import TableName, ways_to_read
 from lakesplice.planning.source_rows.checksums import BUCKETS, BucketSums
-from lakesplice.planning.sources.topic_tables import ways_to_read
 from lakesplice.storage.source.rows import SourceConnection
 from lakesplice.storage.source.tables import SourceTable
 from lakesplice.storage.stores import AnyStore

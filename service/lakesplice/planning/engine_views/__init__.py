@@ -2,5 +2,5 @@
 system columns.
 
 `engines.py` has the differences between engines, `view_columns.py` the columns of a view and their
-names, `spelling.py` the quotes, and `view_sql.py` the statements. Nothing is run here.
+names, `view_sql.py` the statements and their quotes. Nothing is run here.
 """

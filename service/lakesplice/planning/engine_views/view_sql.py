@@ -1,7 +1,8 @@
 """The statements that register a table in an engine and show it as a view.
 
 The table is registered as `<table>__base`, the view is `<database>.<table>`. Databases and tables
-have the names of their folders, which every catalog takes.
+have the names of their folders, which every catalog takes. Names and texts are quoted for each
+dialect by sqlglot.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from sqlglot import exp
+
 from lakesplice.errors import UsageError
 from lakesplice.model.names import IS_DELETED, TableName
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.engine_views.engines import DIALECTS, Engine
-from lakesplice.planning.engine_views.spelling import literal, qualified, quoted
 from lakesplice.planning.engine_views.view_columns import ViewColumn, view_columns
 
 BASE_SUFFIX = "__base"
@@ -178,3 +180,18 @@ def _selected(column: ViewColumn, dialect: str) -> str:
     if column.name == column.stored_name:
         return stored
     return f"{stored} AS {quoted(column.name, dialect)}"
+
+
+def quoted(name: str, dialect: str) -> str:
+    """Return a name in a dialect's quotes, whatever characters it has."""
+    return exp.to_identifier(name, quoted=True).sql(dialect)
+
+
+def qualified(database: str, name: str, dialect: str) -> str:
+    """Return the quoted name of a table or view in its database."""
+    return f"{quoted(database, dialect)}.{quoted(name, dialect)}"
+
+
+def literal(text: str, dialect: str) -> str:
+    """Return a text as a dialect's literal."""
+    return exp.Literal.string(text).sql(dialect)

@@ -30,7 +30,6 @@ from enum import StrEnum
 from lakesplice.formats.events.ddl import DefinedColumn, read_statements
 from lakesplice.formats.events.ddl.columns import TableDefined
 from lakesplice.model.types import ColumnType, Kind
-from lakesplice.planning.source_rows.sql_text import quoted
 
 
 class TextForm(StrEnum):
@@ -222,3 +221,13 @@ def _moment(
     else:
         sql = f"({sql})"
     return ReadColumn(column.name, sql, form, type_, sql)
+
+
+def quoted(name: str) -> str:
+    """Return a name of a database, table or column as SQL has it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def octets(value: bytes) -> str:
+    """Return bytes as a constant of SQL, safe whatever they are."""
+    return f"X'{value.hex()}'"

@@ -8,9 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 
 from lakesplice.planning.source_rows.canonical_texts import canonical_texts
-from lakesplice.planning.source_rows.columns import ReadColumn, TextForm
+from lakesplice.planning.source_rows.columns import ReadColumn, TextForm, octets
 from lakesplice.planning.source_rows.key_ranges import KeyColumn
-from lakesplice.planning.source_rows.sql_text import octets
 
 _DAY_ZERO = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lakesplice.planning.source_rows.columns import DatabaseColumn, Unreadable
-from lakesplice.planning.source_rows.sql_text import octets, quoted
+from lakesplice.planning.source_rows.columns import DatabaseColumn, Unreadable, octets, quoted
 
 # A bound's texts, one per column of the key, as `bound_sql` gives them.
 Bound = tuple[str, ...]

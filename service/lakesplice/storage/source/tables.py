@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from lakesplice.planning.source_rows.columns import DatabaseColumn
-from lakesplice.planning.source_rows.sql_text import quoted
+from lakesplice.planning.source_rows.columns import DatabaseColumn, quoted
 
 Row = tuple[bytes | None, ...]
 # Runs a statement with parameters and returns its rows.

@@ -9,8 +9,15 @@ workbook on site reliability engineering: 14.4 for an hour is 2 % of the budget,
 
 from __future__ import annotations
 
-from lakesplice.telemetry.alerts.limits import AlertLimits
-from lakesplice.telemetry.alerts.rule import LAKE, Alert, Record, RuleGroup, duration, number
+from lakesplice.telemetry.alerts.rule import (
+    LAKE,
+    Alert,
+    AlertLimits,
+    Record,
+    RuleGroup,
+    duration,
+    number,
+)
 
 LATE = "lakesplice:table_late"
 _SECTION = "The error budget of a table is being used up"

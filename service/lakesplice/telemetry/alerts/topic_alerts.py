@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from lakesplice.telemetry.alerts.limits import AlertLimits
-from lakesplice.telemetry.alerts.rule import EACH_TABLE, Alert
+from lakesplice.telemetry.alerts.rule import EACH_TABLE, Alert, AlertLimits
 
 # Those whose thresholds follow no setting.
 _FIXED = (

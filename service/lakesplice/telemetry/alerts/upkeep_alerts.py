@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from lakesplice.telemetry.alerts.limits import AlertLimits
-from lakesplice.telemetry.alerts.rule import INSTANCE, Alert, number
+from lakesplice.telemetry.alerts.rule import INSTANCE, Alert, AlertLimits, number
 
 # Those whose thresholds follow no setting.
 _FIXED = (

@@ -113,8 +113,8 @@ def bootstrap(
     see a table once it is complete. A table that exists is skipped. After an interruption the same
     command continues where it stopped.
     """
-    from lakesplice.apps.bootstrap.bounds import LoadBounds
     from lakesplice.apps.bootstrap.run import Wishes
+    from lakesplice.apps.bootstrap.source_chunks import LoadBounds
 
     wishes = Wishes(
         tables=tables or (),
@@ -152,8 +152,8 @@ def rebuild(
     The new content replaces the old one in one commit, once it has reached the old one's offsets. A
     running service makes that commit between two batches.
     """
-    from lakesplice.apps.bootstrap.bounds import LoadBounds
     from lakesplice.apps.bootstrap.run import Wishes
+    from lakesplice.apps.bootstrap.source_chunks import LoadBounds
 
     wishes = Wishes(
         tables=(table,),

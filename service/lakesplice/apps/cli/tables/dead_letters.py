@@ -149,8 +149,9 @@ def replay(
     A record that can be read now changes its row, unless a newer change already did. The others
     stay dead letters. If no service is running, --config is needed: it says how to read records.
     """
+    from lakesplice.apps.table_commands.dead_letters import dead_letter_arguments
     from lakesplice.apps.table_commands.dispatch import RequestWait, give_command
-    from lakesplice.apps.table_commands.work import REPLAY, dead_letter_arguments
+    from lakesplice.apps.table_commands.work import REPLAY
 
     arguments = dead_letter_arguments(_chosen(letters, reasons, topic))
     settings, options = settings_of(config), lake_options(config)
@@ -175,8 +176,9 @@ def drop(
     config: ConfigOption = None,
 ) -> None:
     """Delete dead letters for good: the given ones, those with a reason, or all."""
+    from lakesplice.apps.table_commands.dead_letters import dead_letter_arguments
     from lakesplice.apps.table_commands.dispatch import RequestWait, give_command
-    from lakesplice.apps.table_commands.work import DROP, dead_letter_arguments
+    from lakesplice.apps.table_commands.work import DROP
 
     if everything == bool(letters or reasons):
         raise UsageError(

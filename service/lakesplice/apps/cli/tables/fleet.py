@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lakesplice.apps.ages import age
 from lakesplice.apps.cli.options import ConfigOption, LakeArgument, duration, lake_options
 from lakesplice.apps.cli.output import JsonOption, json_line, visible
 from lakesplice.errors import TableNotFoundError, UsageError
 from lakesplice.model.driver_status import TopicState
-from lakesplice.model.moments import EpochMs
+from lakesplice.model.moments import EpochMs, age
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from markupsafe import Markup
 
-from lakesplice.apps.ages import age
+from lakesplice.model.moments import age
 
 UNKNOWN = "–"
 _SIZES = ("bytes", "KiB", "MiB", "GiB", "TiB")

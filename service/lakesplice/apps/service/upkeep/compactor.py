@@ -17,7 +17,7 @@ from lakesplice.apps.service.activity import Failure, Work
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.resting import RetryPauses
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
-from lakesplice.apps.service.upkeep.slots import Slots
+from lakesplice.apps.service.threads import Slots
 from lakesplice.apps.service.upkeep.table_upkeep import Upkeep
 from lakesplice.errors import CorruptFileError, FencedError, LakespliceError
 from lakesplice.formats.parquet import ROWS_PER_PAGE

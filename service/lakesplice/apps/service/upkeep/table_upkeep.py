@@ -1,5 +1,5 @@
 """Upkeep of a table besides compaction: merges of index runs and small base files, checkpoints and
-clean-up of the log, vacuum, purge.
+clean-up of the log, vacuum, purge, and change feeds, which begin and end as the settings say.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from pyspark.sql import SparkSession
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.resting import RetryPauses
 from lakesplice.apps.service.tables import ServiceTable
-from lakesplice.apps.service.upkeep.change_feeds import ChangeFeeds
 from lakesplice.apps.service.upkeep.purges import Purges
 from lakesplice.apps.service.upkeep.vacuums import Vacuums
-from lakesplice.errors import FencedError, LakespliceError
+from lakesplice.errors import FencedError, LakespliceError, UsageError
 from lakesplice.model.manifest import Manifest
 from lakesplice.planning.rows.index_merge import plan_merge
 from lakesplice.planning.upkeep.file_merge import FileMergePolicy, plan_file_merge
@@ -38,6 +37,32 @@ from lakesplice.telemetry import catalogue as metric
 _PAUSE_SECONDS = 300.0
 # The pause after any failed upkeep: otherwise it would be retried at once, and leave files.
 _PAUSES_SECONDS = (5.0, 30.0, 60.0, 120.0, 300.0)
+
+
+class ChangeFeeds:
+    """Switches the feed of one table at a time; two threads never call it for one table."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._refused: set[str] = set()
+
+    def is_due(self, table: ServiceTable) -> bool:
+        """Whether a setting asks for another state of the feed than the table has."""
+        wanted = table.wants_change_feed
+        if wanted is None or table.snapshot is None or str(table.name) in self._refused:
+            return False
+        return (table.manifest.feed is not None) != wanted
+
+    def see_to(self, table: ServiceTable) -> None:
+        """Begin or end the table's feed. A table that can't have one is logged, once."""
+        name, wanted = str(table.name), bool(table.wants_change_feed)
+        try:
+            table.set_change_feed(on=wanted)
+        except UsageError as error:
+            self._refused.add(name)
+            self._driver.log.warning("change-feed-refused", table=name, error=str(error))
+        else:
+            self._driver.log.info("change-feed", table=name, on=wanted, version=table.version)
 
 
 class Upkeep:

@@ -12,10 +12,9 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from lakesplice.apps.ages import age
 from lakesplice.apps.cli.output import print_table, visible
 from lakesplice.model.driver_status import DriverStatus, TopicState
-from lakesplice.model.moments import utc_time
+from lakesplice.model.moments import age, utc_time
 
 Row = dict[str, Any]
 

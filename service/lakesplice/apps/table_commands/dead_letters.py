@@ -1,0 +1,88 @@
+"""Commands that replay or drop the dead letters of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lakesplice.apps.record_reading import reading_of, registry_of
+from lakesplice.apps.table_commands.command_table import CommandResult, CommandTable
+from lakesplice.config import Settings
+from lakesplice.errors import UsageError
+from lakesplice.table.files.dead_letters import DeadLetterSelection
+from lakesplice.table.ingest.dead_letter_replay import DeadLetterCounts, OpenDeadLetters
+
+
+def dead_letter_arguments(chosen: DeadLetterSelection) -> dict[str, Any]:
+    """Return the letters meant as a request's arguments."""
+    return {
+        "places": sorted(chosen.places),
+        "reasons": sorted(chosen.reasons),
+        "topic": chosen.topic,
+    }
+
+
+def dead_letter_selection(arguments: Mapping[str, Any]) -> DeadLetterSelection:
+    """Read `dead_letter_arguments` back."""
+    places = frozenset((int(number), int(offset)) for number, offset in arguments["places"])
+    reasons = frozenset(str(reason) for reason in arguments["reasons"])
+    return DeadLetterSelection(places, reasons, str(arguments.get("topic", "")))
+
+
+def replay(
+    table: CommandTable, chosen: DeadLetterSelection, settings: Settings | None
+) -> CommandResult:
+    """Replay the chosen dead letters. `UsageError` without settings: they say how to read them."""
+    if settings is None:
+        raise UsageError(
+            "no service runs, so the command must know how to read records; give the service's"
+            " --config, or start the service and give the command again"
+        )
+    done = DeadLetterCounts()
+    for topic in _topics(table, chosen):
+        source = table.snapshot.manifest.sources[topic]
+        history = None if table.history is None else table.history(source)
+        reading = reading_of(settings, table.origin(topic), history)
+        registry = registry_of(settings.schema_registry)
+        done += _open_dead_letters(table, topic).replay(chosen, reading, registry)
+    return _counted(done, "replayed")
+
+
+def drop(table: CommandTable, chosen: DeadLetterSelection, why: str) -> CommandResult:
+    """Drop the chosen dead letters; `why` is for the table's history."""
+    table.history_parameters = {**table.history_parameters, "why": why}
+    done = DeadLetterCounts()
+    for topic in _topics(table, chosen):
+        done += _open_dead_letters(table, topic).drop(chosen)
+    return _counted(done, "dropped")
+
+
+def _open_dead_letters(table: CommandTable, topic: str) -> OpenDeadLetters:
+    now, number = table.snapshot, table.generation
+    return OpenDeadLetters(
+        store=table.store,
+        snapshot=now,
+        commit=table.commit,
+        generation=number,
+        clock=table.clock,
+        entropy=table.entropy,
+        topic=topic,
+    )
+
+
+def _topics(table: CommandTable, chosen: DeadLetterSelection) -> list[str]:
+    """The topics whose letters are meant; a place is one of a topic."""
+    topics = list(table.snapshot.manifest.sources)
+    if not topics:
+        raise UsageError("the table is fed by hand and has no dead letters")
+    if chosen.topic and chosen.topic not in topics:
+        raise UsageError("the table has no such topic", topic=chosen.topic, topics=topics)
+    if chosen.places and not chosen.topic and len(topics) > 1:
+        raise UsageError("the table has several topics; say which with --topic", topics=topics)
+    return [chosen.topic] if chosen.topic else topics
+
+
+def _counted(letters: DeadLetterCounts, word: str) -> CommandResult:
+    kept = f", {letters.kept} still can't be read and are kept" if letters.kept else ""
+    values = {"letters": letters.removed, "kept": letters.kept}
+    return CommandResult(f"{letters.removed} dead letters {word}{kept}", values)
