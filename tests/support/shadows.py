@@ -11,7 +11,7 @@ from lakesplice.formats.events import DecodeContext, decode
 from lakesplice.model.choices import NotInserts
 from lakesplice.model.names import TableName
 from lakesplice.model.position import RANK_OTHER, Position
-from lakesplice.model.progress.shadow_plan import ShadowPlan
+from lakesplice.model.progress.shadow_plan import FilledFrom, ShadowPlan
 from lakesplice.model.schema import SourceSchema
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.intake.read_rows import ReadRows
@@ -101,6 +101,7 @@ class Filling:
         shadow: str = SHADOW,
         shape: Shape | None = None,
         not_inserts: NotInserts | None = None,
+        filled_from: FilledFrom = FilledFrom.DATABASE,
     ) -> None:
         self.source, self.clock, self.shadow = source, clock, shadow
         self.entropy = SeededEntropy(seed)
@@ -109,7 +110,7 @@ class Filling:
         self.reading = RecordReading(
             table=name, policy=policy, shape=shape, not_inserts=not_inserts
         )
-        self.plan = self._open(bounds)
+        self.plan = self._open(bounds, filled_from)
         table = shadow_table(self.store, self.plan, clock, self.entropy)
         self.driver: SimulatedDriver = driver_of(
             source,
@@ -123,10 +124,12 @@ class Filling:
         )
         self.runs = RunCache()
 
-    def _open(self, bounds: Sequence[int]) -> ShadowPlan:
+    def _open(self, bounds: Sequence[int], filled_from: FilledFrom) -> ShadowPlan:
         if self.shadow in open_shadows(self.store):
             return read_shadow_plan(self.store, self.shadow)
         topic, ends = self.source.topic, self.source.topic.ends
+        if filled_from is FilledFrom.TOPIC:
+            bounds, ends = (), dict.fromkeys(ends, 0)
         plan = ShadowPlan(
             shadow=self.shadow,
             topic=topic.name,
@@ -138,6 +141,7 @@ class Filling:
             created_ms=self.clock.now_ms(),
             ends=ends,
             bounds=tuple((str(bound),) for bound in bounds),
+            filled_from=filled_from,
         )
         begin_shadow(self.store, plan)
         return plan

@@ -10,6 +10,8 @@ import pytest
 import structlog
 
 from lakesplice.apps.bootstrap.source_chunks import ReadPlan, position_of, read_plan
+from lakesplice.apps.bootstrap.table_work import require_one_topic
+from lakesplice.apps.bootstrap.topic_fill import require_all_records
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.sources.new_topics import NewTopics
 from lakesplice.apps.service.tables import ServiceTables
@@ -215,6 +217,28 @@ def test_the_newest_record_shows_the_columns() -> None:
     assert found is not None
     assert [field.name for field in found.schema.fields] == ["id", "name", "n", "added"]
     assert newest_image([batch(gone[1])], reading) is None
+
+
+def test_a_topic_that_lost_records_cannot_fill_a_table() -> None:
+    require_all_records({0: 0, 1: 0})
+    with pytest.raises(UsageError, match=r"give --from bootstrap.*first_offsets=\{1: 7\}"):
+        require_all_records({0: 0, 1: 7})
+
+
+def test_a_table_that_several_topics_feed_is_refused(tmp_path: Path) -> None:
+    merged = {"match": "shop*.goods", "to": "all.goods", "shape": {"key": ["database_name"]}}
+    settings = settings_of(tmp_path, tables=[merged])
+    with pytest.raises(UsageError, match="several topics may feed the table"):
+        require_one_topic(settings, TableName("shop1", "goods"), "a.shop1.goods")
+    require_one_topic(settings, TableName("shop1", "other"), "a.shop1.other")
+
+
+def test_a_snapshot_by_the_connector_is_refused_with_the_reason(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ended = CommandLine(capsys)("rebuild", "shop.goods", "--from", "snapshot")
+    assert ended.code == 2
+    assert "no record says that they are all there; give --from bootstrap" in ended.err
 
 
 def test_a_database_must_be_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -229,6 +229,9 @@ def test_what_a_verification_found_is_in_the_history_and_changes_nothing_else(
         1,
         2,
     )
+    tell_driver(lake, name, VERIFIED, FOUND | {"shadow": "7"}, time.patience())
+    of_shadow = next(Table(table.store).history()).info
+    assert (of_shadow.operation, of_shadow.parameters["shadow"]) == ("VERIFY SHADOW", "7")
 
 
 def test_a_path_that_is_no_table_takes_no_generation(lake: LocalStore, table: MadeTable) -> None:

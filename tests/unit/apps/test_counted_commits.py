@@ -19,4 +19,6 @@ def test_rows_that_a_verification_found_to_differ_are_counted(tmp_path: Path) ->
     for different in (3, 0, 1):
         note = Note(1, "VERIFY", {"rows": 10, "different": different, "unsettled": 2})
         count_commit(metrics, TableName("shop", "orders"), note, table.commit(note))
+    shadow = Note(1, "VERIFY SHADOW", {"rows": 10, "different": 9, "unsettled": 0})
+    count_commit(metrics, TableName("shop", "orders"), shadow, table.commit(shadow))
     assert metrics.value(DIFFERING_ROWS, table="shop.orders") == 4

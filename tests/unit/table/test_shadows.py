@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from lakesplice.model.choices import NotInserts
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.progress.backfill import BackfillState
+from lakesplice.model.progress.shadow_plan import FilledFrom
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.planning.shape.computing.expression import parse
 from lakesplice.planning.shape.masks import masks_of
@@ -283,9 +285,39 @@ def test_a_shadows_state_and_plan_are_read_back(source: ReadSource, path: Path) 
     plan = filling.plan
     assert decode_shadow_plan(encode_shadow_plan(plan), "p") == plan
     with pytest.raises(UnsupportedError):
-        decode_shadow_plan(encode_shadow_plan(plan).replace(b'"format":1', b'"format":2'), "p")
+        decode_shadow_plan(encode_shadow_plan(plan).replace(b'"format":1', b'"format":3'), "p")
+    replayed = replace(plan, bounds=(), filled_from=FilledFrom.TOPIC)
+    assert b'"format":2' in encode_shadow_plan(replayed)
+    assert decode_shadow_plan(encode_shadow_plan(replayed), "p") == replayed
     with pytest.raises(CorruptFileError):
         decode_shadow_plan(b"{}", "p")
+
+
+def test_a_topic_that_is_read_again_from_its_start_makes_a_table_without_what_it_never_told(
+    source: ReadSource, path: Path
+) -> None:
+    lake, topic = LocalStore(path), source.topic
+    live = driver_of(source, lake)
+    for key in range(3):
+        topic.append(key % 2, source.put(key))
+        assert live.batch() is CommitOutcome.DONE
+    topic.append(0, source.delete(1))
+    assert live.batch() is CommitOutcome.DONE
+    before = live.table.version
+    filling = Filling(source, lake, FixedClock(), 7, filled_from=FilledFrom.TOPIC)
+    assert filling.plan.chunks == 0
+    filling.driver.batch({0: 1, 1: 0})
+    live_now = open_snapshot(filling.store)
+    assert "partition" in unready(filling.driver.table.manifest, live_now.manifest)
+    filling = Filling(source, lake, FixedClock(), 8, filled_from=FilledFrom.TOPIC)
+    filling.driver.batch()
+    filling.swap()
+    assert [row["id"] for row in rows_of(filling.store)] == [0, 2]
+    assert open_snapshot(filling.store).version == before + 1
+    topic.append(1, source.put(9))
+    successor = driver_of(source, lake, generation=2, seed=5)
+    assert successor.batch() is CommitOutcome.DONE
+    assert [row["id"] for row in rows_of(filling.store)] == [0, 2, 9]
 
 
 SHAPED = Shape(

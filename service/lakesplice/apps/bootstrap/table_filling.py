@@ -8,19 +8,18 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 
+from lakesplice.apps.bootstrap.shadow_upkeep import ShadowUpkeep
 from lakesplice.apps.bootstrap.source_chunks import LoadBounds, ReadPlan, SourceChunks
 from lakesplice.errors import RetryableError, UsageError
 from lakesplice.model.names import TableName
 from lakesplice.model.progress.shadow_plan import ShadowPlan
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.intake.read_rows import ReadRows
-from lakesplice.planning.rows.index_merge import RUNS_MAX, plan_merge
 from lakesplice.storage.source.rows import SourceConnection, TableChanged
-from lakesplice.table.files.index_runs import RunCache, write_merged
+from lakesplice.table.files.index_runs import RunCache
 from lakesplice.table.ingest.chunk_commit import commit_chunks
 from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.ingest.shadow import is_past_reads
-from lakesplice.table.protocol.intents import IndexMerge
 from lakesplice.table.protocol.ports import Clock, Entropy, Progress
 
 _FEED_SECONDS = 10.0
@@ -52,6 +51,10 @@ class TableFilling:
     progress: Progress
     _runs: RunCache = field(default_factory=RunCache)
     _read_rows: int = 0
+    _upkeep: ShadowUpkeep = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._upkeep = ShadowUpkeep(self.table, self.entropy, self._runs)
 
     def fill(self) -> None:
         """Read every chunk that is still open, and feed the shadow meanwhile. Blocks.
@@ -129,7 +132,7 @@ class TableFilling:
             refused = commit_chunks(self.table, rows, self.reading(), self.entropy, self._runs)
             if refused is not None:
                 raise UsageError(f"the table can't take a row: {refused.reason}")
-            self._merge_runs()
+            self._upkeep.merge_runs()
             self.progress.advance(len(rows))
             self._read_rows += sum(read.count for parts in rows.values() for read in parts)
         return len(rows) == len(reads)
@@ -138,14 +141,3 @@ class TableFilling:
         if self.bounds.rows_per_second:
             due = began + self._read_rows / self.bounds.rows_per_second
             self.clock.wait(max(0.0, due - self.clock.monotonic()))
-
-    def _merge_runs(self) -> None:
-        """Keep the index of many chunks small: each is looked up in all of its runs."""
-        runs, planned_on = self.table.manifest.runs, self.table.version
-        places = plan_merge([run.entries for run in runs], RUNS_MAX)
-        if places is None:
-            return
-        inputs = runs[places.start : places.stop]
-        output = write_merged(self.table.store, inputs, self._runs, self.entropy)
-        paths = tuple(run.file.path for run in inputs)
-        self.table.commit(IndexMerge(self.table.generation, paths, output, planned_on))

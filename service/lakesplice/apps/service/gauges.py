@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lakesplice.apps.service.freshness import Freshness
+from lakesplice.apps.table_commands.work import VERIFY
 from lakesplice.model.driver_status import FreshnessGoal
 from lakesplice.model.names import TableName
 from lakesplice.table.protocol.commit import Committed, Conflict
@@ -81,7 +82,7 @@ def count_commit(
         metrics.add(metric.COMMIT_CONFLICTS, table=table, reason=outcome.reason.value)
         return
     metrics.add(metric.COMMITS, operation=operation_of(intent))
-    if isinstance(intent, Note):
+    if isinstance(intent, Note) and intent.operation == VERIFY:
         metrics.add(metric.DIFFERING_ROWS, intent.counts.get("different", 0), table=table)
     if not isinstance(intent, Ingest):
         return

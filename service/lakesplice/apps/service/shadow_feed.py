@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
@@ -41,9 +41,10 @@ class ShadowFeed:
         origin: TableName,
         ends: Mapping[int, int],
         history: TypeHistory | None = None,
+        after_batch: Callable[[], None] | None = None,
     ) -> None:
         """Bring a shadow of the table `name` up to these offsets of its topic, several batches one
-        after another.
+        after another; `after_batch` is called after each.
 
         `origin` is the table's name at the source. `ParkedTableError` if a record parks it;
         `SourceUnavailable`, `RetryableError`.
@@ -58,6 +59,8 @@ class ShadowFeed:
                 raise ParkedTableError(
                     f"the table can't be filled: {parked.detail}", topic=table.source.topic
                 )
+            if after_batch is not None:
+                after_batch()
 
     def _until(self, starts: Mapping[int, int], ends: Mapping[int, int]) -> dict[int, int]:
         share = max(1, self.settings.kafka.offsets_per_batch_max // max(1, len(ends)))

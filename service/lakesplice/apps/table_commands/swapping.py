@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from lakesplice.apps.table_commands.command_table import CommandResult, CommandTable
 from lakesplice.errors import MissingFileError, UsageError
 from lakesplice.model.manifest import SourceState
 from lakesplice.table.ingest.shadow import (
     SHADOW_PARAMETER,
+    VERIFIED_PARAMETER,
     read_shadow_plan,
     shadow_table,
     swap_into,
@@ -15,8 +19,9 @@ from lakesplice.table.ingest.shadow import (
 from lakesplice.table.protocol.shadow_store import close_shadow
 
 
-def swap(table: CommandTable, shadow: str) -> CommandResult:
-    """Let a shadow take the table's place, fed up to where the table stands, and close it.
+def swap(table: CommandTable, shadow: str, verified: str = "") -> CommandResult:
+    """Let a shadow take the table's place, fed up to where the table stands, and close it. The
+    history says how it compared with the database, if it was `verified`.
 
     `UsageError` if there is no such shadow, or it isn't filled yet. May be called again.
     """
@@ -31,7 +36,9 @@ def swap(table: CommandTable, shadow: str) -> CommandResult:
         if table.feed is not None and source is not None:
             table.feed(own, _ends(own.source, source))
         assert own.snapshot is not None
-        table.history_parameters = {**table.history_parameters, SHADOW_PARAMETER: shadow}
+        told = {VERIFIED_PARAMETER: verified} if verified else {}
+        told = {SHADOW_PARAMETER: shadow, **told}
+        table.history_parameters = {**table.history_parameters, **told}
         version = swap_into(
             table.store,
             own.snapshot,
@@ -42,6 +49,11 @@ def swap(table: CommandTable, shadow: str) -> CommandResult:
         ).version
     close_shadow(table.store, shadow)
     return CommandResult(f"the new content is version {version}", {"version": version})
+
+
+def swap_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Read what a request says of a swap; `KeyError` if it names no shadow."""
+    return {"shadow": str(arguments["shadow"]), "verified": str(arguments.get("verified", ""))}
 
 
 def _ends(own: SourceState, live: SourceState) -> dict[int, int]:

@@ -19,7 +19,7 @@ from lakesplice.apps.table_commands.parking import (
     unpark_arguments,
 )
 from lakesplice.apps.table_commands.resetting import reset, reset_arguments
-from lakesplice.apps.table_commands.swapping import swap
+from lakesplice.apps.table_commands.swapping import swap, swap_arguments
 from lakesplice.config import Settings
 from lakesplice.errors import UsageError
 from lakesplice.model.moments import EpochMs
@@ -45,7 +45,8 @@ SWAP = "swap"
 VERIFIED = "verified"
 ONCE = frozenset((PARK, UNPARK, RESTORE, RESET, UNPIN, SWAP))
 # The operation of `note_verification` in the history, and what its entry says.
-VERIFY = "VERIFY"
+VERIFY, VERIFY_SHADOW = "VERIFY", "VERIFY SHADOW"
+_SHADOW = "shadow"
 _TEXTS = ("outcome", "source", "binlog", "method", "share")
 _COUNTS = ("rows", "different", "unsettled")
 _TASK_BYTES = 128 * 2**20
@@ -223,19 +224,22 @@ def _purge(table: CommandTable, seconds: float) -> CommandResult:
 def note_verification(
     table: CommandTable, texts: Mapping[str, str], counts: Mapping[str, int]
 ) -> CommandResult:
-    """Commit a version in which nothing changes, and whose entry says what was found."""
+    """Commit a version in which nothing changes, and whose entry says what was found of the table,
+    or of a shadow that was to take its place.
+    """
     table.history_parameters = {**table.history_parameters, **texts}
-    table.commit_with_retries(lambda: Note(table.generation, VERIFY, counts))
+    operation = VERIFY_SHADOW if _SHADOW in texts else VERIFY
+    table.commit_with_retries(lambda: Note(table.generation, operation, counts))
     version = table.snapshot.version
     return CommandResult(f"the history has it as version {version}", {"version": version})
 
 
 def verified_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Read what a request says of it; `KeyError`, `TypeError` or `ValueError` if it doesn't."""
-    return {
-        "texts": {name: str(arguments[name]) for name in _TEXTS},
-        "counts": {name: int(arguments[name]) for name in _COUNTS},
-    }
+    texts = {name: str(arguments[name]) for name in _TEXTS}
+    if _SHADOW in arguments:
+        texts[_SHADOW] = str(arguments[_SHADOW])
+    return {"texts": texts, "counts": {name: int(arguments[name]) for name in _COUNTS}}
 
 
 def _nothing(_: Mapping[str, Any]) -> dict[str, Any]:
@@ -249,7 +253,7 @@ _KINDS: Mapping[str, _Kind] = {
     RESTORE: _Kind(lambda arguments: {"version": int(arguments["version"])}, _restore),
     REBUILD: _Kind(_nothing, _rebuild),
     PIN: _Kind(lambda given: {"name": str(given["name"]), "ends_ms": int(given["ends_ms"])}, _pin),
-    SWAP: _Kind(lambda given: {"shadow": str(given["shadow"])}, swap),
+    SWAP: _Kind(swap_arguments, swap),
     UNPIN: _Kind(lambda given: {"name": str(given["name"])}, _unpin),
     VERIFIED: _Kind(verified_arguments, note_verification),
     VACUUM: _Kind(lambda given: {"seconds": float(given["retention_seconds"])}, _vacuum),

@@ -35,7 +35,7 @@ from lakesplice.storage.source.rows import (
     SourceRows,
     TableChanged,
 )
-from lakesplice.storage.stores import AnyStore
+from lakesplice.table.protocol.ports import Store
 from lakesplice.table.reading.table import Table
 
 ROUNDS = 5
@@ -50,7 +50,7 @@ class Sides:
     """Both sides of a table that is compared, and how they are asked."""
 
     connection: SourceConnection
-    store: AnyStore
+    store: Store
     topic: str
     table: ComparedTable
     pace: Pace

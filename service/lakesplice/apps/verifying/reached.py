@@ -20,7 +20,7 @@ from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.storage.source.binlog_places import BinlogPlace
 from lakesplice.storage.stores import AnyStore
 from lakesplice.table.driver.status import newest_status
-from lakesplice.table.protocol.ports import Clock
+from lakesplice.table.protocol.ports import Clock, Store
 from lakesplice.table.protocol.snapshot import open_snapshot
 
 _POLL_SECONDS = 1.0
@@ -71,7 +71,7 @@ class Reach:
         complete = [one.real_time_ms for one in topics if one.topic == topic]
         return any(moment is not None and moment > seen for moment in complete)
 
-    def wait(self, table: AnyStore, topic: str, place: BinlogPlace) -> bool:
+    def wait(self, table: Store, topic: str, place: BinlogPlace) -> bool:
         """Block until the table is past a place; False if it isn't in time."""
         until = self.clock.monotonic() + self.seconds_max
         while not self.is_past(open_snapshot(table).manifest, topic, place):
@@ -79,6 +79,10 @@ class Reach:
                 return False
             self.clock.wait(_POLL_SECONDS)
         return True
+
+    def was_seen(self, topic: str, place: BinlogPlace) -> bool:
+        """Return whether a table of the lake has a change of the topic's connector from beyond."""
+        return self._seen(topic, place) is not None
 
     def _seen(self, topic: str, place: BinlogPlace) -> int | None:
         """Return when a change of the same connector from beyond a place was committed."""

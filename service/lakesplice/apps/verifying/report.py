@@ -75,6 +75,20 @@ class TableReport:
         """0 equal, 1 different, 3 unsettled or not compared."""
         return {Outcome.EQUAL: 0, Outcome.DIFFERENT: 1}.get(self.outcome, 3)
 
+    @property
+    def as_arguments(self) -> dict[str, Any]:
+        """What the table's history says of it, as a request's arguments."""
+        return {
+            "outcome": self.outcome.value,
+            "source": self.source,
+            "binlog": self.place,
+            "method": self.method,
+            "share": self.share,
+            "rows": self.rows_at_source,
+            "different": len(self.differences),
+            "unsettled": self.unsettled + self.unexamined,
+        }
+
 
 def exit_code(reports: list[TableReport]) -> int:
     """Return the code for several tables: a difference counts more than what isn't settled."""

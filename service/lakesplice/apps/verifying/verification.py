@@ -29,7 +29,7 @@ from lakesplice.planning.source_rows.checksums import BUCKETS, BucketSums
 from lakesplice.storage.source.rows import SourceConnection
 from lakesplice.storage.source.tables import SourceTable
 from lakesplice.storage.stores import AnyStore
-from lakesplice.table.protocol.ports import UNWATCHED, Progress
+from lakesplice.table.protocol.ports import UNWATCHED, Progress, Store
 from lakesplice.table.protocol.snapshot import open_snapshot
 from lakesplice.table.reading.table import Table
 
@@ -53,7 +53,9 @@ class Wish:
 
 @dataclass(frozen=True)
 class Access:
-    """What a verification works with; `kept` has the sums of one that was broken off."""
+    """What a verification works with; `kept` has the sums of one that was broken off. `store` is
+    the table's own if it isn't where the lake has it: a shadow's.
+    """
 
     lake: AnyStore
     connection: SourceConnection
@@ -61,6 +63,7 @@ class Access:
     reach: Reach
     kept: KeptSums
     progress: Progress = field(default=UNWATCHED)
+    store: Store | None = None
 
 
 def verify_table(access: Access, name: TableName, topic: str, wish: Wish) -> TableReport:
@@ -82,7 +85,7 @@ def verify_table(access: Access, name: TableName, topic: str, wish: Wish) -> Tab
 
 
 def _verified(access: Access, name: TableName, topic: str, wish: Wish) -> TableReport:
-    store = access.lake.within(name.path)
+    store = access.store or access.lake.within(name.path)
     manifest = open_snapshot(store).manifest
     source = _source_table(access.connection, topic)
     if source is None:

@@ -6,15 +6,18 @@ import json
 
 from lakesplice.errors import CorruptFileError, UnsupportedError
 from lakesplice.formats.manifests.source import integers_out, position_in
-from lakesplice.model.progress.shadow_plan import ShadowPlan
+from lakesplice.model.progress.shadow_plan import FilledFrom, ShadowPlan
 
-FORMAT = 1
+# A shadow that isn't filled from a database has the second format, so that an older version, which
+# would read one, refuses it.
+_OF_DATABASE, FORMAT = 1, 2
 
 
 def encode_shadow_plan(plan: ShadowPlan) -> bytes:
     """Return a plan as one line of JSON."""
+    is_of_database = plan.filled_from is FilledFrom.DATABASE
     value = {
-        "format": FORMAT,
+        "format": _OF_DATABASE if is_of_database else FORMAT,
         "shadow": plan.shadow,
         "topic": plan.topic,
         "topic_id": plan.topic_id,
@@ -26,6 +29,7 @@ def encode_shadow_plan(plan: ShadowPlan) -> bytes:
         "ends": integers_out(plan.ends),
         "bounds": [list(bound) for bound in plan.bounds],
         "rows": plan.rows,
+        **({} if is_of_database else {"filled_from": plan.filled_from.value}),
     }
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
@@ -56,6 +60,7 @@ def decode_shadow_plan(data: bytes, path: str) -> ShadowPlan:
             ends={int(number): int(offset) for number, offset in value["ends"].items()},
             bounds=tuple(tuple(str(text) for text in bound) for bound in value["bounds"]),
             rows=int(value["rows"]),
+            filled_from=FilledFrom(value.get("filled_from", FilledFrom.DATABASE)),
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise CorruptFileError(

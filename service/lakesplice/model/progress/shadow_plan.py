@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from lakesplice.model.position import Position
 
 # The value of each key column, as a text that the reader of the source understands.
 KeyBound = tuple[str, ...]
+
+
+class FilledFrom(StrEnum):
+    """Where a shadow's rows come from: tables of the source's database, or the topic alone."""
+
+    DATABASE = "database"
+    TOPIC = "topic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +29,9 @@ class ShadowPlan:
     whose keys are above `bounds[n - 1]` and not above `bounds[n]`; the first and last are open, so
     there is one chunk more than bounds. `rows` is about how many rows there are, -1 if that isn't
     known.
+
+    A shadow that is `filled_from` its topic has no chunks, server or start: its topic's records
+    from `ends` on, the first that there are, have all rows.
     """
 
     shadow: str
@@ -34,11 +45,12 @@ class ShadowPlan:
     ends: Mapping[int, int] = field(default_factory=dict)
     bounds: tuple[KeyBound, ...] = ()
     rows: int = -1
+    filled_from: FilledFrom = FilledFrom.DATABASE
 
     @property
     def chunks(self) -> int:
         """How many chunks there are."""
-        return len(self.bounds) + 1
+        return 0 if self.filled_from is FilledFrom.TOPIC else len(self.bounds) + 1
 
     def range_of(self, chunk: int) -> tuple[KeyBound | None, KeyBound | None]:
         """Return the keys of a chunk: those above the first bound and not above the second."""

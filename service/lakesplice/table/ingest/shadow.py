@@ -23,7 +23,7 @@ from lakesplice.formats.manifests.shadow_plan import decode_shadow_plan, encode_
 from lakesplice.model.manifest import Manifest, PartitionState, SourceState
 from lakesplice.model.position import RANK_DELETE, RANK_OTHER, Ordering, Position
 from lakesplice.model.progress.backfill import BackfillState
-from lakesplice.model.progress.shadow_plan import ShadowPlan
+from lakesplice.model.progress.shadow_plan import FilledFrom, ShadowPlan
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.upkeep.retention import files_by_path
 from lakesplice.table.ingest.driver_table import LOG_RETENTION_HOURS, DriverTable
@@ -36,7 +36,7 @@ from lakesplice.table.protocol.shadow_store import ShadowStore, shadow_plan_path
 from lakesplice.table.protocol.snapshot import Snapshot, latest, open_snapshot
 from lakesplice.table.protocol.transitions import SWAP
 
-SHADOW_PARAMETER = "shadow"
+SHADOW_PARAMETER, VERIFIED_PARAMETER = "shadow", "verified"
 # No other process commits to a shadow.
 _GENERATION = 1
 
@@ -70,9 +70,12 @@ def shadow_table(store: Store, plan: ShadowPlan, clock: Clock, entropy: Entropy)
 
 def first_source(plan: ShadowPlan) -> SourceState:
     """Return where a shadow starts: at the end that the topic had before the first read, with a
-    fence below every row that can be read.
+    fence below every row that can be read. If the topic itself fills it, nothing is known of its
+    records yet.
     """
     partitions = {number: PartitionState(offset) for number, offset in plan.ends.items()}
+    if plan.filled_from is FilledFrom.TOPIC:
+        return SourceState(plan.topic, plan.topic_id, partitions)
     fence = Position(plan.start.file, plan.start.offset - RANK_OTHER + RANK_DELETE)
     return SourceState(plan.topic, plan.topic_id, partitions, ordering=Ordering.BINLOG, fence=fence)
 

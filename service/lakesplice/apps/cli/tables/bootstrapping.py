@@ -1,7 +1,8 @@
-"""`lakesplice bootstrap` and `rebuild`: tables filled from their database."""
+"""`lakesplice bootstrap` and `rebuild`: tables filled from their database or their topic."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,9 +22,23 @@ from lakesplice.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from lakesplice.apps.bootstrap.run import Wishes
+    from lakesplice.apps.bootstrap import LoadBounds, Wishes
 
-_COLUMNS = ("table", "state", "rows", "chunks", "seconds", "complete", "detail")
+
+class RebuildFrom(StrEnum):
+    """Where a rebuilt table's rows come from."""
+
+    BOOTSTRAP = "bootstrap"
+    TOPIC = "topic"
+    SNAPSHOT = "snapshot"
+
+
+_COLUMNS = ("table", "state", "rows", "chunks", "seconds", "complete", "verified", "detail")
+_NO_SNAPSHOT = (
+    "a snapshot by the connector can't fill a table beside the live one: its rows come into the"
+    " topic that feeds both, and no record says that they are all there; give --from bootstrap,"
+    " which reads the same rows itself"
+)
 _GOOD = ("filled", "planned", "given up", "exists")
 DatabaseOption = Annotated[
     str | None,
@@ -79,6 +94,23 @@ GiveUpOption = Annotated[
     bool,
     typer.Option("--give-up", help="Only give up an earlier attempt; read and change nothing."),
 ]
+FromOption = Annotated[
+    RebuildFrom,
+    typer.Option(
+        "--from",
+        help="Where the rows come from: `bootstrap` reads them from the database, `topic` replays"
+        " the topic from its first record. `snapshot`, a snapshot by the connector, is refused"
+        " with the reason.",
+    ),
+]
+VerifyOption = Annotated[
+    bool,
+    typer.Option(
+        "--verify/--no-verify",
+        help="Compare the new content with the database first, and keep the old one if they"
+        " differ.",
+    ),
+]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show what would be read.")]
 _CONNECTIONS, _CHUNK_ROWS, _THREADS, _SETTLE_SECONDS = 4, 20_000, 50, 60.0
 
@@ -113,8 +145,7 @@ def bootstrap(
     see a table once it is complete. A table that exists is skipped. After an interruption the same
     command continues where it stopped.
     """
-    from lakesplice.apps.bootstrap.run import Wishes
-    from lakesplice.apps.bootstrap.source_chunks import LoadBounds
+    from lakesplice.apps.bootstrap import LoadBounds, Wishes
 
     wishes = Wishes(
         tables=tables or (),
@@ -132,6 +163,8 @@ def rebuild(
     table: Annotated[
         str, typer.Argument(help="The table at the source, database.table.", show_default=False)
     ],
+    source: FromOption = RebuildFrom.BOOTSTRAP,
+    verify: VerifyOption = True,
     database: DatabaseOption = None,
     connections: ConnectionsOption = _CONNECTIONS,
     rows_per_second: RateOption = 0,
@@ -147,17 +180,23 @@ def rebuild(
     wait: WaitOption = WAIT_SECONDS,
     config: ConfigOption = None,
 ) -> None:
-    """Fill a table again from its database, beside the one that readers see.
+    """Fill a table again from its database or its topic, beside the one that readers see.
 
-    The new content replaces the old one in one commit, once it has reached the old one's offsets. A
-    running service makes that commit between two batches.
+    The new content is compared with the database, and replaces the old one in one commit, once it
+    has reached the old one's offsets. A running service makes that commit between two batches. If
+    they differ, the table stays as it is, and its history says so.
     """
-    from lakesplice.apps.bootstrap.run import Wishes
-    from lakesplice.apps.bootstrap.source_chunks import LoadBounds
+    from lakesplice.apps.bootstrap import LoadBounds, Wishes
+    from lakesplice.model.progress.shadow_plan import FilledFrom
+
+    if source is RebuildFrom.SNAPSHOT:
+        raise UsageError(_NO_SNAPSHOT)
 
     wishes = Wishes(
         tables=(table,),
         rebuild=True,
+        verify=verify,
+        filled_from=FilledFrom.TOPIC if source is RebuildFrom.TOPIC else FilledFrom.DATABASE,
         again=again,
         give_up=give_up,
         dry_run=dry_run,
@@ -170,7 +209,7 @@ def rebuild(
 
 def _fill(
     wishes: Wishes,
-    bounds: Any,
+    bounds: LoadBounds,
     database: str | None,
     certificates: str | None,
     wait: float,
@@ -181,30 +220,25 @@ def _fill(
     import os
     from dataclasses import asdict
 
-    from lakesplice.apps.bootstrap.run import bootstrap as run
+    from lakesplice.apps.bootstrap import Database, bootstrap
     from lakesplice.apps.table_commands.dispatch import RequestWait
     from lakesplice.config import load
+    from lakesplice.model.progress.shadow_plan import FilledFrom
     from lakesplice.storage.source.database import DatabaseAddress
 
     settings = load(config)
     named = database or settings.doctor.database
-    if named is None:
-        raise UsageError("which database? give --database or set doctor.database")
-    address = DatabaseAddress.of_server(named, os.environ.get(PASSWORD, ""))
+    is_read = wishes.filled_from is FilledFrom.DATABASE
+    if named is None and not wishes.give_up and (wishes.verify or is_read):
+        without = "" if is_read else ", or --no-verify,"
+        raise UsageError(f"which database? give --database{without} or set doctor.database")
+    source = None
+    if named is not None:
+        address = DatabaseAddress.of_server(named, os.environ.get(PASSWORD, ""))
+        source = Database(address, bounds, certificates)
     with progress_bar("chunks") as progress:
-        outcomes = [
-            asdict(one)
-            for one in run(
-                settings,
-                address,
-                wishes,
-                bounds,
-                certificates,
-                progress=progress,
-                patience=RequestWait(wait),
-            )
-        ]
-    rows = [_shown(one) for one in outcomes]
+        done = bootstrap(settings, source, wishes, progress, RequestWait(wait))
+        rows = [_shown(asdict(one)) for one in done]
     show(rows, _COLUMNS, Listing.JSON if as_json else Listing.TABLE, "no topics match")
     if any(row["state"] not in _GOOD for row in rows):
         raise typer.Exit(1)

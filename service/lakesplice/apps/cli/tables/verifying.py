@@ -130,16 +130,7 @@ def _note(lake: AnyStore, report: TableReport) -> None:
 
     if report.outcome is Outcome.NOT_COMPARED:
         return
-    arguments = {
-        "outcome": report.outcome.value,
-        "source": report.source,
-        "binlog": report.place,
-        "method": report.method,
-        "share": report.share,
-        "rows": report.rows_at_source,
-        "different": len(report.differences),
-        "unsettled": report.unsettled + report.unexamined,
-    }
+    arguments = report.as_arguments
     name = TableName.from_path(report.folder)
     try:
         tell_driver(lake, name, VERIFIED, arguments, RequestWait(_NOTE_SECONDS))

@@ -1,0 +1,119 @@
+"""A shadow gets its rows from tables of the source's database, in chunks by key."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from lakesplice.apps.bootstrap.fill_tools import FillTools
+from lakesplice.apps.bootstrap.source_chunks import ReadPlan, key_bounds, read_plan
+from lakesplice.apps.bootstrap.table_filling import TableFilling
+from lakesplice.apps.bootstrap.topic_images import newest_schema
+from lakesplice.apps.bootstrap.wishes import Wishes
+from lakesplice.errors import UsageError
+from lakesplice.model.manifest import SourceState
+from lakesplice.model.names import TableName
+from lakesplice.model.progress.shadow_plan import ShadowPlan
+from lakesplice.spark.kafka.topics import Topic
+from lakesplice.storage.source.rows import TableChanged
+from lakesplice.table.ingest.driver_table import DriverTable
+
+_POLL_SECONDS = 1.0
+ID_BITS = 64
+
+
+class DatabaseFill:
+    """Fills shadows of one table, `name`, whose rows `origin` has at the source."""
+
+    def __init__(
+        self,
+        tools: FillTools,
+        wishes: Wishes,
+        name: TableName,
+        origin: TableName,
+        topic: Topic,
+    ) -> None:
+        self._tools, self._wishes = tools, wishes
+        self._name, self._origin, self._topic = name, origin, topic
+        self._source = SourceState(topic.name, topic.id)
+
+    def plan(self) -> ShadowPlan:
+        """Return the chunks, and where topic and binlog stand before the first is read. Blocks.
+
+        `UsageError` if the table can't be read as it is streamed.
+        """
+        tools, read = self._tools, self._read_plan()
+        # Noted before the start, since what is above that is then published at or behind the ends.
+        ends = tools.catalogue.describe([self._topic.name])[self._topic.name].latest
+        with tools.connect() as connection:
+            server = connection.identity()
+            found = key_bounds(connection, read, tools.required_database().bounds.chunk_rows)
+        if isinstance(found, TableChanged):
+            raise UsageError("the table was altered just now; give the command again")
+        start, bounds = found
+        return ShadowPlan(
+            shadow=f"{tools.entropy.bits(ID_BITS):016x}",
+            topic=self._topic.name,
+            topic_id=self._topic.id,
+            server=server,
+            database=self._origin.database,
+            table=self._origin.table,
+            start=start,
+            created_ms=tools.clock.now_ms(),
+            ends=ends,
+            bounds=bounds,
+            rows=read.table.rows_about,
+        )
+
+    def fill(self, table: DriverTable, plan: ShadowPlan) -> bool:
+        """Read the chunks that are missing while the topic feeds the shadow, and wait for records
+        that are newer than every row read; return whether they came. Blocks.
+        """
+        filling = self._filling(table, plan)
+        filling.fill()
+        return filling.settle(self._wishes.settle_seconds)
+
+    def _filling(self, table: DriverTable, plan: ShadowPlan) -> TableFilling:
+        tools = self._tools
+        return TableFilling(
+            name=self._name,
+            table=table,
+            plan=plan,
+            read_plan=self._read_plan(),
+            reading=lambda: tools.reading(self._origin, table.source),
+            feed=partial(tools.feed, table, self._name, self._origin),
+            look_again=self._read_plan_again,
+            connect=tools.connect,
+            bounds=tools.required_database().bounds,
+            clock=tools.clock,
+            entropy=tools.entropy,
+            progress=tools.progress,
+        )
+
+    def _read_plan(self) -> ReadPlan:
+        """Return how the source's table is read, by what it and its topic's records are now."""
+        tools, origin = self._tools, self._origin
+        topic = tools.catalogue.describe([self._topic.name])[self._topic.name]
+        reading = tools.reading(origin, self._source)
+        schema = newest_schema(tools.reader, topic, reading, tools.shadow_feed.schemas)
+        with tools.connect() as connection:
+            table = connection.table(origin.database, origin.table)
+        if table is None:
+            raise UsageError("the database has no such table, or the user may not read it")
+        prefix = f"{origin.table}."
+        excluded = frozenset(name.removeprefix(prefix) for name in self._wishes.excluded)
+        found = read_plan(table, schema, excluded)
+        if isinstance(found, str):
+            raise UsageError(found)
+        return found
+
+    def _read_plan_again(self) -> ReadPlan:
+        """Return the same after the table was altered: its next record shows how."""
+        clock = self._tools.clock
+        until = clock.monotonic() + self._wishes.settle_seconds
+        while True:
+            try:
+                return self._read_plan()
+            except UsageError:
+                if clock.monotonic() >= until:
+                    raise
+            clock.wait(_POLL_SECONDS)

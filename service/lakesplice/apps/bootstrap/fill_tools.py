@@ -1,0 +1,155 @@
+"""What a command that fills tables works with: broker, lake, database and a session of Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from lakesplice.apps.bootstrap.source_chunks import LoadBounds
+from lakesplice.apps.record_access import reading_session, reported_types
+from lakesplice.apps.record_reading import reading_of, registry_of
+from lakesplice.apps.service.schema_topics import SchemaTopics
+from lakesplice.apps.service.shadow_feed import ShadowFeed
+from lakesplice.apps.table_commands.dispatch import RequestWait
+from lakesplice.config import Settings
+from lakesplice.errors import UsageError
+from lakesplice.model.manifest import SourceState
+from lakesplice.model.names import TableName
+from lakesplice.planning.intake.line import RecordReading
+from lakesplice.spark.kafka.admin import KafkaAdmin
+from lakesplice.spark.kafka.topic_ranges import TopicReader
+from lakesplice.spark.kafka.topics import Topic, TopicCatalogue
+from lakesplice.storage.source.database import DatabaseAddress
+from lakesplice.storage.source.rows import SourceConnection
+from lakesplice.storage.stores import AnyStore, open_store
+from lakesplice.storage.system import SystemClock, SystemEntropy
+from lakesplice.table.ingest.driver_table import DriverTable
+from lakesplice.table.protocol.ports import UNWATCHED, Clock, Entropy, Progress
+
+_MASTER = "local[2]"
+
+
+@dataclass(frozen=True)
+class Database:
+    """The server that is read, and how much it may be burdened with; `certificates` is a file of
+    trusted ones.
+    """
+
+    address: DatabaseAddress
+    bounds: LoadBounds
+    certificates: str | None = None
+
+
+@dataclass
+class FillTools:
+    """What all tables of a command share; `database` is None if none was named."""
+
+    settings: Settings
+    lake: AnyStore
+    catalogue: TopicCatalogue
+    reader: TopicReader
+    shadow_feed: ShadowFeed
+    types: SchemaTopics | None
+    database: Database | None
+    clock: Clock
+    entropy: Entropy
+    progress: Progress
+    patience: RequestWait
+
+    def topics(self, globs: Sequence[str]) -> list[tuple[TableName, Topic]]:
+        """Return the topics that the configuration reads and that match, by their tables."""
+        pattern = self.settings.kafka.topic_pattern.pattern
+        chosen = {}
+        for name in self.catalogue.matching(pattern):
+            with suppress(UsageError):  # a name that is no table's, which the service reports
+                origin = TableName.from_topic(name)
+                if self.settings.reads(origin) and _matches(origin, globs):
+                    chosen[name] = origin
+        found = self.catalogue.describe(chosen)
+        return [(chosen[name], topic) for name, topic in sorted(found.items())]
+
+    def required_database(self) -> Database:
+        """Return the database; `UsageError` if none was named."""
+        if self.database is None:
+            raise UsageError("which database? give --database or set doctor.database")
+        return self.database
+
+    def connect(self) -> SourceConnection:
+        """Open a connection to the database."""
+        database = self.required_database()
+        return SourceConnection(database.address, self.clock, database.certificates)
+
+    def reading(self, origin: TableName, source: SourceState) -> RecordReading:
+        """Return how records of a source's table are read."""
+        history = None if self.types is None else self.types.types(source, origin)
+        return reading_of(self.settings, origin, history)
+
+    def feed(
+        self,
+        table: DriverTable,
+        name: TableName,
+        origin: TableName,
+        after_batch: Callable[[], None] | None = None,
+    ) -> None:
+        """Bring a shadow of the table `name` up to where its topic ends now. Blocks.
+
+        `UsageError` if the topic no longer has what the shadow needs; errors as `ShadowFeed.feed`.
+        """
+        topic = self.catalogue.describe([table.source.topic]).get(table.source.topic)
+        if topic is None or topic.id != table.source.topic_id:
+            raise UsageError(
+                "the topic was deleted and made again; give the command again with --again"
+            )
+        if lost := _lost(table.next_offsets(topic.latest), topic.earliest):
+            raise UsageError(
+                "the topic's retention deleted records that the table needs; set a longer one, and"
+                " give the command again with --again",
+                partitions=lost,
+            )
+        if self.types is not None:
+            self.types.look(self.catalogue.describe(self.types.names))
+        history = None if self.types is None else self.types.types(table.source, origin)
+        self.shadow_feed.feed(table, name, origin, topic.latest, history, after_batch)
+
+
+@contextmanager
+def fill_tools(
+    settings: Settings,
+    database: Database | None,
+    progress: Progress = UNWATCHED,
+    patience: RequestWait | None = None,
+) -> Iterator[FillTools]:
+    """Yield the tools, with a session of Spark that ends with them. Blocks."""
+    with ExitStack() as stack:
+        session = reading_session(settings, _MASTER)
+        stack.callback(session.stop)
+        kafka = settings.kafka
+        servers, options = kafka.bootstrap_servers, kafka.options
+        admin = KafkaAdmin.in_session(session, servers, options, kafka.request_timeout_seconds)
+        catalogue = TopicCatalogue(admin)
+        stack.callback(catalogue.close)
+        lake = open_store(settings.lake.address, settings.lake.options)
+        registry, entropy = registry_of(settings.schema_registry), SystemEntropy()
+        yield FillTools(
+            settings=settings,
+            lake=lake,
+            catalogue=catalogue,
+            reader=TopicReader(session, catalogue, servers, options),
+            shadow_feed=ShadowFeed(session, settings, lake, entropy, registry),
+            types=reported_types(settings, session, catalogue),
+            database=database,
+            clock=SystemClock(),
+            entropy=entropy,
+            progress=progress,
+            patience=patience or RequestWait(),
+        )
+
+
+def _matches(origin: TableName, globs: Sequence[str]) -> bool:
+    return not globs or any(fnmatchcase(str(origin), glob) for glob in globs)
+
+
+def _lost(offsets: Mapping[int, int], earliest: Mapping[int, int]) -> list[int]:
+    return sorted(at for at, first in earliest.items() if offsets.get(at, 0) < first)

@@ -1,0 +1,131 @@
+"""A shadow is compared with its database before it takes the table's place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from lakesplice.apps.bootstrap.fill_tools import FillTools
+from lakesplice.apps.table_commands.dispatch import give_command
+from lakesplice.apps.table_commands.work import VERIFIED
+from lakesplice.apps.verifying.kept_sums import KeptSums, LakePlace
+from lakesplice.apps.verifying.pace import Pace
+from lakesplice.apps.verifying.reached import Reach, all_stand_beyond, stands_beyond
+from lakesplice.apps.verifying.report import Outcome, TableReport
+from lakesplice.apps.verifying.verification import Access, Wish, verify_table
+from lakesplice.model.names import TableName
+from lakesplice.model.progress.shadow_plan import ShadowPlan
+from lakesplice.storage.source.binlog_places import BinlogPlace
+from lakesplice.storage.source.rows import SourceConnection
+from lakesplice.storage.stores import AnyStore
+from lakesplice.table.ingest.shadow import live_snapshot
+from lakesplice.table.protocol.ports import Store
+from lakesplice.table.protocol.shadow_store import ShadowStore
+from lakesplice.table.protocol.snapshot import open_snapshot
+
+_POLL_SECONDS = 1.0
+_ROWS_MAX = 1_000
+
+
+@dataclass
+class ShadowReach(Reach):
+    """Feeds a shadow until it has what its connector had sent when it was past a place.
+
+    It has if every partition is past the place, or if it is fed once more after anything of the
+    connector was seen from beyond the place: that one sends changes in the binlog's order.
+    """
+
+    feed: Callable[[], None] = field(default=lambda: None)
+
+    def wait(self, table: Store, topic: str, place: BinlogPlace) -> bool:
+        """Block until the shadow is past a place; False if it isn't in time."""
+        until = self.clock.monotonic() + self.seconds_max
+        while True:
+            state = open_snapshot(table).manifest.sources[topic]
+            was_sent = stands_beyond(state, place) or self.was_seen(topic, place)
+            self.feed()
+            state = open_snapshot(table).manifest.sources[topic]
+            if was_sent or all_stand_beyond(state, place):
+                return True
+            if self.clock.monotonic() >= until:
+                return False
+            self.clock.wait(_POLL_SECONDS)
+
+
+@dataclass(frozen=True)
+class ShadowCheck:
+    """Compares shadows of a lake's tables with a database; `connect` opens a connection to it, and
+    `pace` is how fast it may be read.
+    """
+
+    lake: AnyStore
+    connect: Callable[[], SourceConnection]
+    pace: Pace
+    wait_seconds: float
+
+    def report(
+        self,
+        name: TableName,
+        plan: ShadowPlan,
+        feed: Callable[[], None],
+        *,
+        insert_only: bool = False,
+    ) -> TableReport:
+        """Compare a shadow of the table `name`. Blocks; `feed` brings the shadow up to where its
+        topic ends now.
+        """
+        clock = self.pace.clock
+        reach = ShadowReach(self.lake, clock, self.wait_seconds, feed=feed)
+        kept = KeptSums(LakePlace(self.lake, f"{name.path}/{plan.shadow}"), clock)
+        store = ShadowStore(self.lake.within(name.path), plan.shadow)
+        with self.connect() as connection:
+            access = Access(self.lake, connection, self.pace, reach, kept, store=store)
+            wish = Wish(insert_only=insert_only, rows_max=_ROWS_MAX)
+            return verify_table(access, name, plan.topic, wish)
+
+
+def shadow_check(tools: FillTools) -> ShadowCheck:
+    """Return a check within the bounds of a command."""
+    bounds, verify = tools.required_database().bounds, tools.settings.verify
+    rate = bounds.rows_per_second or verify.rows_per_second
+    pace = Pace(tools.clock, rate, bounds.threads_running_max)
+    return ShadowCheck(tools.lake, tools.connect, pace, verify.wait)
+
+
+def note_shadow(tools: FillTools, name: TableName, plan: ShadowPlan, report: TableReport) -> None:
+    """Note in the history of the table, if there is one, that a shadow of it isn't equal."""
+    if report.outcome in (Outcome.EQUAL, Outcome.NOT_COMPARED):
+        return
+    if live_snapshot(tools.lake.within(name.path)) is not None:
+        give_command(
+            f"{tools.settings.lake.address}/{name.path}",
+            VERIFIED,
+            report.as_arguments | {"shadow": plan.shadow},
+            settings=tools.settings,
+            patience=tools.patience,
+            options=tools.settings.lake.options,
+        )
+
+
+def why_kept(report: TableReport) -> str:
+    """Say why a shadow doesn't take the table's place, and what to do."""
+    count = len(report.differences) + report.unexamined
+    match report.outcome:
+        case Outcome.DIFFERENT:
+            first = report.differences[0]
+            key = ", ".join(f"{column}={value}" for column, value in first.key.items())
+            return (
+                f"{count} rows differ from the database, the first is {key} ({first.kind}); the"
+                " table stays as it is. Give --again to fill it once more, or --from bootstrap"
+            )
+        case Outcome.UNSETTLED:
+            return (
+                f"{report.unsettled + report.unexamined} rows differ of which it isn't known"
+                " whether their changes are only on their way; give the command again once the"
+                " connector has sent them"
+            )
+        case _:
+            return (
+                f"it can't be compared with the database: {report.reason}; give --no-verify to let"
+                " it take the table's place all the same"
+            )

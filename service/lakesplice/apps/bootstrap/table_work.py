@@ -1,0 +1,184 @@
+"""What one table calls for: a shadow that is begun or continued, filled, compared and swapped."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Protocol
+
+from lakesplice.apps.bootstrap.database_fill import DatabaseFill
+from lakesplice.apps.bootstrap.fill_tools import FillTools
+from lakesplice.apps.bootstrap.shadow_check import note_shadow, shadow_check, why_kept
+from lakesplice.apps.bootstrap.topic_fill import TopicFill
+from lakesplice.apps.bootstrap.wishes import TableOutcome, Wishes
+from lakesplice.apps.table_commands.dispatch import give_command
+from lakesplice.apps.table_commands.work import SWAP
+from lakesplice.apps.verifying.report import Outcome
+from lakesplice.config import Settings
+from lakesplice.errors import UsageError
+from lakesplice.model.names import TableName
+from lakesplice.model.progress.shadow_plan import FilledFrom, ShadowPlan
+from lakesplice.planning.shape.metadata_columns import Origin
+from lakesplice.planning.shape.shaping import shard_of
+from lakesplice.spark.kafka.topics import Topic
+from lakesplice.table.ingest.driver_table import DriverTable
+from lakesplice.table.ingest.shadow import (
+    SHADOW_PARAMETER,
+    VERIFIED_PARAMETER,
+    begin_shadow,
+    live_snapshot,
+    read_shadow_plan,
+    shadow_table,
+    swap_intent,
+    swapped_version,
+)
+from lakesplice.table.protocol.commit import Committed, swap_in
+from lakesplice.table.protocol.shadow_store import close_all_shadows, close_shadow, open_shadows
+
+
+class _Fill(Protocol):
+    """How a shadow gets its rows."""
+
+    def plan(self) -> ShadowPlan:
+        """Return a plan for a new shadow; `UsageError` if the table can't be filled this way."""
+
+    def fill(self, table: DriverTable, plan: ShadowPlan) -> bool:
+        """Fill a shadow to its end; return whether it is as the source was at one moment."""
+
+
+class TableWork:
+    """The work of one table. Not thread-safe."""
+
+    def __init__(self, tools: FillTools, wishes: Wishes, origin: TableName, topic: Topic) -> None:
+        self._tools, self._wishes = tools, wishes
+        self._origin, self._topic = origin, topic
+        self._name = tools.settings.target(origin)
+        self._store = tools.lake.within(self._name.path)
+        self._began = tools.clock.monotonic()
+
+    def done(self) -> TableOutcome:
+        """Do it, and return what became of the table. Blocks; errors are those of any part."""
+        if self._wishes.give_up:
+            return self._outcome("given up" if close_all_shadows(self._store) else "exists")
+        require_one_topic(self._tools.settings, self._origin, self._topic.name)
+        plan = self._open_plan()
+        if plan is None and live_snapshot(self._store) is not None and not self._wishes.rebuild:
+            return self._outcome("exists")
+        if plan is not None and swapped_version(self._store, plan) is not None:
+            close_shadow(self._store, plan.shadow)
+            return self._outcome("filled", plan)
+        fill = self._fill()
+        if plan is None:
+            plan = fill.plan()
+            if not self._wishes.dry_run:
+                begin_shadow(self._store, plan)
+        if self._wishes.dry_run:
+            return self._outcome("planned", plan, rows=max(0, plan.rows))
+        return self._filled(fill, plan)
+
+    def _filled(self, fill: _Fill, plan: ShadowPlan) -> TableOutcome:
+        tools = self._tools
+        table = shadow_table(self._store, plan, tools.clock, tools.entropy)
+        policy = tools.settings.table(self._origin)
+        table.whole_snapshots = policy is None or policy.whole_snapshots
+        is_complete, verified = fill.fill(table, plan), ""
+        if self._wishes.verify:
+            feed = partial(tools.feed, table, self._name, self._origin)
+            keeps = tools.settings.not_inserts(self._origin) is not None
+            report = shadow_check(tools).report(self._name, plan, feed, insert_only=keeps)
+            note_shadow(tools, self._name, plan, report)
+            verified = report.outcome.value
+            if report.outcome is not Outcome.EQUAL:
+                state = "different" if report.outcome is Outcome.DIFFERENT else "stopped"
+                return self._outcome(state, plan, verified=verified, detail=why_kept(report))
+        self._swap(table, plan, verified)
+        return self._outcome(
+            "filled", plan, rows=_rows(table), is_complete=is_complete, verified=verified
+        )
+
+    def _fill(self) -> _Fill:
+        match self._wishes.filled_from:
+            case FilledFrom.TOPIC:
+                return TopicFill(self._tools, self._name, self._origin, self._topic)
+            case FilledFrom.DATABASE:
+                return DatabaseFill(
+                    self._tools, self._wishes, self._name, self._origin, self._topic
+                )
+
+    def _open_plan(self) -> ShadowPlan | None:
+        """Return the plan of the shadow that is to be continued, if there is one."""
+        if self._wishes.again and not self._wishes.dry_run:
+            close_all_shadows(self._store)
+        shadows = open_shadows(self._store)
+        plan = read_shadow_plan(self._store, shadows[0]) if shadows else None
+        if plan is not None and plan.filled_from is not self._wishes.filled_from:
+            raise UsageError(
+                f"the table is being filled from its {plan.filled_from}; continue that, or give"
+                " --again to start anew",
+                table=str(self._name),
+            )
+        return plan
+
+    def _swap(self, table: DriverTable, plan: ShadowPlan, verified: str) -> None:
+        tools, shadow = self._tools, table.snapshot
+        assert shadow is not None
+        if live_snapshot(self._store) is None:
+            hours = max(1, round(tools.settings.retention(self._origin) / 3600))
+            told = {VERIFIED_PARAMETER: verified} if verified else {}
+            outcome = swap_in(
+                self._store,
+                swap_intent(self._store, shadow, 0, None, hours),
+                clock=tools.clock,
+                entropy=tools.entropy,
+                parameters={SHADOW_PARAMETER: plan.shadow, **told},
+            )
+            if isinstance(outcome, Committed):
+                close_shadow(self._store, plan.shadow)
+                return
+        give_command(
+            f"{tools.settings.lake.address}/{self._name.path}",
+            SWAP,
+            {"shadow": plan.shadow, "verified": verified},
+            settings=tools.settings,
+            patience=tools.patience,
+            options=tools.settings.lake.options,
+        )
+
+    def _outcome(
+        self,
+        state: str,
+        plan: ShadowPlan | None = None,
+        *,
+        rows: int = 0,
+        is_complete: bool = False,
+        verified: str = "",
+        detail: str = "",
+    ) -> TableOutcome:
+        return TableOutcome(
+            table=str(self._origin),
+            topic=self._topic.name,
+            state=state,
+            chunks=0 if plan is None else plan.chunks,
+            rows=rows,
+            seconds=round(self._tools.clock.monotonic() - self._began, 1),
+            is_complete=is_complete,
+            verified=verified,
+            detail=detail,
+        )
+
+
+def require_one_topic(settings: Settings, origin: TableName, topic: str) -> None:
+    """Check that a table has all of its rows from one topic; `UsageError` if not."""
+    if shard_of(settings.shape(origin), Origin(topic, origin)):
+        raise UsageError(
+            "several topics may feed the table, and a shadow has one; let the connectors take"
+            " snapshots of the databases that are missing",
+            table=str(settings.target(origin)),
+        )
+
+
+def _rows(table: DriverTable) -> int:
+    """Return how many rows were read, or of a replay how many there are, deleted ones included."""
+    backfill = table.manifest.backfill
+    if backfill is not None and backfill.chunks:
+        return backfill.rows
+    return sum(file.rows for file in table.manifest.files.values())

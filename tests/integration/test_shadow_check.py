@@ -1,0 +1,98 @@
+"""A shadow that its topic filled is compared with a real database before it becomes the table."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from lakesplice.apps.bootstrap.shadow_check import ShadowCheck, why_kept
+from lakesplice.apps.verifying.pace import Pace
+from lakesplice.apps.verifying.report import Outcome, TableReport
+from lakesplice.model.position import BEFORE_ALL
+from lakesplice.model.progress.shadow_plan import FilledFrom, ShadowPlan
+from lakesplice.storage.source.database import DatabaseAddress
+from lakesplice.storage.source.rows import SourceConnection
+from lakesplice.table.ingest.shadow import begin_shadow, shadow_table
+from lakesplice.testing.doubles import FixedClock, SeededEntropy
+from lakesplice.testing.simulation import SimulatedDriver
+from tests.support.mirrored import Mirror
+from tests.support.sources import SourceServer, source_server
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SourceServer]:
+    yield from source_server(tmp_path_factory.mktemp("mariadb"))
+
+
+@pytest.fixture
+def mirror(server: SourceServer, tmp_path: Path) -> Iterator[Mirror]:
+    found = Mirror(server, f"db_{secrets.token_hex(4)}", tmp_path)
+    for key in range(50):
+        found.run("insert into items(id, name, stock) values (%s, 'a', %s)", key, key)
+    yield found
+    found.close()
+
+
+def replayed(mirror: Mirror) -> tuple[ShadowPlan, SimulatedDriver]:
+    """Open a shadow beside the table that begins at the topic's first record."""
+    plan = ShadowPlan(
+        shadow="1",
+        topic=mirror.topic.name,
+        topic_id=mirror.topic.topic_id,
+        server="",
+        database=mirror.database,
+        table="items",
+        start=BEFORE_ALL,
+        created_ms=FixedClock().now_ms(),
+        ends=dict.fromkeys(mirror.topic.ends, 0),
+        filled_from=FilledFrom.TOPIC,
+    )
+    begin_shadow(mirror.store, plan)
+    table = shadow_table(mirror.store, plan, FixedClock(), SeededEntropy(9))
+    driver = SimulatedDriver(mirror.root, mirror.topic, FixedClock(), SeededEntropy(10), held=table)
+    driver.batch()
+    return plan, driver
+
+
+def checked(
+    server: SourceServer, mirror: Mirror, plan: ShadowPlan, feed: Callable[[], object]
+) -> TableReport:
+    address = DatabaseAddress(server.host, server.port, server.user, "", server.password)
+    check = ShadowCheck(
+        lake=mirror.root,
+        connect=lambda: SourceConnection(address, mirror.clock),
+        pace=Pace(mirror.clock, 1e9, 1_000),
+        wait_seconds=5.0,
+    )
+
+    def feed_shadow() -> None:
+        feed()
+
+    return check.report(mirror.name, plan, feed_shadow)
+
+
+def test_a_replay_that_has_every_row_is_equal_and_one_that_lacks_some_says_which(
+    server: SourceServer, mirror: Mirror
+) -> None:
+    mirror.feed()
+    mirror.run("update items set name = 'b' where id < 9")
+    mirror.run("delete from items where id = 30")
+    mirror.feed()
+    plan, driver = replayed(mirror)
+    assert checked(server, mirror, plan, driver.batch).outcome is Outcome.EQUAL
+    mirror.unheard("insert into items(id, name) values (1000, 'never sent')")
+    report = checked(server, mirror, plan, driver.batch)
+    assert report.outcome is Outcome.DIFFERENT
+    assert "1 rows differ" in why_kept(report)
+    assert "id=1000 (missing)" in why_kept(report)
+
+
+def test_changes_that_are_on_their_way_are_awaited(server: SourceServer, mirror: Mirror) -> None:
+    mirror.feed()
+    plan, driver = replayed(mirror)
+    mirror.run("update items set name = 'b' where id < 9")
+    report = checked(server, mirror, plan, driver.batch)  # whoever waits lets them be sent
+    assert report.outcome is Outcome.EQUAL, report
