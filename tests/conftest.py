@@ -23,6 +23,7 @@ from lakesplice.testing.broker import LocalBroker
 from lakesplice.testing.s3_server import S3Server
 from tests.support import lanes, machine
 from tests.support.apicurio import Apicurio
+from tests.support.sources import SourceServer, source_server
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
@@ -218,6 +219,12 @@ def seed(request: pytest.FixtureRequest) -> int:
 def bucket_calls(request: pytest.FixtureRequest) -> int:
     """How many calls of a bucket a test is to fail, one after the other; 0 for every one."""
     return int(request.config.getoption("--bucket-calls"))
+
+
+@pytest.fixture(scope="session")
+def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SourceServer]:
+    """A real MariaDB, shared: tests make databases of their own."""
+    yield from source_server(tmp_path_factory.mktemp("mariadb"))
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,6 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,16 +15,16 @@ import yaml
 from lakesplice.model.names import TableName
 from tests.support.column_types import Typed, every_type
 from tests.support.service_settings import settings_of
-from tests.support.sources import SourceServer, source_server
+from tests.support.sources import SourceServer
 from tests.support.statements import Statements
 
 COMMAND = [sys.executable, "-c", "from lakesplice.apps.cli import main; main()", "declare"]
 SECONDS_MAX = 120
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SourceServer]:
-    yield from source_server(tmp_path_factory.mktemp("mariadb"))
+@pytest.fixture
+def server(mariadb: SourceServer) -> SourceServer:
+    return mariadb
 
 
 def exactly(column: Typed) -> pa.DataType:

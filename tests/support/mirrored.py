@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import random
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,9 @@ from lakesplice.apps.verifying.pace import Pace
 from lakesplice.apps.verifying.reached import Reach
 from lakesplice.apps.verifying.report import TableReport
 from lakesplice.apps.verifying.verification import Access, Wish, verify_table
-from lakesplice.model.names import TableName
+from lakesplice.model.choices import NotInserts
+from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
+from lakesplice.planning.shape.shaping import Shape
 from lakesplice.storage.source.database import DatabaseAddress
 from lakesplice.storage.source.rows import SourceConnection
 from lakesplice.storage.stores import open_store
@@ -28,24 +32,80 @@ from tests.support.debezium import compact, envelope_schema, key_schema, money, 
 from tests.support.sources import SourceServer
 
 Row = tuple[Any, ...]
-COLUMNS = ("id", "name", "price", "stock", "ratio", "doc")
-_ID = {"type": "int64", "optional": False, "field": "id"}
-_FIELDS: tuple[dict[str, Any], ...] = (
-    _ID,
-    {"type": "string", "optional": True, "field": "name"},
-    {
-        "type": "bytes", "optional": True, "name": "org.apache.kafka.connect.data.Decimal",
-        "version": 1, "parameters": {"scale": "2", "connect.decimal.precision": "8"},
-        "field": "price",
-    },
-    {"type": "int32", "optional": True, "field": "stock"},
-    {"type": "double", "optional": True, "field": "ratio"},
-    {"type": "string", "optional": True, "name": "io.debezium.data.Json", "field": "doc"},
-)  # fmt: skip
-_DDL = """
-    create table items (id bigint primary key, name varchar(40) collate utf8mb4_bin default 'none',
-    price decimal(8,2), stock int, ratio double, doc json)
-"""
+Key = Any  # a value, or a tuple of several columns' values
+
+
+@dataclass(frozen=True)
+class MirroredColumn:
+    """A column: its DDL, its field in the connector's events, what it holds at random, and what is
+    sent of a value.
+    """
+
+    name: str
+    ddl: str
+    field: Mapping[str, Any]
+    draw: Callable[[random.Random], Any] = lambda _: None
+    sent: Callable[[Any], Any] = lambda value: value
+
+
+def decimal_column(
+    name: str, precision: int, scale: int, draw: Callable[[random.Random], Any] = lambda _: None
+) -> MirroredColumn:
+    """A DECIMAL."""
+    field = {
+        "type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "version": 1,
+        "parameters": {"scale": str(scale), "connect.decimal.precision": str(precision)},
+    }  # fmt: skip
+
+    def sent(value: Any) -> str:
+        return money(int(Decimal(value).scaleb(scale)))
+
+    return MirroredColumn(name, f"decimal({precision},{scale})", field, draw, sent)
+
+
+@dataclass(frozen=True)
+class MirroredTable:
+    """What the table is at the source, and how the lake takes it; `mark` makes the row of another
+    key than all that the test uses.
+    """
+
+    columns: tuple[MirroredColumn, ...]
+    mark: Callable[[int], Row]
+    key: tuple[str, ...] = ("id",)
+    shape: Shape | None = None
+    policy: SchemaPolicy = DEFAULT_POLICY
+    not_inserts: NotInserts | None = None
+    lake_key: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def ddl(self) -> str:
+        columns = ", ".join(f"{column.name} {column.ddl}" for column in self.columns)
+        return f"create table items ({columns}, primary key ({', '.join(self.key)}))"
+
+    def key_of(self, row: Row) -> Key:
+        """The row's key."""
+        values = tuple(dict(zip(self.names, row, strict=True))[name] for name in self.key)
+        return values[0] if len(values) == 1 else values
+
+
+ITEMS = MirroredTable(
+    (
+        MirroredColumn("id", "bigint", {"type": "int64"}),
+        MirroredColumn(
+            "name", "varchar(40) collate utf8mb4_bin default 'none'", {"type": "string"}
+        ),
+        decimal_column("price", 8, 2),
+        MirroredColumn("stock", "int", {"type": "int32"}),
+        MirroredColumn("ratio", "double", {"type": "double"}),
+        MirroredColumn("doc", "json", {"type": "string", "name": "io.debezium.data.Json"}),
+    ),
+    mark=lambda number: (-number, "mark", None, None, None, None),
+)
+COLUMNS = ITEMS.names
 
 
 class FeedingClock(FixedClock):
@@ -64,20 +124,37 @@ class FeedingClock(FixedClock):
 class Mirror:
     """The table and its copy; `lake` is the folder of a lake with this table alone."""
 
-    def __init__(self, server: SourceServer, database: str, folder: Path) -> None:
-        self._server, self.database = server, database
+    def __init__(
+        self,
+        server: SourceServer,
+        database: str,
+        folder: Path,
+        table: MirroredTable = ITEMS,
+        beside: Mirror | None = None,
+    ) -> None:
+        self._server, self.database, self.table = server, database, table
         self._connection = server.connect()
         self._connection.autocommit(True)
         self.cursor = self._connection.cursor()
         self.cursor.execute(f"create database {database}")
         self.cursor.execute(f"use {database}")
-        self.cursor.execute(_DDL)
-        self.name = TableName(database, "items")
-        self.topic = SimulatedTopic(f"prefix.{database}.items")
+        self.cursor.execute(table.ddl)
+        self.topic = SimulatedTopic(f"prefix.{database}.items", topic_id=database)
         self.root, self.folder = open_store(folder / "lake"), folder
+        self.driver: SimulatedDriver = SimulatedDriver(
+            self.root,
+            self.topic,
+            FixedClock(),
+            SeededEntropy(1 if beside is None else 2),
+            key=table.lake_key,
+            shape=table.shape,
+            policy=table.policy,
+            not_inserts=table.not_inserts,
+            beside=None if beside is None else beside.driver,
+        )
+        self.name = self.driver.name
         self.store = self.root.within(self.name.path)
-        self.driver = SimulatedDriver(self.root, self.topic, FixedClock(), SeededEntropy(1))
-        self._sent: dict[int, Row] = {}
+        self._sent: dict[Key, Row] = {}
         self.marks = 0
         self.clock = FeedingClock(self)
 
@@ -95,11 +172,16 @@ class Mirror:
         self.cursor.execute("set sql_log_bin = 1")
         self._sent = self.rows()
 
-    def rows(self) -> dict[int, Row]:
-        self.cursor.execute(f"select {','.join(COLUMNS)} from items")
-        return {row[0]: row for row in self.cursor.fetchall()}
+    def rows(self) -> dict[Key, Row]:
+        self.cursor.execute(f"select {','.join(self.table.names)} from items")
+        return {self.table.key_of(row): row for row in self.cursor.fetchall()}
 
-    def feed(self, instead: Mapping[int, Row | None] | None = None) -> None:
+    def insert(self, *rows: Row) -> None:
+        """Insert rows; the lake hears of them with the next `feed`."""
+        marks = ",".join(["%s"] * len(self.table.names))
+        self.cursor.executemany(f"insert into items values ({marks})", rows)
+
+    def feed(self, instead: Mapping[Key, Row | None] | None = None) -> None:
         """Send events of all that changed since, and take them in; with `instead` some rows' events
         lie: they have other values, or None for no event.
         """
@@ -119,7 +201,7 @@ class Mirror:
 
     def insert_mark(self) -> None:
         self.marks += 1
-        self.run("insert into items(id, name) values (%s, 'mark')", -self.marks)
+        self.insert(self.table.mark(self.marks))
         self.feed()
 
     @contextmanager
@@ -148,23 +230,29 @@ class Mirror:
         kept = KeptSums(FilePlace(self.folder / "state.json"), self.clock)
         with SourceConnection(address, self.clock) as connection:
             access = Access(self.root, connection, pace, reach, kept)
-            return verify_table(access, self.name, self.topic.name, wish or Wish())
+            insert_only = (wish or Wish()).insert_only or self.table.not_inserts is not None
+            asked = replace(wish or Wish(), insert_only=insert_only)
+            return verify_table(access, self.name, self.topic.name, asked)
 
     def _event(self, file: str, pos: int, row: int, before: Row | None, after: Row | None) -> Event:
         op = "d" if after is None else "c" if before is None else "u"
-        images = [None if of is None else _image(of) for of in (before, after)]
+        images = [None if of is None else self._image(of) for of in (before, after)]
         content = payload(op, *images, pos=pos, row=row, file=file, db=self.database)
-        key = {"id": (after or before or ())[0]}
+        fields = [
+            {**one.field, "field": one.name, "optional": one.name not in self.table.key}
+            for one in self.table.columns
+        ]
+        of_key = [field for field in fields if field["field"] in self.table.key]
+        whole = self._image(after or before or ())
+        key = {field["field"]: whole[field["field"]] for field in of_key}
         return Event(
             self.topic.name,
-            compact(with_schema(key, key_schema([_ID]))),
-            compact(with_schema(content, envelope_schema(_FIELDS))),
+            compact(with_schema(key, key_schema(of_key))),
+            compact(with_schema(content, envelope_schema(fields))),
             (),
             1_795_247_776_000,
         )
 
-
-def _image(row: Row) -> dict[str, Any]:
-    found = dict(zip(COLUMNS, row, strict=True))
-    price = found["price"]
-    return {**found, "price": None if price is None else money(int(Decimal(price) * 100))}
+    def _image(self, row: Row) -> dict[str, Any]:
+        columns = zip(self.table.columns, row, strict=True)
+        return {one.name: None if value is None else one.sent(value) for one, value in columns}

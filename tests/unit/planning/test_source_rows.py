@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from lakesplice.model.types import ColumnType
+from lakesplice.planning.source_rows.canonical_texts import canonical_texts
 from lakesplice.planning.source_rows.columns import (
     DatabaseColumn,
     ReadColumn,
@@ -119,3 +120,11 @@ def test_a_key_without_an_order_of_exact_constants_is_refused() -> None:
     found = key_columns(["f"], {"f": DatabaseColumn("f", "double")})
     assert isinstance(found, Unreadable)
     assert "no order" in found.reason
+
+
+def test_a_number_has_all_its_digits_and_no_exponent_as_the_server_writes_it() -> None:
+    column = _read("decimal(20,10)", "decimal(20,10)")
+    assert isinstance(column, ReadColumn)
+    texts = ["0.0000000000", "-0.0000000001", "9999999999.0000000001", None]
+    values = values_of(column, pa.array(texts, pa.string())).values
+    assert canonical_texts(column, values).to_list() == texts

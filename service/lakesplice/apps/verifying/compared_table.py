@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lakesplice.model.manifest import SourceState
+from lakesplice.model.names import SOURCE_POSITION
 from lakesplice.model.position import Ordering
 from lakesplice.model.schema import COMPUTED, OF_CHANGE, OF_TOPIC, Column, TableSchema
 from lakesplice.planning.shape.masks import is_masked
@@ -81,9 +82,9 @@ def compared_table(
     for name in at_source.keys() - {column.name for column in columns} - left_out.keys():
         left_out[name] = "the table hasn't got it"
     stored = {column.source_name: column.name for column in schema.columns if column.source_name}
-    key = _key(schema, shard, columns)
-    if key is None:
-        return NotComparable("a column of its key can't be compared: " + _told(left_out))
+    key = _key(schema, shard, columns, left_out)
+    if isinstance(key, NotComparable):
+        return key
     if not source.key:
         return NotComparable("the database has no key in whose order the table could be read")
     if not any(set(one) <= {column.name for column in key} for one in source.unique):
@@ -114,7 +115,9 @@ def _read(column: Column, source: SourceTable) -> ReadColumn | str:
         return "it is computed"
     if is_masked(column.source_type):
         return "it is masked"
-    if column.copy_of is not None or not column.source_name:
+    if column.copy_of is not None:
+        return "it repeats a renamed column, which is compared under its present name"
+    if not column.source_name:
         return "the source has no such column any more"
     found = next((one for one in source.columns if one.name == column.source_name), None)
     if found is None:
@@ -124,13 +127,25 @@ def _read(column: Column, source: SourceTable) -> ReadColumn | str:
 
 
 def _key(
-    schema: TableSchema, shard: set[str], columns: Sequence[ReadColumn]
-) -> tuple[ReadColumn, ...] | None:
-    sources = {column.name: column.source_name for column in schema.columns}
+    schema: TableSchema,
+    shard: set[str],
+    columns: Sequence[ReadColumn],
+    left_out: Mapping[str, str],
+) -> tuple[ReadColumn, ...] | NotComparable:
+    sources = {column.name: column.source_name or column.name for column in schema.columns}
     by_name = {column.name: column for column in columns}
     names = [sources[name] for name in schema.key if name not in shard]
-    if not names or any(name not in by_name for name in names):
-        return None
+    if SOURCE_POSITION in names:
+        return NotComparable(
+            "its rows are distinguished by their positions in the binlog (mode: append), which the"
+            " database doesn't keep; to compare them, give the table a key"
+        )
+    lacking = {name: left_out.get(name, "it isn't known") for name in names if name not in by_name}
+    if not names or lacking:
+        return NotComparable(
+            "its rows can't be found in the database, which needs the key's own values; a column"
+            f" of the key can't be compared: {_told(lacking)}"
+        )
     return tuple(by_name[name] for name in names)
 
 

@@ -13,6 +13,11 @@ from lakesplice.apps.verifying.report import Kind
 from lakesplice.model.types import Kind as TypeKind
 
 _INSERT_ONLY = "the table is insert-only: it keeps rows that its source deletes"
+_AS_INSERTED = "the table is insert-only: it keeps rows as they were inserted"
+_SIGNED = (
+    "the connector sends large BIGINT UNSIGNED as negative numbers: set"
+    " bigint.unsigned.handling.mode=precise"
+)
 _CASCADE = "the binlog has no DELETE for rows that a foreign key's cascade deletes"
 _DEFAULT = (
     "the lake has the column's DEFAULT for NULL: set"
@@ -27,6 +32,8 @@ def note_of(table: ComparedTable, kind: Kind, differing: Mapping[str, tuple[Any,
     """Return what is known to cause such a difference; empty if it doesn't explain every column."""
     if kind is Kind.SURPLUS:
         return _INSERT_ONLY if table.insert_only else _CASCADE if table.source.cascades else ""
+    if table.insert_only and kind is Kind.CHANGED:
+        return _AS_INSERTED
     notes = {_of_column(table, name, *values) for name, values in differing.items()}
     return "; ".join(sorted(notes)) if "" not in notes else ""
 
@@ -38,6 +45,8 @@ def _of_column(table: ComparedTable, name: str, source: Any, lake: Any) -> str:
         return _DEFAULT
     if column.type.kind is TypeKind.FLOAT and None not in (source, lake):
         return _SIX_DIGITS if np.float32(f"{source:.{_FLOAT_DIGITS}g}") == np.float32(lake) else ""
+    if described.type.startswith("bigint") and "unsigned" in described.type and lake is not None:
+        return _SIGNED if source is None and lake < 0 else ""
     if described.type.startswith("timestamp") and lake is None:
         return _ZERO if source == datetime(1970, 1, 1, tzinfo=UTC) else ""
     return ""

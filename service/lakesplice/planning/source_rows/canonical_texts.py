@@ -44,6 +44,9 @@ def _digits(column: ReadColumn, values: pa.Array) -> pl.Series:
         return pl.Series(values.cast(pa.int8()).cast(pa.string()))
     if kind is Kind.BINARY:
         return _bits(values)
+    if kind is Kind.DECIMAL:
+        # Arrow writes small ones with an exponent: 0E-7.
+        return pl.Series(values).cast(pl.String)
     return pl.Series(values.cast(pa.string()))
 
 

@@ -1,0 +1,137 @@
+"""Of any kind of table `verify` finds what is wrong and nothing else, or says why it can't."""
+
+from __future__ import annotations
+
+import random
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakesplice.apps.verifying.report import Kind, Outcome, TableReport
+from lakesplice.apps.verifying.verification import Wish
+from tests.support.mirrored import Mirror, MirroredTable, Row
+from tests.support.sources import SourceServer
+from tests.support.table_kinds import (
+    TableKind,
+    appended,
+    damaged,
+    random_kind,
+    with_masked_key,
+)
+
+_ROWS, _FAULTS, _KINDS = 40, 6, 8
+Expected = dict[str, tuple[Kind, frozenset[str]]]
+Make = Callable[..., Mirror]
+
+
+@pytest.fixture
+def mirrored(mariadb: SourceServer, tmp_path: Path) -> Iterator[Make]:
+    made: list[Mirror] = []
+
+    def make(table: MirroredTable, beside: Mirror | None = None) -> Mirror:
+        database = f"db_{secrets.token_hex(4)}"
+        made.append(Mirror(mariadb, database, tmp_path, table, beside))
+        return made[-1]
+
+    yield make
+    for mirror in made:
+        mirror.close()
+
+
+def live(mirror: Mirror, kind: TableKind, chance: random.Random) -> Expected:
+    """Let the table live for a while, and its copy be wrong here and there; return where."""
+    rows = {number: kind.row(number, chance) for number in range(_ROWS)}
+    mirror.insert(*rows.values())
+    faulty = chance.sample(range(_ROWS), _FAULTS)
+    if kind.table.not_inserts is None:
+        mirror.feed()
+        steady = sorted(rows.keys() - set(faulty))
+        for number in chance.sample(steady, 8):
+            replaced(mirror, kind, kind.row(number, chance))
+        mirror.feed()
+        if chance.random() < 0.5:
+            mirror.driver.compact()
+        for number in chance.sample(steady, 8):
+            gone = chance.random() < 0.5
+            replaced(mirror, kind, None if gone else kind.row(number, chance), rows[number])
+        for number in faulty:  # so that there are events to lie in
+            rows[number] = kind.row(number, chance)
+            replaced(mirror, kind, rows[number])
+    return with_faults(mirror, kind, [rows[number] for number in faulty], chance)
+
+
+def replaced(mirror: Mirror, kind: TableKind, row: Row | None, of: Row = ()) -> None:
+    """Change a row at the source, or delete it."""
+    where = " and ".join(f"{name} = %s" for name in kind.table.key)
+    mirror.run(f"delete from items where {where}", *(row or of)[: len(kind.table.key)])
+    if row is not None:
+        mirror.insert(row)
+
+
+def with_faults(
+    mirror: Mirror, kind: TableKind, rows: list[Row], chance: random.Random
+) -> Expected:
+    lies: dict[Any, Row | None] = {}
+    expected: Expected = {}
+    for at, row in enumerate(rows):
+        key = kind.table.key_of(row)
+        if at == 0 and kind.table.not_inserts is None:
+            replaced(mirror, kind, None, row)
+            lies[key], expected[told(row, kind)] = None, (Kind.SURPLUS, frozenset())
+        elif at == 1 and kind.table.not_inserts is not None:
+            lies[key], expected[told(row, kind)] = None, (Kind.MISSING, frozenset())
+        else:
+            lies[key], columns = damaged(kind, row, chance)
+            seen = frozenset(columns & kind.compared)
+            if seen:
+                expected[told(row, kind)] = Kind.CHANGED, seen
+    before = {key: row for key, row in mirror.rows().items() if key in lies}
+    lies = {key: lie for key, lie in lies.items() if lie is None or lie != before.get(key)}
+    mirror.feed(lies)
+    return expected
+
+
+def told(row: Row, kind: TableKind) -> str:
+    return str({name: str(value) for name, value in zip(kind.table.key, row, strict=False)})
+
+
+def found(report: TableReport) -> Expected:
+    return {str(dict(one.key)): (one.kind, frozenset(one.columns)) for one in report.differences}
+
+
+@pytest.mark.parametrize("number", range(_KINDS))
+def test_of_any_kind_of_table_exactly_what_is_wrong_is_found(
+    mirrored: Make, seed: int, number: int
+) -> None:
+    chance = random.Random(f"{seed} {number}")
+    kind = random_kind(chance, shards=number % 3 == 0)
+    mirrors = [mirrored(kind.table)]
+    if number % 3 == 0:
+        mirrors.append(mirrored(kind.table, mirrors[0]))
+    for mirror in mirrors:
+        expected = live(mirror, kind, chance)
+        report = mirror.verify(Wish(quick=chance.random() < 0.3))
+        assert report.outcome is not Outcome.NOT_COMPARED, (report.reason, kind)
+        assert report.unsettled == 0
+        assert found(report) == expected, kind
+        assert report.outcome is (Outcome.DIFFERENT if expected else Outcome.EQUAL)
+        assert kind.compared.isdisjoint(report.not_compared)
+
+
+@pytest.mark.parametrize("made", [appended, with_masked_key])
+def test_a_table_whose_rows_the_database_can_not_be_asked_for_is_refused_with_the_reason(
+    mirrored: Make, seed: int, made: Callable[[TableKind], TableKind]
+) -> None:
+    chance = random.Random(seed)
+    kind = made(random_kind(chance, shards=False))
+    kind = replace(kind, table=replace(kind.table, policy=type(kind.table.policy)()))
+    mirror = mirrored(kind.table)
+    mirror.insert(*(kind.row(number, chance) for number in range(5)))
+    mirror.feed()
+    report = mirror.verify()
+    assert report.outcome is Outcome.NOT_COMPARED
+    assert kind.refused in report.reason

@@ -1,0 +1,94 @@
+"""Which columns of a table are compared with its source's, and why others aren't."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lakesplice.apps.verifying.compared_table import (
+    ComparedTable,
+    NotComparable,
+    compared_table,
+)
+from lakesplice.apps.verifying.known_causes import note_of
+from lakesplice.apps.verifying.report import Kind
+from lakesplice.model.manifest import SourceState
+from lakesplice.model.position import Ordering
+from lakesplice.model.schema import Column, TableSchema
+from lakesplice.model.types import ColumnType
+from lakesplice.planning.source_rows.columns import DatabaseColumn
+from lakesplice.storage.source.tables import SourceTable
+
+_SOURCE = SourceTable(
+    "shop",
+    "items",
+    (
+        DatabaseColumn("id", "bigint(20)", optional=False),
+        DatabaseColumn("title", "varchar(20)", "utf8mb4", "utf8mb4_bin"),
+        DatabaseColumn("views", "bigint(20) unsigned"),
+    ),
+    ("id",),
+    "2026",
+    unique=(("id",),),
+)
+_STATE = SourceState("p.shop.items", "t", ordering=Ordering.BINLOG)
+
+
+def _column(at: int, name: str, type_: str, **more: Any) -> Column:
+    return Column(
+        at,
+        name,
+        more.pop("source_name", name),
+        ColumnType.parse(type_),
+        more.pop("source_type", type_),
+        **more,
+    )
+
+
+def _compared(*columns: Column, insert_only: bool = False) -> ComparedTable | NotComparable:
+    schema = TableSchema((_column(1, "id", "long"), *columns), ("id",), (0, 1 + len(columns)))
+    return compared_table(schema, _STATE, _SOURCE, quick=False, insert_only=insert_only)
+
+
+def test_a_renamed_column_is_compared_once_under_its_present_name() -> None:
+    found = _compared(
+        _column(2, "title_2", "string", source_name="title"),
+        _column(3, "name", "string", source_name="", copy_of=2),
+    )
+    assert isinstance(found, ComparedTable)
+    assert found.stored == {"id": "id", "title": "title_2"}
+    assert "under its present name" in found.not_compared["name"]
+
+
+@pytest.mark.parametrize(
+    ("column", "why"),
+    [
+        (_column(2, "title", "string", source_type="masked:redact"), "masked"),
+        (_column(2, "title", "string", source_type="computed:upper(id)"), "computed"),
+        (_column(2, "title", "integer"), "can't be read as the integer"),
+        (_column(2, "title", "string", source_name=""), "no such column any more"),
+        (_column(2, "gone", "string"), "the database has no such column"),
+    ],
+)
+def test_a_column_that_has_other_values_than_the_database_is_left_out_with_the_reason(
+    column: Column, why: str
+) -> None:
+    found = _compared(column)
+    assert isinstance(found, ComparedTable)
+    assert list(found.stored) == ["id"]
+    assert why in found.not_compared[column.name]
+
+
+def test_a_large_unsigned_number_that_came_negative_is_known_as_the_connector_s_doing() -> None:
+    found = _compared(_column(2, "views", "long"))
+    assert isinstance(found, ComparedTable)
+    note = note_of(found, Kind.CHANGED, {"views": (None, -1)})
+    assert "bigint.unsigned.handling.mode" in note
+    assert note_of(found, Kind.CHANGED, {"views": (5, -1)}) == ""
+
+
+def test_a_row_that_an_insert_only_table_did_not_change_is_explained() -> None:
+    found = _compared(_column(2, "views", "long"), insert_only=True)
+    assert isinstance(found, ComparedTable)
+    assert "as they were inserted" in note_of(found, Kind.CHANGED, {"views": (2, 1)})
