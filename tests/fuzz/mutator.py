@@ -10,16 +10,9 @@ from lakesplice.errors import CorruptFileError, UnsupportedError
 from lakesplice.splicing.faults import FilePart
 from lakesplice.splicing.structures.footer import MAGIC
 from lakesplice.splicing.structures.source import SourceFile
-from lakesplice.splicing.thrift.compact import (
-    Field,
-    Limits,
-    List,
-    Struct,
-    Value,
-    Wire,
-    decode_struct,
-    encode_struct,
-)
+from lakesplice.splicing.thrift.compact import Field, List, Struct, Value, Wire
+from lakesplice.splicing.thrift.decoding import Limits, decode_struct
+from lakesplice.splicing.thrift.encoding import encode_struct
 from tests.fuzz.inputs import as_file
 
 _BITS = {Wire.BYTE: 8, Wire.I16: 16, Wire.I32: 32, Wire.I64: 64}

@@ -16,7 +16,9 @@ from lakesplice.splicing.structures.footer import Statistics, read_footer
 from lakesplice.splicing.structures.page_headers import PageHeader
 from lakesplice.splicing.structures.page_index import ColumnIndex, OffsetIndex
 from lakesplice.splicing.structures.source import SourceFile
-from lakesplice.splicing.thrift.compact import List, Struct, decode_struct, encode_struct
+from lakesplice.splicing.thrift.compact import List, Struct
+from lakesplice.splicing.thrift.decoding import decode_struct
+from lakesplice.splicing.thrift.encoding import encode_struct
 from tests.fuzz.inputs import PLACE, as_body, as_file, refused_by_name
 from tests.fuzz.whole_splice import look_at_splice
 

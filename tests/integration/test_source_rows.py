@@ -24,7 +24,8 @@ from lakesplice.apps.verifying.report import Outcome, TableReport
 from lakesplice.apps.verifying.verification import Access, Wish, verify_table
 from lakesplice.formats.events import DecodeContext
 from lakesplice.model.names import TableName
-from lakesplice.model.schema import Column, SourceField, TableSchema
+from lakesplice.model.schema import Column, TableSchema
+from lakesplice.model.source_schema import SourceField
 from lakesplice.model.types import ColumnType
 from lakesplice.planning.rows.row_digest import row_digest
 from lakesplice.planning.source_rows.columns import ReadColumn, Unreadable, read_column

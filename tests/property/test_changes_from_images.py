@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from lakesplice.errors import UsageError
 from lakesplice.formats.events import ImageBlock
 from lakesplice.model.change import Op, changes_schema
-from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
+from lakesplice.model.schema import Column, TableSchema
+from lakesplice.model.source_schema import SourceField, SourceSchema
 from lakesplice.model.types import ColumnType
 from lakesplice.planning.rows.image_changes import to_changes
 from lakesplice.planning.rows.keyhash import key_hash

@@ -23,14 +23,9 @@ from lakesplice.splicing.structures.page_index import (
     encode_offset_indexes,
 )
 from lakesplice.splicing.structures.source import SourceFile
-from lakesplice.splicing.thrift.compact import (
-    List,
-    Map,
-    Struct,
-    Wire,
-    decode_struct,
-    encode_struct,
-)
+from lakesplice.splicing.thrift.compact import List, Map, Struct, Wire
+from lakesplice.splicing.thrift.decoding import decode_struct
+from lakesplice.splicing.thrift.encoding import encode_struct
 from lakesplice.splicing.thrift.varints import decode_varints, encode_varints, unzigzag, zigzag
 from tests.fuzz.mutator import mutated
 from tests.support.parquet_parts import PLACE, opened, parquet, some_table

@@ -12,7 +12,7 @@ from lakesplice.model.choices import NotInserts
 from lakesplice.model.names import TableName
 from lakesplice.model.position import RANK_OTHER, Position
 from lakesplice.model.progress.shadow_plan import FilledFrom, ShadowPlan
-from lakesplice.model.schema import SourceSchema
+from lakesplice.model.source_schema import SourceSchema
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.intake.read_rows import ReadRows
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy

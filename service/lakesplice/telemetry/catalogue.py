@@ -8,8 +8,17 @@ series that appears with that event.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from lakesplice.telemetry.compaction_metrics import COMPACTION_BYTES as COMPACTION_BYTES
+from lakesplice.telemetry.compaction_metrics import COMPACTION_SECONDS as COMPACTION_SECONDS
+from lakesplice.telemetry.compaction_metrics import COMPACTIONS as COMPACTIONS
+from lakesplice.telemetry.compaction_metrics import DELTA_BYTES as DELTA_BYTES
+from lakesplice.telemetry.compaction_metrics import DELTA_FILES as DELTA_FILES
+from lakesplice.telemetry.compaction_metrics import DELTA_OLDEST as DELTA_OLDEST
+from lakesplice.telemetry.compaction_metrics import DELTA_ROWS as DELTA_ROWS
+from lakesplice.telemetry.compaction_metrics import SPLICE_FALLBACKS as SPLICE_FALLBACKS
+from lakesplice.telemetry.compaction_metrics import SPLICED_BYTES as SPLICED_BYTES
+from lakesplice.telemetry.compaction_metrics import SPLICED_PAGES as SPLICED_PAGES
+from lakesplice.telemetry.compaction_metrics import SPLICED_PAGES_EQUAL as SPLICED_PAGES_EQUAL
 from lakesplice.telemetry.file_metrics import BASE_FILES as BASE_FILES
 from lakesplice.telemetry.file_metrics import BASE_ROWS as BASE_ROWS
 from lakesplice.telemetry.file_metrics import INCOMPLETE_ROWS as INCOMPLETE_ROWS
@@ -69,8 +78,6 @@ _COMMIT = Label(
         "change-feed",
     ),
 )
-# The first `conflict` makes its series.
-_COMPACTION = Label("result", ("committed", "failed"))
 
 
 BUILD_INFO = gauge(
@@ -253,97 +260,12 @@ COMMIT_SECONDS = durations(
     "Time of one commit, including lost races and retries.",
     "If it is long, the storage is slow, or the log has many commits since its last checkpoint.",
 )
-DELTA_FILES = gauge(
-    "delta_files",
-    "files",
-    "Deltas that wait for compaction.",
-    "If it comes near compaction.back_pressure_deltas, ingest will soon pause: add compaction"
-    " threads.",
-    TABLE,
-)
-DELTA_ROWS = gauge(
-    "delta_rows",
-    "changes",
-    "Changes in deltas that wait for compaction.",
-    "The larger it is compared with base_rows, the slower are reads of the real-time view.",
-    TABLE,
-)
-DELTA_BYTES = gauge(
-    "delta_bytes",
-    "bytes",
-    "Bytes of the deltas that wait for compaction.",
-    "As for delta_files.",
-    TABLE,
-)
-DELTA_OLDEST = replace(
-    age(
-        "delta_oldest_age_seconds",
-        "Age of the oldest waiting delta; 0 if none waits.",
-        "If it is above compaction.age_max, compaction is too slow or fails.",
-        TABLE,
-    ),
-    nothing=0.0,
-)
-COMPACTIONS = counter(
-    "compactions",
-    "compactions",
-    "Compactions that ended, by result. After a `conflict` the compaction is planned again by"
-    " itself.",
-    "For `failed` look in the log, which names the file and the error.",
-    TABLE,
-    _COMPACTION,
-)
-COMPACTION_SECONDS = durations(
-    "compaction_duration_seconds",
-    "Time from a compaction's plan to its commit.",
-    "If compactions take long, lower compaction.deltas_max or raise compaction.tasks_max.",
-)
-COMPACTION_BYTES = counter(
-    "compaction_bytes",
-    "bytes",
-    "Bytes that compactions read and wrote.",
-    "If far more bytes are written than the deltas have, raise compaction.ratio_max.",
-    Label("direction", ("read", "written")),
-)
-SPLICED_PAGES = counter(
-    "spliced_pages",
-    "pages",
-    "Pages of spliced base files, by how they were written: copied unchanged, or encoded again.",
-    "If most pages are encoded for a long time, raise compaction.ratio_max, so that more changes"
-    " share a page.",
-    Label("how", ("copied", "encoded")),
-)
-SPLICED_PAGES_EQUAL = counter(
-    "spliced_pages_equal",
-    "pages",
-    "Pages of base files that were given only values that they had, so they could be copied.",
-    "None; many: the source sends whole rows of which little is new.",
-)
-SPLICED_BYTES = counter(
-    "spliced_bytes",
-    "bytes",
-    "Bytes of pages of spliced base files, by how they were written: copied unchanged, or"
-    " encoded again. The sum of both, divided by the deltas' bytes, is the write amplification.",
-    "As for `lakesplice_spliced_pages_total`.",
-    TABLE,
-    Label("how", ("copied", "encoded")),
-)
 DIFFERING_ROWS = counter(
     "differing_rows",
     "rows",
     "Rows that `lakesplice verify` has proven to differ from the table's database.",
     "Run `lakesplice verify` for the table again, and see which rows and columns differ.",
     TABLE,
-)
-SPLICE_FALLBACKS = counter(
-    "splice_fallbacks",
-    "fallbacks",
-    "How often a splice couldn't copy pages, by reason: a whole base file was rewritten"
-    " (`file`), or a whole column of a base file was encoded again (`column`).",
-    "If `file` rises, another program wrote base files: find out which. `column` needs no action.",
-    TABLE,
-    Label("what", ("file", "column")),
-    Label("reason"),
 )
 MEMORY = gauge(
     "memory_resident_bytes",

@@ -22,7 +22,7 @@ from lakesplice.errors import UnsupportedError, UsageError
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.names import TableName
 from lakesplice.model.position import Position
-from lakesplice.model.schema import SourceField, SourceSchema
+from lakesplice.model.source_schema import SourceField, SourceSchema
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.intake.newest_image import newest_image

@@ -8,7 +8,8 @@ import pytest
 
 from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import BEFORE_ALL, Position
-from lakesplice.model.schema import SourceField, SourceSchema, TableSchema
+from lakesplice.model.schema import TableSchema
+from lakesplice.model.source_schema import SourceField, SourceSchema
 from lakesplice.model.types import ColumnType
 from lakesplice.planning.schema.evolution import Fits, Grows, Unfit, fit, plan_evolution
 

@@ -9,7 +9,8 @@ import pytest
 from lakesplice.errors import ConfigurationError
 from lakesplice.formats.events import ImageBlock
 from lakesplice.model.change import Op
-from lakesplice.model.schema import SourceField, SourceSchema, TableSchema
+from lakesplice.model.schema import TableSchema
+from lakesplice.model.source_schema import SourceField, SourceSchema
 from lakesplice.model.types import ColumnType
 from lakesplice.planning.rows.image_changes import to_changes
 from lakesplice.planning.schema.evolution import Grows, Unfit, fit, fit_as_new

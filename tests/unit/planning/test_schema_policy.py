@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from lakesplice.model.position import Position
-from lakesplice.model.schema import SourceField, SourceSchema, TableSchema
+from lakesplice.model.schema import TableSchema
+from lakesplice.model.source_schema import SourceField, SourceSchema
 from lakesplice.model.types import ColumnType
 from lakesplice.planning.schema.evolution import Fits, Grows, Unfit, fit, plan_evolution
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, Behaviour, SchemaPolicy

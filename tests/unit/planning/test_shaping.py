@@ -13,7 +13,7 @@ import pytest
 from lakesplice.errors import ConfigurationError
 from lakesplice.formats.events import DecodeContext, decode
 from lakesplice.model.names import TableName
-from lakesplice.model.schema import SourceField, SourceSchema
+from lakesplice.model.source_schema import SourceField, SourceSchema
 from lakesplice.model.types import ColumnType
 from lakesplice.planning.shape.masks import Mask, MaskKind, masked, masks_of
 from lakesplice.planning.shape.metadata_columns import Origin

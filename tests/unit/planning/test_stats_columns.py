@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lakesplice.errors import UsageError
-from lakesplice.model.schema import SourceField, SourceSchema, TableSchema
+from lakesplice.model.schema import TableSchema
+from lakesplice.model.source_schema import SourceField, SourceSchema
 from lakesplice.model.types import ColumnType
 from lakesplice.planning.schema.evolution import Grows, fit
 from lakesplice.planning.schema.policy import SchemaPolicy

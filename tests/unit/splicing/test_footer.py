@@ -21,7 +21,8 @@ from lakesplice.splicing.structures.footer import (
     Statistics,
     read_footer,
 )
-from lakesplice.splicing.thrift.compact import EMPTY, Struct, Wire, encode_struct
+from lakesplice.splicing.thrift.compact import EMPTY, Struct, Wire
+from lakesplice.splicing.thrift.encoding import encode_struct
 from tests.support.parquet_parts import PLACE, opened, parquet, some_table
 
 TABLE = some_table()

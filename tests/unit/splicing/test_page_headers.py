@@ -11,7 +11,9 @@ from lakesplice.errors import CorruptFileError
 from lakesplice.splicing.structures.enums import Encoding, PageKind
 from lakesplice.splicing.structures.page_headers import PageHeader, read_page, walk
 from lakesplice.splicing.structures.source import SourceFile
-from lakesplice.splicing.thrift.compact import EMPTY, Struct, Wire, decode_struct, encode_struct
+from lakesplice.splicing.thrift.compact import EMPTY, Struct, Wire
+from lakesplice.splicing.thrift.decoding import decode_struct
+from lakesplice.splicing.thrift.encoding import encode_struct
 from tests.support.parquet_parts import PLACE, opened, parquet, some_table
 
 # A data page v1: type, sizes 100 and 90, crc -1, then 10 values PLAIN with levels in RLE.

@@ -7,7 +7,9 @@ import pytest
 from lakesplice.errors import CorruptFileError
 from lakesplice.splicing.structures.page_index import ColumnIndex, OffsetIndex
 from lakesplice.splicing.structures.source import SourceFile
-from lakesplice.splicing.thrift.compact import List, Struct, Wire, decode_struct, encode_struct
+from lakesplice.splicing.thrift.compact import List, Struct, Wire
+from lakesplice.splicing.thrift.decoding import decode_struct
+from lakesplice.splicing.thrift.encoding import encode_struct
 from tests.support.parquet_parts import PLACE, opened, parquet, some_table
 
 

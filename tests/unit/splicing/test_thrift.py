@@ -5,16 +5,9 @@ from __future__ import annotations
 import pytest
 
 from lakesplice.errors import CorruptFileError, UnsupportedError
-from lakesplice.splicing.thrift.compact import (
-    EMPTY,
-    Limits,
-    List,
-    Map,
-    Struct,
-    Wire,
-    decode_struct,
-    encode_struct,
-)
+from lakesplice.splicing.thrift.compact import EMPTY, List, Map, Struct, Wire
+from lakesplice.splicing.thrift.decoding import Limits, decode_struct
+from lakesplice.splicing.thrift.encoding import encode_struct
 from tests.support.parquet_parts import PLACE
 
 VECTORS = {

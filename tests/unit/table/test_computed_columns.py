@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lakesplice.model.parking import ParkCode
-from lakesplice.model.schema import SourceField, SourceSchema
+from lakesplice.model.source_schema import SourceField, SourceSchema
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.planning.shape.computing.expression import parse

@@ -16,7 +16,8 @@ from lakesplice.formats.events import declare
 from lakesplice.formats.manifests import encode_manifest
 from lakesplice.model.names import SYSTEM_COLUMNS
 from lakesplice.model.parking import ParkCode
-from lakesplice.model.schema import SourceField, SourceSchema, TableSchema
+from lakesplice.model.schema import TableSchema
+from lakesplice.model.source_schema import SourceField, SourceSchema
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.schema.evolution import Unfit, fit

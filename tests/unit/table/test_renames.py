@@ -13,7 +13,8 @@ from lakesplice.config.sections.schema_changes import SchemaChangeSettings, poli
 from lakesplice.formats.events import TypeHistory, TypeVersion
 from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import Position
-from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
+from lakesplice.model.schema import Column, TableSchema
+from lakesplice.model.source_schema import SourceField, SourceSchema
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.planning.schema.evolution import Unfit, fit
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy

@@ -12,14 +12,13 @@ from lakesplice.telemetry.catalogue import (
     BATCH_SECONDS,
     CATALOGUE,
     CHANGES,
-    DELTA_FILES,
-    DELTA_OLDEST,
     DUPLICATES,
     FRESHNESS,
     PARKED,
     QUERY_RESTARTS,
     TABLES,
 )
+from lakesplice.telemetry.compaction_metrics import DELTA_FILES, DELTA_OLDEST
 from lakesplice.telemetry.document import metrics_page, series_per_table
 from lakesplice.telemetry.metric import PREFIX, TABLE, Kind, Metric
 from lakesplice.telemetry.registry import Metrics

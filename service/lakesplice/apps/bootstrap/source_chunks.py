@@ -14,7 +14,7 @@ import pyarrow as pa
 from lakesplice.errors import LakespliceError, UnsupportedError
 from lakesplice.model.position import RANK_OTHER, Position
 from lakesplice.model.progress.shadow_plan import KeyBound, ShadowPlan
-from lakesplice.model.schema import SourceSchema
+from lakesplice.model.source_schema import SourceSchema
 from lakesplice.planning.intake.read_rows import ReadRows
 from lakesplice.planning.source_rows.columns import ReadColumn, Unreadable, read_column
 from lakesplice.planning.source_rows.key_ranges import KeyColumn, KeyRange, key_columns

@@ -6,7 +6,7 @@ from lakesplice.errors import UsageError
 from lakesplice.formats.events import schema_ids
 from lakesplice.model.choices import FormatName
 from lakesplice.model.position import Ordering
-from lakesplice.model.schema import SourceSchema
+from lakesplice.model.source_schema import SourceSchema
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.intake.newest_image import newest_image
 from lakesplice.spark.kafka.topic_ranges import TopicReader

@@ -27,12 +27,17 @@ from lakesplice.apps.lake import require_lake
 from lakesplice.apps.record_reading import registry_of
 from lakesplice.apps.service.batching.batches import BatchRunner
 from lakesplice.apps.service.batching.dropped_tables import TableDrops
+from lakesplice.apps.service.broker import (
+    dead_letter_topic,
+    first_record_reader,
+    group_offsets,
+    topic_catalogue,
+)
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.gauges import show_memory
 from lakesplice.apps.service.loop import QueryLoop
 from lakesplice.apps.service.page import Board, site
 from lakesplice.apps.service.schema_topics import schema_topics_of
-from lakesplice.apps.service.sources.group_offsets import GroupOffsets
 from lakesplice.apps.service.sources.topic_selection import TopicSelection
 from lakesplice.apps.service.status.service_status import (
     ServiceStatus,
@@ -42,18 +47,13 @@ from lakesplice.apps.service.status.service_status import (
 from lakesplice.apps.service.status.status_reporter import StatusReporter
 from lakesplice.apps.service.tables import ServiceTables
 from lakesplice.apps.service.upkeep.compactor import Compactor
-from lakesplice.config import KafkaSettings, Settings
+from lakesplice.config import Settings
 from lakesplice.model.driver_status import DriverStatus
 from lakesplice.spark.class_archive import use_archive
 from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars
 from lakesplice.spark.jobs.batch import start_workers
-from lakesplice.spark.kafka.admin import KafkaAdmin
-from lakesplice.spark.kafka.consumer_group import ConsumerGroup
-from lakesplice.spark.kafka.dead_letter_topic import DeadLetterTopic
-from lakesplice.spark.kafka.first_records import FirstRecordReader
 from lakesplice.spark.kafka.query_folders import remove_leftovers
 from lakesplice.spark.kafka.topic_ranges import TopicReader
-from lakesplice.spark.kafka.topics import TopicCatalogue
 from lakesplice.spark.session import build_session, cores, is_authenticated
 from lakesplice.storage.stores import open_store
 from lakesplice.storage.system import SystemClock, SystemEntropy
@@ -198,13 +198,13 @@ class Service:
         threading.Thread(
             target=self._start_workers, args=(session, at_once()), name="workers", daemon=True
         ).start()
-        tables = self._tables = ServiceTables(driver, _first_records(settings, session))
-        catalogue = _catalogue(session, kafka)
+        tables = self._tables = ServiceTables(driver, first_record_reader(settings, session))
+        catalogue = topic_catalogue(session, kafka)
         stack.callback(catalogue.close)
         compactor = Compactor(driver, tables, session)
         stack.callback(compactor.stop, self._health.tick)
         compactor.start()
-        dead_letters = _dead_letter_topic(session, kafka)
+        dead_letters = dead_letter_topic(session, kafka)
         if dead_letters is not None:
             stack.callback(dead_letters.close)
         drops = TableDrops(driver, tables, catalogue)
@@ -232,7 +232,7 @@ class Service:
             tables=tables,
             drops=drops,
             reporter=reporter,
-            group=_group_offsets(stack, driver, tables, session),
+            group=group_offsets(stack, driver, tables, session),
         )
         self._run_loop(loop, compactor)
         self._tell_end(reporter.close(), tables)
@@ -335,40 +335,6 @@ def run(settings: Settings, *, once: bool = False) -> int:
             break
     service.stop()
     return service.exit_code
-
-
-def _catalogue(session: SparkSession, kafka: KafkaSettings) -> TopicCatalogue:
-    servers, seconds = kafka.bootstrap_servers, kafka.request_timeout_seconds
-    return TopicCatalogue(KafkaAdmin.in_session(session, servers, kafka.options, seconds))
-
-
-def _group_offsets(
-    stack: ExitStack, driver: Driver, tables: ServiceTables, session: SparkSession
-) -> GroupOffsets | None:
-    kafka = driver.settings.kafka
-    if kafka.group_id is None:
-        return None
-    servers, seconds = kafka.bootstrap_servers, kafka.request_timeout_seconds
-    admin = KafkaAdmin.in_session(session, servers, kafka.options, seconds)
-    stack.callback(admin.close)
-    return GroupOffsets(driver, tables, ConsumerGroup(admin, kafka.group_id))
-
-
-def _dead_letter_topic(session: SparkSession, kafka: KafkaSettings) -> DeadLetterTopic | None:
-    if kafka.dead_letter_topic is None:
-        return None
-    return DeadLetterTopic(
-        session,
-        kafka.bootstrap_servers,
-        kafka.options,
-        kafka.dead_letter_topic,
-        kafka.request_timeout_seconds,
-    )
-
-
-def _first_records(settings: Settings, session: SparkSession) -> FirstRecordReader:
-    kafka = settings.kafka
-    return FirstRecordReader(session, kafka.bootstrap_servers, kafka.options)
 
 
 def _folder(name: str | None) -> Path | None:

@@ -24,13 +24,8 @@ from lakesplice.planning.rows.row_images import INSERT
 from lakesplice.spark.python_workers import keep_zip_directories
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.snapshot import Snapshot, latest, open_snapshot
-from lakesplice.table.reading.changes import (
-    WHOLE,
-    ChangesPart,
-    changes_of,
-    feed_schema,
-    sizes_of_changes,
-)
+from lakesplice.table.reading.changes import WHOLE, ChangesPart, changes_of, feed_schema
+from lakesplice.table.reading.feed_files import sizes_of_changes
 from lakesplice.table.reading.table import ReadRequest
 
 _LATEST = "latest"

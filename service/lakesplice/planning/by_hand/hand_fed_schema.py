@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.errors import UsageError
-from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
+from lakesplice.model.schema import Column, TableSchema
+from lakesplice.model.source_schema import SourceField, SourceSchema
 from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Kind
 from lakesplice.planning.filtering.filters import stored_names
 from lakesplice.planning.schema.evolution import Grows, Unfit, fit

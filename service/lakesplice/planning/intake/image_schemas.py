@@ -11,10 +11,9 @@ from lakesplice.formats.events.values.blocks import ImageBlock
 from lakesplice.model.arrays import Integers
 from lakesplice.model.position import Position
 from lakesplice.model.progress.column_presence import ColumnPresences
-from lakesplice.model.schema import SourceSchema, TableSchema
-from lakesplice.planning.intake.known_topic import (
-    PartitionStop,
-)
+from lakesplice.model.schema import TableSchema
+from lakesplice.model.source_schema import SourceSchema
+from lakesplice.planning.intake.known_topic import PartitionStop
 from lakesplice.planning.intake.order.record_order import RecordIndex, first_from
 from lakesplice.planning.rows.image_changes import to_changes
 from lakesplice.planning.schema.evolution import (

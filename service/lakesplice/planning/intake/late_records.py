@@ -11,7 +11,8 @@ import pyarrow as pa
 from lakesplice.formats.events import SchemaText
 from lakesplice.model.manifest import PartitionState
 from lakesplice.model.position import Position
-from lakesplice.model.schema import SourceSchema, TableSchema
+from lakesplice.model.schema import TableSchema
+from lakesplice.model.source_schema import SourceSchema
 from lakesplice.planning.intake.known_topic import KnownTopic
 from lakesplice.planning.intake.line import IntakeLine, Origins, RecordReading
 from lakesplice.planning.intake.report import PartitionReport

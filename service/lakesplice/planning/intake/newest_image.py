@@ -12,7 +12,7 @@ import pyarrow as pa
 from lakesplice.formats.events import DecodeContext, SchemaText, decode
 from lakesplice.model.choices import FormatName
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
-from lakesplice.model.schema import SourceSchema
+from lakesplice.model.source_schema import SourceSchema
 from lakesplice.planning.intake.line import RecordReading
 
 

@@ -19,7 +19,8 @@ from lakesplice.model.arrays import Integers
 from lakesplice.model.change import Op
 from lakesplice.model.manifest import PartitionState
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
-from lakesplice.model.schema import SourceSchema, TableSchema
+from lakesplice.model.schema import TableSchema
+from lakesplice.model.source_schema import SourceSchema
 from lakesplice.planning.intake.known_topic import KnownTopic
 from lakesplice.planning.intake.line import IntakeLine, Origins, RecordReading
 

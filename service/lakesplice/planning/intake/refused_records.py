@@ -15,7 +15,7 @@ import numpy as np
 from lakesplice.formats.events.values.blocks import Decoded, ImageBlock
 from lakesplice.model.change import Op
 from lakesplice.model.choices import NotInserts
-from lakesplice.model.schema import SourceSchema
+from lakesplice.model.source_schema import SourceSchema
 from lakesplice.planning.intake import insert_only
 from lakesplice.planning.intake.order.record_order import RecordIndex
 from lakesplice.planning.schema.evolution import Fits, SchemaFit

@@ -21,7 +21,7 @@ from lakesplice.model.arrays import Integers
 from lakesplice.model.change import Op
 from lakesplice.model.names import APPENDED, SOURCE_POSITION
 from lakesplice.model.position import Ordering
-from lakesplice.model.schema import SourceField
+from lakesplice.model.source_schema import SourceField
 from lakesplice.model.types import ColumnType, Kind
 
 _FIELD = SourceField(SOURCE_POSITION, ColumnType(Kind.STRING), "source position")

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakesplice.model.progress.column_presence import ColumnPresences, is_there
-from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
+from lakesplice.model.schema import Column, TableSchema
+from lakesplice.model.source_schema import SourceField, SourceSchema
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.planning.schema.source_names import column_of, formerly
 from lakesplice.planning.schema.type_changes import accepts, keeps_key_hash, widened

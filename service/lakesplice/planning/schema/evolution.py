@@ -22,7 +22,8 @@ from typing import TypeAlias
 from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import Position
 from lakesplice.model.progress.column_presence import ColumnPresence, ColumnPresences
-from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
+from lakesplice.model.schema import Column, TableSchema
+from lakesplice.model.source_schema import SourceField, SourceSchema
 from lakesplice.planning.schema import policy_refusals
 from lakesplice.planning.schema.column_mapping import followed_as, matched
 from lakesplice.planning.schema.image_fit import image_problem, other_key

@@ -20,7 +20,8 @@ from lakesplice.formats.events.values.refusals import DeadLetters, DeadReason
 from lakesplice.model.arrays import Mask
 from lakesplice.model.change import Op
 from lakesplice.model.column_values import promoted
-from lakesplice.model.schema import Column, SourceField, TableSchema
+from lakesplice.model.schema import Column, TableSchema
+from lakesplice.model.source_schema import SourceField
 from lakesplice.model.types import Kind
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.planning.schema.source_names import column_of

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from lakesplice.model.names import column_name
 from lakesplice.model.parking import ParkCode
-from lakesplice.model.schema import SourceSchema, TableSchema
+from lakesplice.model.schema import TableSchema
+from lakesplice.model.source_schema import SourceSchema
 from lakesplice.planning.schema import policy_refusals
 from lakesplice.planning.schema.missing_columns import Why
 from lakesplice.planning.schema.source_names import own_column

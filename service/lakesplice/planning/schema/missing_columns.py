@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 from lakesplice.model.parking import ParkCode
-from lakesplice.model.schema import SourceSchema
+from lakesplice.model.source_schema import SourceSchema
 from lakesplice.planning.schema.policy import PartialImages, SchemaPolicy
 
 Why: TypeAlias = tuple[ParkCode, str]

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lakesplice.model.schema import Column, SourceField
+from lakesplice.model.schema import Column
+from lakesplice.model.source_schema import SourceField
 
 RESET = "give `lakesplice reset --anew` to reload it with the source's present schema"
 

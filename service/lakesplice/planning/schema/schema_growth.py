@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from lakesplice.model.names import column_name
 from lakesplice.model.progress.column_presence import ColumnPresences
-from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
+from lakesplice.model.schema import Column, TableSchema
+from lakesplice.model.source_schema import SourceField, SourceSchema
 from lakesplice.planning.schema.column_mapping import followed_as, matched
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.planning.schema.stored_names import has_copy, renamed_beside, stored_names

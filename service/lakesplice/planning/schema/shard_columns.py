@@ -24,7 +24,8 @@ from lakesplice.model.column_values import fill_value, promoted
 from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import Position
 from lakesplice.model.progress.column_presence import ColumnPresence, ColumnPresences, united
-from lakesplice.model.schema import Column, SourceField, SourceSchema, TableSchema
+from lakesplice.model.schema import Column, TableSchema
+from lakesplice.model.source_schema import SourceField, SourceSchema
 from lakesplice.planning.schema import policy_refusals
 from lakesplice.planning.schema.missing_columns import Why, declared_yet_omitted
 from lakesplice.planning.schema.policy import SchemaPolicy

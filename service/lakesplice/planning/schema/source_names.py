@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from lakesplice.model.position import AFTER_ALL, BEFORE_ALL
-from lakesplice.model.schema import Column, SourceField, TableSchema, Tenure
+from lakesplice.model.schema import Column, TableSchema
+from lakesplice.model.source_schema import SourceField, Tenure
 
 # A schema in which no version has a known beginning.
 SINCE_UNKNOWN = (BEFORE_ALL, AFTER_ALL)

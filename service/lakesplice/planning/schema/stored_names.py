@@ -15,7 +15,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from lakesplice.model.names import column_name
-from lakesplice.model.schema import Column, SourceSchema, TableSchema
+from lakesplice.model.schema import Column, TableSchema
+from lakesplice.model.source_schema import SourceSchema
 from lakesplice.planning.schema.column_mapping import ColumnMatch
 
 

@@ -29,7 +29,8 @@ from enum import Enum, auto
 import pyarrow as pa
 
 from lakesplice.model.column_values import fill_text, fill_value, promoted
-from lakesplice.model.schema import Column, SourceField
+from lakesplice.model.schema import Column
+from lakesplice.model.source_schema import SourceField
 from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Kind
 
 

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from lakesplice.errors import ConfigurationError
 from lakesplice.model.column_values import fill_text, fill_value
-from lakesplice.model.schema import SourceField
+from lakesplice.model.source_schema import SourceField
 from lakesplice.model.types import ColumnType, Kind
 
 HASH_DIGITS = 32

@@ -30,7 +30,8 @@ from lakesplice.errors import ConfigurationError
 from lakesplice.formats.events.values.blocks import ImageBlock
 from lakesplice.model.change import Op
 from lakesplice.model.names import TableName
-from lakesplice.model.schema import OF_CHANGE, OF_TOPIC, SourceField
+from lakesplice.model.schema import OF_CHANGE, OF_TOPIC
+from lakesplice.model.source_schema import SourceField
 from lakesplice.model.types import ColumnType, Kind
 
 

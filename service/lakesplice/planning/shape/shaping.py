@@ -18,7 +18,8 @@ import pyarrow as pa
 from lakesplice.errors import ConfigurationError
 from lakesplice.formats.events.values.blocks import Decoded, ImageBlock
 from lakesplice.model.names import column_name
-from lakesplice.model.schema import COMPUTED, SourceField, SourceSchema
+from lakesplice.model.schema import COMPUTED
+from lakesplice.model.source_schema import SourceField, SourceSchema
 from lakesplice.planning.shape.computing.evaluation import evaluate, type_of
 from lakesplice.planning.shape.computing.expression import Expression, columns_of
 from lakesplice.planning.shape.masks import Mask, masked, masked_field

@@ -20,7 +20,7 @@ from lakesplice.splicing.structures.checksums import check_chunks
 from lakesplice.splicing.structures.footer import Chunk
 from lakesplice.splicing.structures.page_index import OffsetIndex
 from lakesplice.splicing.structures.source import SourceFile
-from lakesplice.splicing.thrift.compact import decode_struct
+from lakesplice.splicing.thrift.decoding import decode_struct
 
 _BLOOM_HEADER_BYTES = 256
 

@@ -26,14 +26,9 @@ from lakesplice.splicing.structures.decoding import read_at
 from lakesplice.splicing.structures.old_writers import with_true_sizes
 from lakesplice.splicing.structures.schema import Leaf, columns_of, leaves_of
 from lakesplice.splicing.structures.statistics import Statistics
-from lakesplice.splicing.thrift.compact import (
-    EMPTY,
-    Field,
-    Struct,
-    Wire,
-    decode_struct,
-    encode_struct,
-)
+from lakesplice.splicing.thrift.compact import EMPTY, Field, Struct, Wire
+from lakesplice.splicing.thrift.decoding import decode_struct
+from lakesplice.splicing.thrift.encoding import encode_struct
 from lakesplice.splicing.thrift.fields import Fields, binary, i32, i64, structs
 
 __all__ = [

@@ -13,14 +13,9 @@ from lakesplice.splicing.faults import FilePart
 from lakesplice.splicing.structures.chunks import Chunk
 from lakesplice.splicing.structures.decoding import read_at
 from lakesplice.splicing.structures.enums import Encoding, PageKind
-from lakesplice.splicing.thrift.compact import (
-    EMPTY,
-    Field,
-    Limits,
-    Struct,
-    decode_struct,
-    encode_struct,
-)
+from lakesplice.splicing.thrift.compact import EMPTY, Field, Struct
+from lakesplice.splicing.thrift.decoding import Limits, decode_struct
+from lakesplice.splicing.thrift.encoding import encode_struct
 from lakesplice.splicing.thrift.fields import Fields, boolean, i32, struct
 
 # A header without statistics has some 25 bytes; with long ones it is read again with more.

@@ -15,15 +15,9 @@ import numpy as np
 
 from lakesplice.model.arrays import Integers, Mask
 from lakesplice.splicing.faults import FilePart
-from lakesplice.splicing.thrift.compact import (
-    EMPTY,
-    Field,
-    Struct,
-    Wire,
-    decode_struct,
-    encode_struct,
-    put_varint,
-)
+from lakesplice.splicing.thrift.compact import EMPTY, Field, Struct, Wire
+from lakesplice.splicing.thrift.decoding import decode_struct
+from lakesplice.splicing.thrift.encoding import encode_struct, put_varint
 from lakesplice.splicing.thrift.fields import Fields, binaries, booleans, i32, i64s
 from lakesplice.splicing.thrift.varints import (
     decode_varints,

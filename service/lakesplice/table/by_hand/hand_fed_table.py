@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 
 from lakesplice.errors import StorageError, UsageError
 from lakesplice.model.manifest import Manifest
@@ -21,20 +20,12 @@ from lakesplice.planning.upkeep.file_merge import (
 from lakesplice.planning.upkeep.retention import PURGE_SECONDS, RETENTION_SECONDS
 from lakesplice.table.by_hand.input_rows import Rows, all_rows
 from lakesplice.table.by_hand.new_table import LOG_RETENTION_HOURS, Tools
-from lakesplice.table.by_hand.upsert import (
-    Upserted,
-    Upserter,
-    UpsertRequest,
-    require_fed_by_hand,
-)
+from lakesplice.table.by_hand.results import Compacted, FilesMerged, Purged, compacted_by
+from lakesplice.table.by_hand.upsert import Upserted, Upserter, UpsertRequest, require_fed_by_hand
 from lakesplice.table.files.index_runs import RunCache, write_merged
 from lakesplice.table.protocol.commit import Committed, Conflict, commit
 from lakesplice.table.protocol.intents import IndexMerge, Intent, SetChangeFeed, Splice
-from lakesplice.table.protocol.ports import (
-    UNWATCHED,
-    Progress,
-    Store,
-)
+from lakesplice.table.protocol.ports import UNWATCHED, Progress, Store
 from lakesplice.table.protocol.retries import Retries
 from lakesplice.table.protocol.snapshot import Snapshot
 from lakesplice.table.reading.table import Moment, Table, requested_version
@@ -58,36 +49,6 @@ THREADS = 2
 _TASK_BYTES = 1
 _CHECKPOINT_EVERY = 20
 _OVERTAKEN = "other writers committed first every time; try again later"
-
-
-@dataclass(frozen=True, slots=True)
-class Compacted:
-    """What a compaction did; `version` has the result. All numbers are 0 if nothing waited."""
-
-    version: int
-    files: int = 0
-    changes: int = 0
-    bytes_read: int = 0
-    bytes_written: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class FilesMerged:
-    """How many base files a merge replaced; `version` has the result."""
-
-    version: int
-    files: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Purged:
-    """How many deleted rows a purge removed for good, from how many base files; `version` has the
-    result.
-    """
-
-    version: int
-    files: int = 0
-    rows: int = 0
 
 
 class HandFedTable(Table):
@@ -191,7 +152,7 @@ class HandFedTable(Table):
                 return total
             splice = self._splice(manifest, threads, progress)
             if self._commit(splice):
-                total = _summed(self.version, splice)
+                total = compacted_by(self.version, splice)
                 self._upkeep()
                 return total
             retries.require_another(_OVERTAKEN)
@@ -373,14 +334,3 @@ class HandFedTable(Table):
 def _require_threads(given: object) -> None:
     if not isinstance(given, int) or given < 1:
         raise UsageError("give a number of threads, 1 or more", threads=given)
-
-
-def _summed(version: int, splice: Splice) -> Compacted:
-    counts = splice.counts
-    return Compacted(
-        version,
-        len(splice.replaced),
-        counts["changes"],
-        counts["bytes_read"],
-        counts["bytes_written"],
-    )

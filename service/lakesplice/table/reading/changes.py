@@ -13,14 +13,14 @@ those of Delta Lake's change data feed, without images from before the change.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.errors import UnsupportedError, VersionNotFoundError
+from lakesplice.errors import UnsupportedError
 from lakesplice.model.address import BaseFile
 from lakesplice.model.arrays import Mask
 from lakesplice.model.change import Op
@@ -38,6 +38,7 @@ from lakesplice.table.files.pending_changes import read_waiting
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.transitions import ADOPT, PURGE, RESTORE, SWAP
 from lakesplice.table.reading.effective_changes import took_effect
+from lakesplice.table.reading.feed_files import in_order, new_deltas, new_files, rows_of_new
 from lakesplice.table.reading.merged_upserts import files_of_merge, merged_rows
 from lakesplice.table.reading.versions import Version, read_version
 
@@ -105,31 +106,6 @@ def changes_of(
         yield from (table.rename_columns(names) for table in found)
 
 
-def sizes_of_changes(
-    store: Store, versions: range, known: Mapping[int, Manifest]
-) -> list[list[int]]:
-    """Return the size in bytes of each file that each version's changes are read from.
-
-    `known` has manifests, by version, that needn't be read. If the version before the first one
-    can't be read, all files of the first version count; whether it is needed shows when changes are
-    read. `VersionNotFoundError` if one of the others is no longer retained.
-    """
-
-    def manifest(number: int) -> Manifest:
-        return known.get(number) or read_version(store, number).manifest
-
-    try:
-        before = manifest(versions.start - 1) if versions.start else Manifest(0)
-    except (VersionNotFoundError, UnsupportedError):
-        before = Manifest(0)
-    found = list[list[int]]()
-    for number in versions:
-        now = manifest(number)
-        found.append([*_new_files(now, before).values()])
-        before = now
-    return found
-
-
 @dataclass(frozen=True)
 class MovedRows:
     """Rows that a version moved between partitions, by key and position; `names` are these
@@ -172,8 +148,8 @@ class _Feed:
         gone = changes.filter(pc.equal(changes.column(OP), Op.DELETE))
         names, old = [*schema.key, POSITION_FILE, POSITION_OFFSET], self.before.groups
         places, found = _named(gone, names), set[tuple[object, ...]]()
-        for file in _in_order(self.version.manifest.files) if gone.num_rows else ():
-            rows = _rows_of_new(file, old)
+        for file in in_order(self.version.manifest.files) if gone.num_rows else ():
+            rows = rows_of_new(file, old)
             if rows is not None:
                 with open_base(self.store, file, schema) as reader:
                     for at, (first, last) in enumerate(reader.row_groups):
@@ -184,8 +160,8 @@ class _Feed:
     def added(self, moved: MovedRows | None) -> Iterator[pa.Table]:
         """The rows of new file groups, except for those that the same version deletes at once."""
         ours, old = self._mine(), self.before.groups
-        for file in _in_order(self.version.manifest.files):
-            rows = _rows_of_new(file, old) if file.path in ours else None
+        for file in in_order(self.version.manifest.files):
+            rows = rows_of_new(file, old) if file.path in ours else None
             if rows is None:
                 continue
             rows = self._not_changed(file, rows)
@@ -250,10 +226,10 @@ class _Feed:
                 yield self._as_feed(rows, pc.if_else(rows.column(IS_DELETED), DELETE, kinds))
 
     def _mine(self) -> frozenset[str]:
-        return self.share.among(_new_files(self.version.manifest, self.before))
+        return self.share.among(new_files(self.version.manifest, self.before))
 
     def _new(self) -> list[DeltaRef]:
-        return _new_deltas(self.version.manifest, self.before)
+        return new_deltas(self.version.manifest, self.before)
 
     def _changes(self, deltas: Sequence[DeltaRef], columns: Sequence[str]) -> pa.Table:
         groups = frozenset(group for delta in deltas for group in delta.waiting)
@@ -274,7 +250,7 @@ class _Feed:
         waiting = Waiting.of(read_waiting(self.store, now.deltas, schema, groups, self._read))
         needed = state_columns(schema, now.ordering)
         names = tuple(dict.fromkeys((*self._read, IS_DELETED, *needed)))
-        for file in _in_order(now.files):
+        for file in in_order(now.files):
             if groups.isdisjoint(segment.group for segment in file.segments):
                 continue
             mine, placed = (
@@ -318,34 +294,8 @@ def feed_schema(fields: Sequence[pa.Field]) -> pa.Schema:
     return pa.schema([*FEED_FIELDS, *(field.with_nullable(True) for field in fields)])
 
 
-def _new_deltas(now: Manifest, before: Manifest) -> list[DeltaRef]:
-    known = {delta.file.path for delta in before.deltas}
-    return [delta for delta in now.deltas if delta.file.path not in known]
-
-
-def _new_files(now: Manifest, before: Manifest) -> dict[str, int]:
-    """The sizes in bytes, by path, of base files with new file groups, of new deltas, and of the
-    files that an upsert wrote with its changes.
-    """
-    old, files = before.groups, now.files
-    added = {p: f.bytes for p, f in files.items() if any(s.group not in old for s in f.segments)}
-    changed = {delta.file.path: delta.file.bytes for delta in _new_deltas(now, before)}
-    return added | changed | {file.path: file.bytes for file in files_of_merge(now, before)}
-
-
-def _in_order(files: Mapping[str, BaseFile]) -> list[BaseFile]:
-    return [files[path] for path in sorted(files)]
-
-
 def _named(rows: pa.Table, names: Sequence[str]) -> set[tuple[object, ...]]:
     return set(zip(*(rows.column(name).to_pylist() for name in names), strict=True))
-
-
-def _rows_of_new(file: BaseFile, old: frozenset[int]) -> Mask | None:
-    """Which rows of a file belong to file groups that aren't old ones; None if no row does."""
-    parts = [np.full(s.rows, s.group not in old, np.bool_) for s in file.segments]
-    found = np.concatenate(parts) if parts else np.zeros(0, np.bool_)
-    return found if found.any() else None
 
 
 def _types_of(ops: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -11,18 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from lakesplice.errors import UnsupportedError
+from lakesplice.formats.events.avro.numbers import short_numbers, signed
 from lakesplice.formats.events.avro.schema import Node, Record, Scalar, Union
 from lakesplice.formats.events.json_reading.strict import Flaw
 from lakesplice.formats.events.json_reading.texts import text_bytes
 from lakesplice.formats.events.values.refusals import DeadReason
-from lakesplice.model.arrays import Bytes, Integers, Mask, Unsigned
+from lakesplice.model.arrays import Bytes, Integers, Mask
 
 # The members of a record to return, by name; None stands for a whole member.
 WantedMembers = Mapping[str, "WantedMembers | None"]
@@ -103,19 +102,6 @@ def _branch(union: Union) -> int:
 
 def _is_null(node: Node) -> bool:
     return isinstance(node, Scalar) and node.kind == "null"
-
-
-@lru_cache(maxsize=4)
-def _weights() -> tuple[np.uint64, ...]:
-    return tuple(
-        np.uint64(word)
-        for word in (
-            0x8080808080808080, 0x7F7F7F7F7F7F7F7F,
-            0x007F007F007F007F, 0x7F007F007F007F00,
-            0x00003FFF00003FFF, 0x3FFF00003FFF0000,
-            0x000000000FFFFFFF, 0x0FFFFFFF00000000,
-        )
-    )  # fmt: skip
 
 
 @dataclass
@@ -305,9 +291,9 @@ class _Walk:
         """Read a number of one to ten bytes, seven bits each, the least significant first."""
         first = self.data[at]
         if not (first & _MORE).any():
-            return _signed(first.astype(np.int64)), self._within(at + 1, rows, path)
+            return signed(first.astype(np.int64)), self._within(at + 1, rows, path)
         words = np.ascontiguousarray(self._eights[at]).view("<u8")[:, 0]
-        raw, sizes = _short_numbers(words)
+        raw, sizes = short_numbers(words)
         long = np.flatnonzero(sizes > 8)
         if len(long):
             high = self.data[at[long] + 8].astype(np.uint64)
@@ -318,28 +304,7 @@ class _Walk:
             sizes[long] += more
             endless = long[more & (last > 1)]
             self.fail(rows[endless], f"{path} is a number beyond 64 bits", at[endless])
-        return _signed(raw.view(np.int64)), self._within(at + sizes, rows, path)
-
-
-def _signed(raw: Integers) -> Integers:
-    """Undo the zigzag: 0, -1, 1, -2, … are written as 0, 1, 2, 3, …"""
-    high: Any = raw.view(np.uint64) >> np.uint64(1)
-    signed: Integers = high.view(np.int64) ^ -(raw & 1)
-    return signed
-
-
-def _short_numbers(words: Unsigned) -> tuple[Unsigned, Integers]:
-    """Return numbers of up to eight bytes, and their sizes; 9 where the eighth isn't the last."""
-    stop, low, pairs, pairs_high, fours, fours_high, eights, eights_high = _weights()
-    stops = ~words & stop
-    lowest = stops & (~stops + np.uint64(1))
-    mask = lowest | (lowest - np.uint64(1))
-    bits = words & mask & low
-    bits = (bits & pairs) | ((bits & pairs_high) >> np.uint64(1))
-    bits = (bits & fours) | ((bits & fours_high) >> np.uint64(2))
-    bits = (bits & eights) | ((bits & eights_high) >> np.uint64(4))
-    sizes = np.bitwise_count(mask).astype(np.int64) >> 3
-    return bits, sizes + (stops == 0)
+        return signed(raw.view(np.int64)), self._within(at + sizes, rows, path)
 
 
 def _windows(data: Bytes, size: int) -> Bytes:

@@ -13,7 +13,7 @@ from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.values.blocks import ImageBlock
 from lakesplice.formats.events.values.column_types import TypeHistory, TypeVersion
 from lakesplice.model.position import Ordering, Position
-from lakesplice.model.schema import SourceField
+from lakesplice.model.source_schema import SourceField
 
 
 def name_formerly(ledger: Ledger, history: TypeHistory | None) -> None:

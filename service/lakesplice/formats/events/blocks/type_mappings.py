@@ -19,7 +19,7 @@ from lakesplice.formats.events.values.blocks import ImageBlock
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.arrays import Mask
 from lakesplice.model.choices import TypeMapping
-from lakesplice.model.schema import SourceField
+from lakesplice.model.source_schema import SourceField
 from lakesplice.model.types import ColumnType, Kind
 
 _LONG_MAX = (1 << 63) - 1

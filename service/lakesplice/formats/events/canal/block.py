@@ -26,7 +26,7 @@ from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.arrays import Integers, Marks, Mask
 from lakesplice.model.change import Op
 from lakesplice.model.position import Ordering
-from lakesplice.model.schema import SourceField, SourceSchema
+from lakesplice.model.source_schema import SourceField, SourceSchema
 
 # INIT is the row of a snapshot, of those who write such events and take any.
 OPS = {"INSERT": Op.CREATE, "UPDATE": Op.UPDATE, "DELETE": Op.DELETE, "INIT": Op.READ}

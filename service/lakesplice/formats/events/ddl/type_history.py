@@ -14,7 +14,7 @@ from lakesplice.formats.events.values.column_types import PartialType, TypeHisto
 from lakesplice.formats.events.values.declared_types import DeclaredType
 from lakesplice.model.names import TableName
 from lakesplice.model.position import BEFORE_ALL, Position
-from lakesplice.model.schema import Tenure
+from lakesplice.model.source_schema import Tenure
 from lakesplice.model.types import ColumnType, Kind
 
 CASCADES = (

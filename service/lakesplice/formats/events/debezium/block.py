@@ -37,7 +37,7 @@ from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.arrays import Integers, Marks, Mask
 from lakesplice.model.change import Op
 from lakesplice.model.position import Ordering
-from lakesplice.model.schema import SourceSchema
+from lakesplice.model.source_schema import SourceSchema
 
 _OPS = pa.array(["c", "u", "d", "r"])
 _OP_OF_PLACE = np.array([Op.CREATE, Op.UPDATE, Op.DELETE, Op.READ], np.int8)

@@ -62,7 +62,7 @@ from lakesplice.model.change import Op
 from lakesplice.model.choices import FormatName
 from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import Ordering, Position
-from lakesplice.model.schema import SourceSchema
+from lakesplice.model.source_schema import SourceSchema
 
 _DELETED, _OP = "__deleted", "__op"
 _TEXTS = ("version", "connector", "name", "snapshot", "db", "sequence", "table", "gtid", "file",

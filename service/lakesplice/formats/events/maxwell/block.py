@@ -32,7 +32,7 @@ from lakesplice.model.arrays import Marks, Mask
 from lakesplice.model.change import Op
 from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import ROW_BITS, Ordering
-from lakesplice.model.schema import SourceField, SourceSchema
+from lakesplice.model.source_schema import SourceField, SourceSchema
 
 OPS = {
     "insert": Op.CREATE,

@@ -22,7 +22,7 @@ from lakesplice.model.arrays import Integers, Marks, Mask
 from lakesplice.model.change import Op
 from lakesplice.model.choices import FormatName
 from lakesplice.model.position import RANK_DELETE, RANK_OTHER, Ordering
-from lakesplice.model.schema import SourceSchema
+from lakesplice.model.source_schema import SourceSchema
 
 
 @dataclass(frozen=True)

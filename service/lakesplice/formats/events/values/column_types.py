@@ -15,7 +15,7 @@ from functools import cached_property
 
 from lakesplice.formats.events.values.declared_types import DeclaredType
 from lakesplice.model.position import BEFORE_ALL, Position
-from lakesplice.model.schema import Tenure
+from lakesplice.model.source_schema import Tenure
 
 
 @dataclass(frozen=True, slots=True)

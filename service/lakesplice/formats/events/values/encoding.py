@@ -12,7 +12,7 @@ from enum import StrEnum
 
 import pyarrow as pa
 
-from lakesplice.model.schema import SourceField
+from lakesplice.model.source_schema import SourceField
 from lakesplice.model.types import ColumnType, Kind
 
 # Years 1 to 9999: all that Delta's readers agree on.

@@ -1,0 +1,55 @@
+"""What the service asks of its broker, and what it writes there."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from pyspark.sql import SparkSession
+
+from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.sources.group_offsets import GroupOffsets
+from lakesplice.apps.service.tables import ServiceTables
+from lakesplice.config import KafkaSettings, Settings
+from lakesplice.spark.kafka.admin import KafkaAdmin
+from lakesplice.spark.kafka.consumer_group import ConsumerGroup
+from lakesplice.spark.kafka.dead_letter_topic import DeadLetterTopic
+from lakesplice.spark.kafka.first_records import FirstRecordReader
+from lakesplice.spark.kafka.topics import TopicCatalogue
+
+
+def topic_catalogue(session: SparkSession, kafka: KafkaSettings) -> TopicCatalogue:
+    """Return the topics of the broker, as one client asks for them."""
+    servers, seconds = kafka.bootstrap_servers, kafka.request_timeout_seconds
+    return TopicCatalogue(KafkaAdmin.in_session(session, servers, kafka.options, seconds))
+
+
+def group_offsets(
+    stack: ExitStack, driver: Driver, tables: ServiceTables, session: SparkSession
+) -> GroupOffsets | None:
+    """Return what reports offsets to a consumer group; None if the settings name none."""
+    kafka = driver.settings.kafka
+    if kafka.group_id is None:
+        return None
+    servers, seconds = kafka.bootstrap_servers, kafka.request_timeout_seconds
+    admin = KafkaAdmin.in_session(session, servers, kafka.options, seconds)
+    stack.callback(admin.close)
+    return GroupOffsets(driver, tables, ConsumerGroup(admin, kafka.group_id))
+
+
+def dead_letter_topic(session: SparkSession, kafka: KafkaSettings) -> DeadLetterTopic | None:
+    """Return the topic that dead letters are also sent to; None if the settings name none."""
+    if kafka.dead_letter_topic is None:
+        return None
+    return DeadLetterTopic(
+        session,
+        kafka.bootstrap_servers,
+        kafka.options,
+        kafka.dead_letter_topic,
+        kafka.request_timeout_seconds,
+    )
+
+
+def first_record_reader(settings: Settings, session: SparkSession) -> FirstRecordReader:
+    """Return what reads the first records of topics, whose names don't show their table."""
+    kafka = settings.kafka
+    return FirstRecordReader(session, kafka.bootstrap_servers, kafka.options)
