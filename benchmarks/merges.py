@@ -72,7 +72,7 @@ class Bench:
         copy = self._copied("ours").joinpath(*_WHERE)
         table = Table.open(copy)
         started = time.monotonic()
-        table.merge(policy=_ALL_TOGETHER)
+        table.merge_files(policy=_ALL_TOGETHER)
         return time.monotonic() - started
 
     def delta(self) -> float:

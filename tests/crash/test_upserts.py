@@ -15,7 +15,7 @@ import pytest
 
 from lakesplice.errors import StorageError, TableNotFoundError, UsageError
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.by_hand.hand_fed_table import HandFedTable
+from lakesplice.table.by_hand.edits.edited_table import EditedTable
 from lakesplice.table.by_hand.new_table import create_table
 from lakesplice.table.protocol.ports import Store
 from lakesplice.testing.faulty_store import Call, Crash, Fault, FaultyStore, How
@@ -34,7 +34,7 @@ from tests.support.simulated import folder
 WRITES = ("put_new", "writer", "delete")
 READS = ("read", "open", "size", "list")
 WHOLE = COLUMNS.names
-Act = Callable[[HandFedTable], object]
+Act = Callable[[EditedTable], object]
 
 
 def row(key: int, n: int = 0) -> Row:
@@ -65,6 +65,8 @@ ACTS: list[Act] = [
     upsert(5, [row(3, 4)], ["id", "n"]),
     upsert(6, [row(3), row(4), row(6)], ["id", "name"], gone=(2,), merge=True),
     upsert(7, [row(0)], WHOLE, merge=True),
+    lambda table: table.update({"n": "n + id"}, "id <= 4", transaction=("crash test", 8)),
+    lambda table: table.delete("n > 7", transaction=("crash test", 9), merge=True),
 ]
 STATES: list[dict[int, Row]] = [{key: row(key) for key in (0, 1, 2, 3)}]
 STATES.append({**STATES[-1], 1: row(1, 5), 4: row(4), 5: row(5)})
@@ -79,9 +81,16 @@ _FEW: list[Row] = [{"id": key, "name": f"r{key}", "n": None, "price": None} for 
 STATES.append({**STATES[-1], **{few["id"]: few for few in _FEW}})
 del STATES[-1][2]
 STATES.append(STATES[-1])  # the row was like that
+STATES.append(
+    {
+        key: {**r, "n": r["n"] + key} if key <= 4 and r["n"] is not None else r
+        for key, r in STATES[-1].items()
+    }
+)
+STATES.append({key: r for key, r in STATES[-1].items() if r["n"] is None or r["n"] <= 7})
 
 
-def born(store: Store, seed: int) -> HandFedTable:
+def born(store: Store, seed: int) -> EditedTable:
     with suppress(UsageError):  # it had taken effect, only its answer was lost
         create_table(store, given(STATES[0].values(), WHOLE), ["id"], tools(seed))
     return opened(store, seed + 1)

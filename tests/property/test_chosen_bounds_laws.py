@@ -55,7 +55,7 @@ def step(table: Table, what: str, drawn: dict[int, Any]) -> None:
         case "compact":
             table.compact()
         case "merge":
-            table.merge(policy=FileMergePolicy(files_max=2))
+            table.merge_files(policy=FileMergePolicy(files_max=2))
         case _:
             table.purge(older_than_hours=0)
 

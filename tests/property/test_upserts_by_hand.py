@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -23,6 +25,7 @@ from tests.support.by_hand import (
     require_rows,
     require_sound_index,
 )
+from tests.support.delta_feed import require_delta_feed
 from tests.support.drawing import examples
 from tests.support.simulated import memory_folder
 
@@ -39,6 +42,31 @@ ROWS = st.lists(
 )
 COLUMN_SETS = st.sets(st.sampled_from([*VALUES])).map(lambda names: ["id", *sorted(names)])
 
+Where = tuple[str | None, Callable[[Row], bool]]
+Sets = tuple[dict[str, Any], Callable[[Row], Row]]
+INT_MAX = (1 << 31) - 1
+CONDITIONS: list[Where] = [
+    ("id >= 3", lambda row: row["id"] >= 3),
+    ("n > 0 OR name IS NULL", lambda row: (row["n"] or 0) > 0 or row["name"] is None),
+    (
+        "price * 2 < n",
+        lambda row: None not in (row["price"], row["n"]) and row["price"] * 2 < row["n"],
+    ),
+    ("length(name) = 0", lambda row: row["name"] == ""),
+]
+WHERES = st.sampled_from(CONDITIONS)
+SETS: list[Sets] = [
+    ({"n": 7, "name": None}, lambda row: {"n": 7, "name": None}),
+    ({"n": "n + id"}, lambda row: {"n": None if row["n"] is None else row["n"] + row["id"]}),
+    (
+        {"name": "coalesce(name, 'none')", "price": "if(n > 0, 1.5, price)"},
+        lambda row: {
+            "name": "none" if row["name"] is None else row["name"],
+            "price": Decimal("1.50") if (row["n"] or 0) > 0 else row["price"],
+        },
+    ),
+]
+
 
 class Upserts(RuleBasedStateMachine):
     """The dict holds what the table has to; a call that the table refuses changes neither."""
@@ -50,7 +78,7 @@ class Upserts(RuleBasedStateMachine):
         self.truth: dict[int, Row] = {}
         self.transactions = 0
         self.last: tuple[list[Row], int] | None = None
-        self.tables = [created(self.store), opened(self.store, 99)]
+        self.tables = [created(self.store, change_feed=True), opened(self.store, 99)]
 
     @rule(handle=HANDLES, rows=ROWS, columns=COLUMN_SETS, fills=st.booleans(), merge=MERGES)
     def write(
@@ -92,6 +120,25 @@ class Upserts(RuleBasedStateMachine):
         assert not done.repeated
         self._apply(rows, COLUMNS.names)
 
+    @rule(handle=HANDLES, where=WHERES, merge=MERGES)
+    def delete_where(self, handle: int, where: Where, merge: bool | None) -> None:
+        sql, holds = where
+        done = self.tables[handle].delete(sql, merge=merge)
+        kept = {key: row for key, row in self.truth.items() if not holds(row)}
+        assert done.deleted == len(self.truth) - len(kept)
+        self.truth = kept
+
+    @rule(handle=HANDLES, values=st.sampled_from(SETS), where=WHERES, merge=MERGES)
+    def update_where(self, handle: int, values: Sets, where: Where, merge: bool | None) -> None:
+        (given, new), (sql, holds) = values, where
+        changed = {key: {**row, **new(row)} for key, row in self.truth.items() if holds(row)}
+        if any((row["n"] or 0) > INT_MAX for row in changed.values()):
+            with pytest.raises(UsageError, match="can't hold"):
+                self.tables[handle].update(given, sql, merge=merge)
+            return
+        assert self.tables[handle].update(given, sql, merge=merge).updated == len(changed)
+        self.truth |= changed
+
     @rule(handle=HANDLES)
     def compact(self, handle: int) -> None:
         table = self.tables[handle]
@@ -106,6 +153,8 @@ class Upserts(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         require_sound_index(self.store, self.tables[0])
+        self.tables[0].compact()
+        require_delta_feed(self.store, self.folder / "shop/goods")
         shutil.rmtree(self.folder)
 
     def _apply(self, rows: list[Row], columns: list[str]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.by_hand.hand_fed_table import HandFedTable
+from lakesplice.table.by_hand.edits.edited_table import EditedTable
 from lakesplice.table.by_hand.new_table import Tools, create_table
 from lakesplice.table.files.page_rewriter import best_rewriter
 from lakesplice.table.protocol.ports import Store
@@ -46,20 +46,23 @@ def tools(seed: int = 1) -> Tools:
     return Tools(FixedClock(), SeededEntropy(seed), best_rewriter(), NoKeeper())
 
 
-def created(store: Store, rows: Iterable[Row] = (), seed: int = 1) -> HandFedTable:
-    create_table(store, given(rows, COLUMNS.names), ["id"], tools(seed))
+def created(
+    store: Store, rows: Iterable[Row] = (), seed: int = 1, *, change_feed: bool = False
+) -> EditedTable:
+    rows = given(rows, COLUMNS.names)
+    create_table(store, rows, ["id"], tools(seed), change_feed=change_feed)
     return opened(store, seed + 1)
 
 
-def opened(store: Store, seed: int = 7) -> HandFedTable:
-    return HandFedTable(store, tools(seed))
+def opened(store: Store, seed: int = 7) -> EditedTable:
+    return EditedTable(store, tools(seed))
 
 
 def goods_store(folder: Path) -> LocalStore:
     return LocalStore(folder / "lake").within("shop/goods")
 
 
-def three_goods(store: Store) -> HandFedTable:
+def three_goods(store: Store) -> EditedTable:
     return created(store, [row(1), row(2, "b"), row(3, "c", 7)])
 
 
@@ -84,7 +87,7 @@ def require_rows(table: Table, truth: Mapping[int, Row]) -> None:
         assert rows_of(table, View.READ_OPTIMISED) == dict(truth)
 
 
-def require_sound_index(store: Store, table: HandFedTable) -> None:
+def require_sound_index(store: Store, table: Table) -> None:
     report = check(store, table.snapshot)
     assert report.sound, report
     assert report.duplicates == 0

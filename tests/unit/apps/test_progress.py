@@ -79,7 +79,7 @@ def test_a_merge_of_small_files_does_as_much_as_it_announced(folder: Path) -> No
     for number in range(1, FILE_MERGE_POLICY.files_max + 1):
         made.upsert(rows(100 * number), merge=False)
     watcher = Watcher()
-    assert made.merge(progress=watcher).files
+    assert made.merge_files(progress=watcher).files
     watcher.ended(1)
 
 

@@ -43,7 +43,7 @@ def test_small_files_become_one_that_every_reader_reads_alike(tmp_path: Path) ->
     before = rows_of(table)
     waiting = table.snapshot.manifest.deltas
     optimised = rows_of(table, View.READ_OPTIMISED)
-    done = table.merge(policy=POLICY)
+    done = table.merge_files(policy=POLICY)
     assert (done.files, done.version) == (6, table.version)
     (file,) = table.snapshot.manifest.files.values()
     assert [segment.rows for segment in file.segments] == [1] * 6
@@ -58,7 +58,7 @@ def test_small_files_become_one_that_every_reader_reads_alike(tmp_path: Path) ->
     assert sorted(found["id"].to_pylist()) == sorted(before)
     entry = next(entry for entry in table.history() if entry.info.operation == "FILE MERGE")
     assert entry.info.metrics["files"] == 6
-    assert table.merge(policy=POLICY).files == 0
+    assert table.merge_files(policy=POLICY).files == 0
 
 
 def test_large_row_groups_are_copied_and_small_ones_gathered(
@@ -77,7 +77,7 @@ def test_large_row_groups_are_copied_and_small_ones_gathered(
     groups = pq.read_metadata(tmp_path / new.base.path)
     sizes = [groups.row_group(at).num_rows for at in range(groups.num_row_groups)]
     assert sizes == [3, count, count]
-    assert table.merge(policy=FileMergePolicy(files_max=2, small_bytes=1 << 30)).files >= 5
+    assert table.merge_files(policy=FileMergePolicy(files_max=2, small_bytes=1 << 30)).files >= 5
     table.upsert(given([row(1, 5), row(2 * count + 1, 6), row(count, 7)], COLUMNS.names))
     table.compact()
     truth = before | {1: row(1, 5), 2 * count + 1: row(2 * count + 1, 6), count: row(count, 7)}
@@ -132,4 +132,4 @@ def test_a_table_that_a_source_feeds_is_left_to_its_service(tmp_path: Path) -> N
 
     table = HandFedTable(driver.table.store, created(LocalStore(tmp_path / "x"))._tools)
     with pytest.raises(UsageError, match="fed by a source"):
-        table.merge()
+        table.merge_files()

@@ -19,7 +19,7 @@ from lakesplice.storage.stores import (
 )
 from lakesplice.storage.system import SystemClock, SystemEntropy
 from lakesplice.table.by_hand.adopt import Adoption, adopt_table, plan_adoption
-from lakesplice.table.by_hand.edited_table import EditedTable
+from lakesplice.table.by_hand.edits.edited_table import EditedTable
 from lakesplice.table.by_hand.hand_fed_table import THREADS
 from lakesplice.table.by_hand.input_rows import Rows
 from lakesplice.table.by_hand.new_table import Tools, create_table

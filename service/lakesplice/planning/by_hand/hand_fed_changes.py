@@ -84,7 +84,7 @@ def updates(
     count = rows.num_rows
     given = [name for name in rows.column_names if name not in schema.key]
     if revived.any():
-        rows = _widened(rows, schema)
+        rows = widened(rows, schema)
     op = np.where(revived, Op.CREATE, Op.UPDATE)
     sets = _named_columns(count, given, ~revived, schema)
     return _changes(
@@ -162,7 +162,8 @@ def _changes(
     return pa.Table.from_arrays([columns[f.name] for f in layout], schema=pa.schema(layout))
 
 
-def _widened(rows: pa.Table, schema: TableSchema) -> pa.Table:
+def widened(rows: pa.Table, schema: TableSchema) -> pa.Table:
+    """Return rows with all of the user's columns; those that they lack are null."""
     fields = pa.schema(schema.user_fields)
     there = frozenset(rows.column_names)
     absent = {

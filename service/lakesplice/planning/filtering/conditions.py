@@ -8,8 +8,7 @@ condition that is null selects no row, as in SQL; NaN matches no comparison exce
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import InvalidOperation
 from operator import and_, eq, ge, gt, le, lt, ne, or_
 from typing import Any
 
@@ -19,8 +18,9 @@ import sqlglot
 from sqlglot import exp
 
 from lakesplice.errors import UsageError
+from lakesplice.planning.filtering.literals import is_text, literal_scalar
 
-_COMPARISONS: Mapping[type[exp.Expr], Callable[[Any, Any], pc.Expression]] = {
+COMPARISONS: Mapping[type[exp.Expr], Callable[[Any, Any], pc.Expression]] = {
     exp.EQ: eq,
     exp.NEQ: ne,
     exp.LT: lt,
@@ -29,7 +29,7 @@ _COMPARISONS: Mapping[type[exp.Expr], Callable[[Any, Any], pc.Expression]] = {
     exp.GTE: ge,
 }
 # The comparison that results when its sides are swapped.
-_MIRRORED: Mapping[type[exp.Expr], type[exp.Expr]] = {
+MIRRORED: Mapping[type[exp.Expr], type[exp.Expr]] = {
     exp.LT: exp.GT,
     exp.LTE: exp.GTE,
     exp.GT: exp.LT,
@@ -48,6 +48,13 @@ def parsed_condition(text: str, schema: pa.Schema) -> pc.Expression:
 
     Also for a text of more than `TEXT_MAX` characters, and for one that is nested too deeply.
     """
+    return translated(text, lambda node: ConditionTranslation(text, schema).condition(node))
+
+
+def translated(text: str, translate: Callable[[exp.Expr], pc.Expression]) -> pc.Expression:
+    """Parse a text with bounds on its length and depth, and translate it; errors as
+    `parsed_condition`.
+    """
     if len(text) > TEXT_MAX:
         raise UsageError(
             "a filter is too long; use a range, or read the rows and join them with the values",
@@ -55,7 +62,7 @@ def parsed_condition(text: str, schema: pa.Schema) -> pc.Expression:
             most=TEXT_MAX,
         )
     try:
-        return _parsed(text, schema)
+        return translate(_parsed(text))
     except RecursionError:
         raise UsageError(
             "a filter is nested too deeply; leave out parentheses, or use IN for many OR",
@@ -63,7 +70,7 @@ def parsed_condition(text: str, schema: pa.Schema) -> pc.Expression:
         ) from None
 
 
-def _parsed(text: str, schema: pa.Schema) -> pc.Expression:
+def _parsed(text: str) -> exp.Expr:
     try:
         found = sqlglot.parse(text, read="spark")
     except sqlglot.errors.SqlglotError as error:
@@ -71,14 +78,17 @@ def _parsed(text: str, schema: pa.Schema) -> pc.Expression:
         raise UsageError("a filter isn't a SQL condition", filter=_cut(text), cause=line) from None
     if len(found) != 1 or found[0] is None:
         raise UsageError("a filter must be a single SQL condition", filter=text)
-    return _Translation(text, schema).condition(found[0])
+    return found[0]
 
 
-class _Translation:
+class ConditionTranslation:
+    """Translates a condition on columns of a schema; a subclass may know more kinds of operands."""
+
     def __init__(self, text: str, schema: pa.Schema) -> None:
         self._text, self._schema, self._met = text, schema, 0
 
     def condition(self, node: exp.Expr) -> pc.Expression:
+        """Return a boolean expression; `UsageError` says which part doesn't fit."""
         if isinstance(node, exp.Paren):
             return self.condition(node.this)
         if isinstance(node, exp.Not):
@@ -94,7 +104,7 @@ class _Translation:
         return self._predicate(node)
 
     def _predicate(self, node: exp.Expr) -> pc.Expression:
-        if type(node) in _COMPARISONS:
+        if type(node) in COMPARISONS:
             return self._compared(node)
         field, kind = self._column(node.this)
         if isinstance(node, exp.NullSafeEQ):
@@ -108,16 +118,16 @@ class _Translation:
             return (field >= low) & (field <= high)
         if isinstance(node, exp.In) and node.expressions:
             return self._among(field, kind, node.expressions)
-        if isinstance(node, exp.Like) and _is_text(node.expression) and pa.types.is_string(kind):
+        if isinstance(node, exp.Like) and is_text(node.expression) and pa.types.is_string(kind):
             return pc.match_like(field, node.expression.this)
         raise self._unfit(node, "a filter can't have this kind of condition")
 
     def _compared(self, node: exp.Expr) -> pc.Expression:
         kind, left, right = type(node), node.this, node.expression
         if isinstance(right, exp.Column) and not isinstance(left, exp.Column):
-            kind, left, right = _MIRRORED.get(kind, kind), right, left
+            kind, left, right = MIRRORED.get(kind, kind), right, left
         field, of = self._column(left)
-        return _COMPARISONS[kind](field, self._value(right, of))
+        return COMPARISONS[kind](field, self._value(right, of))
 
     def _is(self, field: pc.Expression, kind: pa.DataType, what: exp.Expr) -> pc.Expression:
         if isinstance(what, exp.Null):
@@ -159,7 +169,7 @@ class _Translation:
         if isinstance(node, exp.Null):
             return pa.scalar(None, kind)
         try:
-            found = _scalar(node, kind)
+            found = literal_scalar(node, kind)
         except (pa.ArrowException, ValueError, OverflowError, InvalidOperation):
             found = None
         if found is None:
@@ -196,53 +206,3 @@ def _balanced(
 
 def _cut(text: str) -> str:
     return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…"
-
-
-def _is_text(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Literal) and bool(node.is_string)
-
-
-def _scalar(node: exp.Expr, kind: pa.DataType) -> pa.Scalar | None:
-    if isinstance(node, exp.Boolean):
-        return pa.scalar(bool(node.this)) if pa.types.is_boolean(kind) else None
-    if isinstance(node, exp.HexString):
-        data = int(node.this, 16).to_bytes((len(node.this) + 1) // 2)
-        return pa.scalar(data, kind) if _holds_bytes(kind) else None
-    if isinstance(node, exp.Cast):  # DATE '…', TIMESTAMP '…', CAST(… AS …)
-        return _scalar(node.this, kind)
-    if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
-        return None if node.this.is_string else _number(f"-{node.this.this}", kind)
-    if not isinstance(node, exp.Literal):
-        return None
-    return _text(node.this, kind) if node.is_string else _number(node.this, kind)
-
-
-def _number(text: str, kind: pa.DataType) -> pa.Scalar | None:
-    if pa.types.is_floating(kind):
-        return pa.scalar(float(text), kind)
-    if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
-        # It has its own precision, since the column's may be too small for it.
-        return pa.scalar(Decimal(text))
-    return None
-
-
-def _text(text: str, kind: pa.DataType) -> pa.Scalar | None:
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return pa.scalar(text, kind)
-    if pa.types.is_timestamp(kind):
-        return _moment(text, kind)
-    if pa.types.is_date(kind) or pa.types.is_time(kind):
-        return pa.scalar(text).cast(kind)
-    return _number(text, kind)
-
-
-def _moment(text: str, kind: pa.DataType) -> pa.Scalar | None:
-    """A moment without a time zone is in UTC, as all moments of a table; local times have none."""
-    found = datetime.fromisoformat(text)
-    if kind.tz is None:
-        return None if found.tzinfo else pa.scalar(found, kind)
-    return pa.scalar(found if found.tzinfo else found.replace(tzinfo=UTC), kind)
-
-
-def _holds_bytes(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind))

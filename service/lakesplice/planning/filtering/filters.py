@@ -87,6 +87,16 @@ class Filter:
             ) from error
 
 
+def used_columns(value: pc.Expression, columns: pa.Schema) -> frozenset[str]:
+    """Return which of the columns a value needs; `UsageError` if it doesn't fit them."""
+    condition, nothing = value.is_null(), columns.empty_table()
+    if (problem := _problem(condition, nothing)) is not None:
+        raise UsageError(
+            "an expression does not fit the columns", expression=_shown(value), cause=problem
+        )
+    return frozenset(_used(condition, nothing))
+
+
 def _problem(condition: pc.Expression, nothing: pa.Table) -> str | None:
     """Why a condition can't be evaluated on a table with these columns; None if it can."""
     try:

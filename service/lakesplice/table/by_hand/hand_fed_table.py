@@ -21,7 +21,8 @@ from lakesplice.planning.upkeep.retention import PURGE_SECONDS, RETENTION_SECOND
 from lakesplice.table.by_hand.input_rows import Rows, all_rows
 from lakesplice.table.by_hand.new_table import LOG_RETENTION_HOURS, Tools
 from lakesplice.table.by_hand.results import Compacted, FilesMerged, Purged, compacted_by
-from lakesplice.table.by_hand.upsert import Upserted, Upserter, UpsertRequest, require_fed_by_hand
+from lakesplice.table.by_hand.upsert import Upserter
+from lakesplice.table.by_hand.upsert_request import Upserted, UpsertRequest, require_fed_by_hand
 from lakesplice.table.files.index_runs import RunCache, write_merged
 from lakesplice.table.protocol.commit import Committed, Conflict, commit
 from lakesplice.table.protocol.intents import IndexMerge, Intent, SetChangeFeed, Splice
@@ -121,7 +122,7 @@ class HandFedTable(Table):
             raise UsageError("the table is insert-only, so its rows can't be deleted")
         schema = snapshot.manifest.schema
         given = UpsertRequest(
-            all_rows(changes, schema, ()),
+            (all_rows(changes, schema, ()),),
             all_rows(delete, schema, schema.key),
             checked_transaction(transaction),
             fill_new_rows,
@@ -202,7 +203,7 @@ class HandFedTable(Table):
         )
         return self.version
 
-    def merge(
+    def merge_files(
         self, *, policy: FileMergePolicy = FILE_MERGE_POLICY, progress: Progress = UNWATCHED
     ) -> FilesMerged:
         """Merge small base files into larger ones as long as `policy` says that there are too many.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -44,37 +44,44 @@ class FoundRows:
 
 
 def keyed_rows(
-    rows: pa.Table, deleted: pa.Table, schema: TableSchema, *, only_inserts: bool
-) -> tuple[KeyedRows, KeyedRows]:
-    """Return the rows, and the keys to delete, with their hashes; for an insert-only table the
-    first row of each key, and no deletes.
+    given: Sequence[pa.Table], deleted: pa.Table, schema: TableSchema, *, only_inserts: bool
+) -> tuple[list[KeyedRows], KeyedRows]:
+    """Return tables of rows, and the keys to delete, with their hashes; for an insert-only table
+    the first row of each key, and no deletes.
 
     `UsageError` if a key is given twice.
     """
+    tables = [*given, deleted]
     with ThreadPoolExecutor(_THREADS) as pool:
-        pieces = list(pool.map(lambda keys: key_hash(keys, schema), _slices(rows, schema)))
-        pieces += list(pool.map(lambda keys: key_hash(keys, schema), _slices(deleted, schema)))
+        pieces = [piece for table in tables for piece in _slices(table, schema)]
+        hashed = list(pool.map(lambda keys: key_hash(keys, schema), pieces))
     none = np.empty(0, np.uint64)
     hashes = KeyHashes(
-        np.concatenate([none, *(piece.high for piece in pieces)]),
-        np.concatenate([none, *(piece.low for piece in pieces)]),
+        np.concatenate([none, *(piece.high for piece in hashed)]),
+        np.concatenate([none, *(piece.low for piece in hashed)]),
     )
+    found, start = [], 0
+    for table in tables:
+        end = start + table.num_rows
+        found.append(KeyedRows(table, hashes.only(slice(start, end))))
+        start = end
     if only_inserts:
-        first = first_occurrences(hashes)
-        kept = KeyedRows(rows.take(pa.array(first)), hashes.only(first))
-        return kept, KeyedRows(deleted, KeyHashes(none, none))
+        return [_first_of_each(rows) for rows in found[:-1]], KeyedRows(
+            deleted.slice(0, 0), KeyHashes(none, none)
+        )
     twice = repeated_key(hashes)
     if twice is not None:
-        keys = pa.concat_tables([t.select(list(schema.key)) for t in (rows, deleted)])
+        keys = pa.concat_tables([table.select(list(schema.key)) for table in tables])
         raise UsageError(
             "a key is given twice; give only one row for each key",
             key=keys.slice(twice, 1).to_pylist(),
         )
-    count = rows.num_rows
-    return (
-        KeyedRows(rows, hashes.only(slice(0, count))),
-        KeyedRows(deleted, hashes.only(slice(count, None))),
-    )
+    return found[:-1], found[-1]
+
+
+def _first_of_each(rows: KeyedRows) -> KeyedRows:
+    first = first_occurrences(rows.keys)
+    return KeyedRows(rows.rows.take(pa.array(first)), rows.keys.only(first))
 
 
 def unknown_rows(rows: KeyedRows, at: FoundRows) -> tuple[KeyedRows, FoundRows]:
@@ -98,22 +105,26 @@ def require_whole(rows: pa.Table, at: FoundRows, schema: TableSchema) -> None:
     )
 
 
-def located_changes(
-    schema: TableSchema, rows: KeyedRows, at: FoundRows, deleted: KeyedRows, gone: FoundRows,
-    position: int, now: pa.Scalar,
-) -> list[pa.Table]:  # fmt: skip
-    """Return the changes of known rows with their addresses: new values, and deletes."""
-    found: list[pa.Table] = []
+def located_updates(
+    rows: KeyedRows, at: FoundRows, position: int, now: pa.Scalar, schema: TableSchema
+) -> list[pa.Table]:
+    """Return the changes of known rows that give them new values, with their addresses."""
     known = at.known
-    if known.any():
-        kept = rows.rows if known.all() else rows.rows.filter(pa.array(known))
-        there = at.addresses.only(known)
-        found.append(updates(kept, ~at.live[known], there, position, now, schema))
-    if gone.live.any():
-        keys = deleted.rows.filter(pa.array(gone.live))
-        there = gone.addresses.only(gone.live)
-        found.append(deletes(keys, there, position, now, schema))
-    return found
+    if not known.any():
+        return []
+    kept = rows.rows if known.all() else rows.rows.filter(pa.array(known))
+    there = at.addresses.only(known)
+    return [updates(kept, ~at.live[known], there, position, now, schema)]
+
+
+def located_deletes(
+    deleted: KeyedRows, at: FoundRows, position: int, now: pa.Scalar, schema: TableSchema
+) -> list[pa.Table]:
+    """Return the changes that delete known rows, with their addresses."""
+    if not at.live.any():
+        return []
+    keys = deleted.rows.filter(pa.array(at.live))
+    return [deletes(keys, at.addresses.only(at.live), position, now, schema)]
 
 
 def _slices(table: pa.Table, schema: TableSchema) -> Iterator[pa.Table]:

@@ -12,16 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from lakesplice.errors import ParkedTableError, UsageError
+from lakesplice.errors import ParkedTableError
 from lakesplice.model.arrays import RowAddresses
 from lakesplice.model.manifest import DeltaRef, Manifest, UpsertState
 from lakesplice.model.names import GROUP, ROW
 from lakesplice.model.schema import TableSchema
+from lakesplice.planning.by_hand.hand_fed_changes import widened
 from lakesplice.planning.by_hand.merge_choice import MergeReason, merge_reason
 from lakesplice.planning.rows.locate import UNKNOWN, locate
 from lakesplice.table.by_hand.delta_pieces import pieces
@@ -30,11 +32,18 @@ from lakesplice.table.by_hand.located_rows import (
     FoundRows,
     KeyedRows,
     keyed_rows,
-    located_changes,
+    located_deletes,
+    located_updates,
     require_whole,
     unknown_rows,
 )
 from lakesplice.table.by_hand.new_rows import NewRows, write_new_rows
+from lakesplice.table.by_hand.upsert_request import (
+    Upserted,
+    UpsertRequest,
+    is_repeated,
+    require_fed_by_hand,
+)
 from lakesplice.table.files.change_images import ImageWriter
 from lakesplice.table.files.index_runs import RunCache
 from lakesplice.table.files.tombstones import deleted_rows
@@ -49,41 +58,7 @@ from lakesplice.table.protocol.snapshot import Snapshot, latest
 ATTEMPTS_MAX = 20
 SKIPPED = "skipped"
 _THREADS = 4
-
-
-@dataclass(frozen=True)
-class UpsertRequest:
-    """What an upsert is asked to do, in stored names and types: rows to write, keys to delete.
-
-    `transaction` is (application, number) or None. `fills` allows new rows without all columns.
-    `merge` says whether changes of known rows are merged into base files at once; with None the
-    upsert decides.
-    """
-
-    rows: pa.Table
-    deleted: pa.Table
-    transaction: tuple[str, int] | None = None
-    fills: bool = False
-    merge: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Upserted:
-    """What an upsert did; `version` has the result.
-
-    `repeated`: its transaction had been applied before, so nothing was done. `deleted` counts the
-    rows that were deleted; keys that no row has are skipped. `skipped` counts rows that an
-    insert-only table already had, or that came earlier in the same call. `merged`: changes of known
-    rows are in the base files already, so every reader sees them.
-    """
-
-    version: int
-    inserted: int = 0
-    updated: int = 0
-    deleted: int = 0
-    repeated: bool = False
-    skipped: int = 0
-    merged: bool = False
+Located: TypeAlias = tuple[KeyedRows, FoundRows]
 
 
 class Upserter:
@@ -135,7 +110,7 @@ class Upserter:
                 intent,
                 clock=self._clock,
                 entropy=self._entropy,
-                parameters={} if reason is None else {"merge": str(reason)},
+                parameters=_parameters(request, reason),
             )
             if isinstance(outcome, Committed):
                 done = outcome.snapshot
@@ -146,27 +121,27 @@ class Upserter:
             )
 
     def _write(
-        self, snapshot: Snapshot, request: UpsertRequest, rows: KeyedRows, deleted: KeyedRows
+        self,
+        snapshot: Snapshot,
+        request: UpsertRequest,
+        given: Sequence[KeyedRows],
+        deleted: KeyedRows,
     ) -> tuple[Upsert, MergeReason | None]:
         manifest = snapshot.manifest
         upserts = require_fed_by_hand(manifest)
         position, now = snapshot.version + 1, now_scalar(self._clock)
-        at, gone = self._found(manifest, rows), self._found(manifest, deleted)
+        pairs = [(rows, self._found(manifest, rows)) for rows in given]
+        gone = self._found(manifest, deleted)
         skipped = 0
         if upserts.insert_only:
-            rows, at = unknown_rows(rows, at)
-            skipped = request.rows.num_rows - len(rows.keys.high)
+            pairs = [unknown_rows(*pair) for pair in pairs]
+            skipped = sum(table.num_rows for table in request.rows) - _count(pairs)
         if not request.fills:
-            require_whole(rows.rows, at, manifest.schema)
-        located = located_changes(
-            schema=manifest.schema,
-            rows=rows,
-            at=at,
-            deleted=deleted,
-            gone=gone,
-            position=position,
-            now=now,
-        )
+            for rows, at in pairs:
+                require_whole(rows.rows, at, manifest.schema)
+        located = located_deletes(deleted, gone, position, now, manifest.schema)
+        for rows, at in reversed(pairs):
+            located = located_updates(rows, at, position, now, manifest.schema) + located
         reason = _reason(request.merge, located)
         deltas: tuple[DeltaRef, ...] = ()
         merged = Splice(manifest.generation, {}, {})
@@ -174,8 +149,8 @@ class Upserter:
             deltas = self._write_deltas(located, manifest.schema)
         else:
             merged = self._merged(snapshot, located)
-        new = self._write_new(rows, at, position, now, manifest.schema)
-        counts = _counts(at, gone, skipped)
+        new = self._write_new(pairs, position, now, manifest.schema)
+        counts = _counts(pairs, gone, skipped)
         transaction, has_deletes = request.transaction, "deleted" in counts
         intent = Upsert(
             generation=manifest.generation,
@@ -192,16 +167,23 @@ class Upserter:
             replaced=merged.replaced,
             consumed=merged.consumed,
             images=self._images(manifest, merged, new),
+            operation=request.operation,
         )
         return intent, reason
 
     def _write_new(
-        self, rows: KeyedRows, at: FoundRows, position: int, now: pa.Scalar, schema: TableSchema
+        self, pairs: Sequence[Located], position: int, now: pa.Scalar, schema: TableSchema
     ) -> NewRows:
-        if not len(at.known) or at.known.all():
+        inserts = [
+            rows.rows.filter(pa.array(~at.known)) if at.known.any() else rows.rows
+            for rows, at in pairs
+            if not at.known.all()
+        ]
+        if len(inserts) > 1:  # they may lack different columns
+            inserts = [widened(rows, schema) for rows in inserts]
+        if not inserts:
             return NewRows()
-        inserts = rows.rows.filter(pa.array(~at.known)) if at.known.any() else rows.rows
-        return write_new_rows(self._store, [inserts], position, now, schema, self._entropy)
+        return write_new_rows(self._store, inserts, position, now, schema, self._entropy)
 
     def _images(
         self, manifest: Manifest, merged: Splice, new: NewRows
@@ -243,6 +225,10 @@ class Upserter:
         )
 
 
+def _parameters(request: UpsertRequest, reason: MergeReason | None) -> dict[str, str]:
+    return dict(request.parameters) if reason is None else {**request.parameters, "merge": reason}
+
+
 def _next_state(
     before: UpsertState, position: int, transaction: tuple[str, int] | None, *, has_deletes: bool
 ) -> UpsertState:
@@ -274,35 +260,19 @@ def _upserted(version: int, counts: Mapping[str, int]) -> Upserted:
     )
 
 
-def _counts(at: FoundRows, deleted: FoundRows, skipped: int) -> dict[str, int]:
+def _count(pairs: Sequence[Located]) -> int:
+    return sum(rows.rows.num_rows for rows, _ in pairs)
+
+
+def _counts(pairs: Sequence[Located], deleted: FoundRows, skipped: int) -> dict[str, int]:
+    updated = sum(int(np.count_nonzero(at.live)) for _, at in pairs)
     counts = {
-        "inserted": int(np.count_nonzero(~at.live)),
-        "updated": int(np.count_nonzero(at.live)),
+        "inserted": _count(pairs) - updated,
+        "updated": updated,
         "deleted": int(np.count_nonzero(deleted.live)),
         SKIPPED: skipped,
     }
     return {name: count for name, count in counts.items() if count}
-
-
-def require_fed_by_hand(manifest: Manifest) -> UpsertState:
-    """Return the table's upsert state; `UsageError` if a source feeds the table."""
-    if manifest.upserts is None:
-        raise UsageError(
-            "the table is fed by a source; change its rows there",
-            topic=next(iter(manifest.sources), None),
-        )
-    return manifest.upserts
-
-
-def is_repeated(upserts: UpsertState, transaction: tuple[str, int] | None) -> bool:
-    """Whether this transaction, or one of the application with a higher number, was applied
-    before.
-    """
-    if transaction is None:
-        return False
-    application, number = transaction
-    applied = upserts.transactions.get(application)
-    return applied is not None and number <= applied
 
 
 def now_scalar(clock: Clock) -> pa.Scalar:

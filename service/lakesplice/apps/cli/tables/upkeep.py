@@ -134,7 +134,7 @@ def merge(
     opened = _fed_by_hand(table, MERGE, {}, wait, config, as_json=as_json)
     if opened is not None:
         with progress_bar(MERGE) as progress:
-            done = opened.merge(progress=progress)
+            done = opened.merge_files(progress=progress)
         left = len(opened.refresh().snapshot.manifest.files)
         text = f"{done.files} files merged; {left} base files now"
         show_result(CommandResult(text, {**asdict(done), "left": left}), as_json=as_json)

@@ -53,9 +53,9 @@ class Upsert:
 
     `read` is the position of the newest upsert in that version, `upserts` the state after this
     upsert. `application` is the one whose transaction it applies, "" if it has none. If its changes
-    were merged into base files at once, `replaced`, `consumed` and `images` are as in `Splice`. The
-    rest is as in `Ingest`. The generation is the manifest's: such a table has no driver that could
-    be replaced.
+    were merged into base files at once, `replaced`, `consumed` and `images` are as in `Splice`.
+    `operation` is its name in the history. The rest is as in `Ingest`. The generation is the
+    manifest's: such a table has no driver that could be replaced.
     """
 
     generation: int
@@ -72,6 +72,7 @@ class Upsert:
     replaced: Mapping[str, NewFile] = field(default_factory=dict)
     consumed: Mapping[str, frozenset[int]] = field(default_factory=dict)
     images: tuple[ChangeImages, ...] | None = None
+    operation: str = "UPSERT"
 
     @property
     def sources(self) -> frozenset[str]:

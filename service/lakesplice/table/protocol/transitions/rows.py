@@ -74,7 +74,7 @@ def after_upsert(before: Manifest, intent: Upsert, moment: CommitPoint) -> Trans
         number = intent.upserts.transactions[intent.application]
         parameters = ApplicationTransaction(intent.application, number, moment.timestamp_ms)
         actions = (parameters, *actions)
-    return Transition(manifest, "UPSERT", actions, intent.counts)
+    return Transition(manifest, intent.operation, actions, intent.counts)
 
 
 def after_replay(before: Manifest, intent: Replay, moment: CommitPoint) -> Transition:

@@ -1,0 +1,173 @@
+"""Literals of SQL as scalars: in the type of what they meet, or as their spelling tells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+
+import pyarrow as pa
+from sqlglot import exp
+
+from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType
+
+# Digits of whole numbers, by their bits.
+_DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
+
+
+def literal_scalar(node: exp.Expr, kind: pa.DataType) -> pa.Scalar | None:
+    """Return a literal as a scalar that compares exactly with values of a type, None if it can't.
+
+    Errors of Arrow, `ValueError`, `OverflowError` and `InvalidOperation` for a text that is none.
+    """
+    if isinstance(node, exp.Boolean):
+        return pa.scalar(bool(node.this)) if pa.types.is_boolean(kind) else None
+    if isinstance(node, exp.HexString):
+        data = int(node.this, 16).to_bytes((len(node.this) + 1) // 2)
+        return pa.scalar(data, kind) if _holds_bytes(kind) else None
+    if isinstance(node, exp.Cast):  # DATE '…', TIMESTAMP '…', CAST(… AS …)
+        return literal_scalar(node.this, kind)
+    if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
+        return None if node.this.is_string else _number(f"-{node.this.this}", kind)
+    if not isinstance(node, exp.Literal):
+        return None
+    return _text(node.this, kind) if node.is_string else _number(node.this, kind)
+
+
+def _number(text: str, kind: pa.DataType) -> pa.Scalar | None:
+    if pa.types.is_floating(kind):
+        return pa.scalar(float(text), kind)
+    if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
+        # It has its own precision, since the column's may be too small for it.
+        return pa.scalar(Decimal(text))
+    return None
+
+
+def _text(text: str, kind: pa.DataType) -> pa.Scalar | None:
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return pa.scalar(text, kind)
+    if pa.types.is_timestamp(kind):
+        return _moment(text, kind)
+    if pa.types.is_date(kind) or pa.types.is_time(kind):
+        return pa.scalar(text).cast(kind)
+    return _number(text, kind)
+
+
+def _moment(text: str, kind: pa.DataType) -> pa.Scalar | None:
+    """A moment without a time zone is in UTC, as all moments of a table; local times have none."""
+    found = datetime.fromisoformat(text)
+    if kind.tz is None:
+        return None if found.tzinfo else pa.scalar(found, kind)
+    return pa.scalar(found if found.tzinfo else found.replace(tzinfo=UTC), kind)
+
+
+def _holds_bytes(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_fixed_size_binary(kind))
+
+
+def is_literal(node: exp.Expr) -> bool:
+    """Whether it is a number, a text, NULL, bytes, or a moment such as `DATE '…'`."""
+    if isinstance(node, exp.Paren):
+        return is_literal(node.this)
+    if isinstance(node, exp.Neg):
+        return isinstance(node.this, exp.Literal) and not node.this.is_string
+    return isinstance(node, exp.Literal | exp.Null | exp.HexString) or _is_moment(node)
+
+
+def is_text(node: exp.Expr | None) -> bool:
+    """Whether it is a text between quotes."""
+    return isinstance(node, exp.Literal) and bool(node.is_string)
+
+
+def _is_moment(node: exp.Expr) -> bool:
+    """Whether it is `DATE '…'` or `TIMESTAMP '…'`."""
+    return (
+        isinstance(node, exp.Cast)
+        and not isinstance(node, exp.TryCast)
+        and isinstance(node.this, exp.Literal)
+        and bool(node.this.is_string)
+    )
+
+
+def common_type(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
+    """Return the type that holds all values of these exactly, but whole numbers and decimals beside
+    floating-point numbers as doubles; None if there is none.
+    """
+    known = [kind for kind in dict.fromkeys(kinds) if not pa.types.is_null(kind)]
+    if len(known) < 2:
+        return known[0] if known else pa.null()
+    is_number = all(map(_is_number, known))
+    if is_number and any(map(pa.types.is_floating, known)):
+        return pa.float64()
+    if not is_number:
+        return None
+    if all(map(pa.types.is_integer, known)):
+        return pa.int64()
+    exact = [
+        kind if pa.types.is_decimal(kind) else pa.decimal128(_DIGITS[kind.bit_width], 0)
+        for kind in known
+    ]
+    scale = max(kind.scale for kind in exact)
+    precision = scale + max(kind.precision - kind.scale for kind in exact)
+    return pa.decimal128(precision, scale) if precision <= DECIMAL_PRECISION_MAX else None
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    of = (pa.types.is_integer, pa.types.is_decimal, pa.types.is_floating)
+    return any(is_one(kind) for is_one in of)
+
+
+def matching_literal(node: exp.Expr, kind: pa.DataType) -> pa.Scalar | None:
+    """A literal in the type of what it is combined with; a number may be wider."""
+    try:
+        found = literal_scalar(node, kind)
+    except (pa.ArrowException, ValueError, OverflowError, InvalidOperation):
+        return None
+    if found is not None and pa.types.is_integer(kind):
+        return plain_literal(node)
+    return found
+
+
+def plain_literal(node: exp.Expr) -> pa.Scalar | None:
+    """A literal as its spelling alone tells: a text, a whole number, a decimal or a double."""
+    if isinstance(node, exp.Paren):
+        return plain_literal(node.this)
+    if isinstance(node, exp.HexString):
+        return literal_scalar(node, pa.binary())
+    if isinstance(node, exp.Cast):
+        kind = ColumnType.parse(type_name(node.args["to"])).arrow
+        return matching_literal(node.this, kind)
+    if isinstance(node, exp.Literal) and node.is_string:
+        return pa.scalar(node.this)
+    text = f"-{node.this.this}" if isinstance(node, exp.Neg) else str(node.this)
+    if "e" in text.lower():
+        return pa.scalar(float(text))
+    number = Decimal(text)
+    whole = "." not in text and -(1 << 63) <= number < 1 << 63
+    return pa.scalar(int(text) if whole else number)
+
+
+_TYPE_NAMES = {
+    exp.DType.BOOLEAN: "boolean",
+    exp.DType.TINYINT: "byte",
+    exp.DType.SMALLINT: "short",
+    exp.DType.INT: "integer",
+    exp.DType.BIGINT: "long",
+    exp.DType.FLOAT: "float",
+    exp.DType.DOUBLE: "double",
+    exp.DType.TEXT: "string",
+    exp.DType.BINARY: "binary",
+    exp.DType.DATE: "date",
+    exp.DType.TIMESTAMP: "timestamp",
+    exp.DType.TIMESTAMPTZ: "timestamp",
+    exp.DType.TIMESTAMPLTZ: "timestamp",
+}
+
+
+def type_name(to: exp.Expr) -> str:
+    """The name of a type in SQL as the log has it."""
+    if to.this == exp.DType.DECIMAL:
+        digits = [part.name for part in to.expressions] or ["10"]
+        precision, scale = [*digits, "0"][:2]
+        return f"decimal({precision},{scale})"
+    return _TYPE_NAMES.get(to.this, str(to.this.value).lower())

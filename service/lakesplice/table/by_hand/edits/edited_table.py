@@ -1,0 +1,132 @@
+"""`EditedTable`: a table fed by hand whose rows are also chosen by a condition, not only by key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.errors import UsageError
+from lakesplice.model.schema import TableSchema
+from lakesplice.planning.by_hand.assignments import assignments
+from lakesplice.planning.by_hand.hand_fed_changes import checked_transaction
+from lakesplice.planning.filtering.expressions import edit_condition, without_values
+from lakesplice.planning.filtering.filters import stored_names
+from lakesplice.table.by_hand.hand_fed_table import HandFedTable
+from lakesplice.table.by_hand.input_rows import all_rows
+from lakesplice.table.by_hand.upsert_request import (
+    Operation,
+    Upserted,
+    UpsertRequest,
+    require_fed_by_hand,
+)
+from lakesplice.table.protocol.snapshot import Snapshot
+from lakesplice.table.reading.table import Table
+
+Condition: TypeAlias = str | pc.Expression
+"""SQL over the table's columns, or an Arrow expression."""
+
+
+class EditedTable(HandFedTable):
+    """A table fed by hand with edits of rows that a condition chooses."""
+
+    def delete(
+        self,
+        where: Condition,
+        *,
+        transaction: tuple[str, int] | None = None,
+        merge: bool | None = None,
+    ) -> Upserted:
+        """Delete the rows that match a condition, in one commit; a row for which it is null stays.
+
+        `where` is SQL over the table's columns (`price > 10 AND name LIKE 'a%'`), or an Arrow
+        expression; it may use stored and source names. The real-time view is scanned. If another
+        upsert commits meanwhile, it is scanned again, at most 20 times. `transaction` and `merge`
+        are as for `upsert`.
+
+        Blocks; memory holds the keys of these rows. Nothing is committed if no row matches.
+        `UsageError` for a condition that doesn't fit the table, an insert-only table, and a table
+        that a source feeds: delete the rows there, or merge its change feed into a table that is
+        fed by hand. `ParkedTableError`, `RetryableError`, `StorageError` as for `upsert`.
+        """
+
+        def found(snapshot: Snapshot) -> UpsertRequest:
+            schema = snapshot.manifest.schema
+            rows = Table(self._store, snapshot=snapshot)
+            keys = rows.read(columns=schema.key, filter=_condition(where, schema))
+            return UpsertRequest(
+                (),
+                all_rows(keys, schema, schema.key),
+                transaction=checked_transaction(transaction),
+                merge=merge,
+                operation=Operation.DELETE,
+                parameters=_predicate(where),
+            )
+
+        return self._edited(found)
+
+    def update(
+        self,
+        set: Mapping[str, object],  # noqa: A002  # SQL's own name for it
+        where: Condition | None = None,
+        *,
+        transaction: tuple[str, int] | None = None,
+        merge: bool | None = None,
+    ) -> Upserted:
+        """Give columns new values in the rows that match a condition, or in all rows, in one
+        commit.
+
+        `set` maps columns, by stored or source names, to values. A text is SQL over the row as it
+        was (`{"price": "price * 2", "name": "'sold'"}`), an Arrow expression is evaluated, and
+        anything else is the value itself. docs/by-hand.md lists what SQL may have. A key column
+        can't be set. The rest is as for `delete`, also rescans and errors.
+
+        Memory holds the keys and the new values. `UsageError`, and no row has changed, if a value
+        can't be computed or its column can't hold it exactly.
+        """
+
+        def found(snapshot: Snapshot) -> UpsertRequest:
+            schema = snapshot.manifest.schema
+            asked = assignments(set, named_columns(schema), schema)
+            columns = list(dict.fromkeys([*schema.key, *sorted(asked.needed)]))
+            condition = None if where is None else _condition(where, schema)
+            rows = Table(self._store, snapshot=snapshot).read(columns=columns, filter=condition)
+            keys = {name: rows.column(name) for name in schema.key}
+            return UpsertRequest(
+                (all_rows(pa.table({**keys, **asked.of(rows)}), schema, ()),),
+                all_rows(None, schema, ()),
+                transaction=checked_transaction(transaction),
+                merge=merge,
+                operation=Operation.UPDATE,
+                parameters=_predicate(where),
+            )
+
+        return self._edited(found)
+
+    def _edited(self, requested: Callable[[Snapshot], UpsertRequest]) -> Upserted:
+        if require_fed_by_hand(self.snapshot.manifest).insert_only:
+            raise UsageError("the table is insert-only, so its rows can't be changed or deleted")
+        self._snapshot, done = self._upserter.edit(self.snapshot, requested)
+        if done.merged:
+            self._upkeep()
+        return done
+
+
+def named_columns(schema: TableSchema) -> pa.Schema:
+    """Return the columns that readers see, under each of their names: stored and source ones."""
+    shown = frozenset(schema.shown)
+    names = {name: stored for name, stored in stored_names(schema).items() if stored in shown}
+    return pa.schema([schema.arrow.field(of).with_name(name) for name, of in names.items()])
+
+
+def _condition(where: Condition, schema: TableSchema) -> pc.Expression:
+    return (
+        where if isinstance(where, pc.Expression) else edit_condition(where, named_columns(schema))
+    )
+
+
+def _predicate(where: Condition | None) -> dict[str, str]:
+    """The history says what was asked, without values."""
+    return {"predicate": without_values(where)} if isinstance(where, str) else {}

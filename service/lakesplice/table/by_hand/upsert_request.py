@@ -1,0 +1,81 @@
+"""What a write of a table fed by hand is asked to do, and what it did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import pyarrow as pa
+
+from lakesplice.errors import UsageError
+from lakesplice.model.manifest import Manifest, UpsertState
+
+
+class Operation(StrEnum):
+    """What the history calls a write; Delta's words where it has the same operation."""
+
+    UPSERT = "UPSERT"
+    DELETE = "DELETE"
+    UPDATE = "UPDATE"
+    MERGE = "MERGE"
+
+
+@dataclass(frozen=True)
+class UpsertRequest:
+    """Rows to write and keys to delete, in stored names and types.
+
+    Each table of `rows` has the key and any other columns; a row of another table may have others.
+    `transaction` is (application, number) or None. `fills` allows new rows without all columns.
+    `merge` says whether changes of known rows are merged into base files at once; with None the
+    upsert decides. `parameters` are for the history.
+    """
+
+    rows: tuple[pa.Table, ...]
+    deleted: pa.Table
+    transaction: tuple[str, int] | None = None
+    fills: bool = False
+    merge: bool | None = None
+    operation: Operation = Operation.UPSERT
+    parameters: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Upserted:
+    """What a write did; `version` has the result.
+
+    `repeated`: its transaction had been applied before, so nothing was done. `deleted` counts the
+    rows that were deleted; keys that no row has are skipped. `skipped` counts rows that an
+    insert-only table already had, or that came earlier in the same call. `merged`: changes of known
+    rows are in the base files already, so every reader sees them.
+    """
+
+    version: int
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    repeated: bool = False
+    skipped: int = 0
+    merged: bool = False
+
+
+def require_fed_by_hand(manifest: Manifest) -> UpsertState:
+    """Return the table's upsert state; `UsageError` if a source feeds the table."""
+    if manifest.upserts is None:
+        raise UsageError(
+            "the table is fed by a source; change its rows there, or merge its change feed into a"
+            " table that is fed by hand",
+            topic=next(iter(manifest.sources), None),
+        )
+    return manifest.upserts
+
+
+def is_repeated(upserts: UpsertState, transaction: tuple[str, int] | None) -> bool:
+    """Whether this transaction, or one of the application with a higher number, was applied
+    before.
+    """
+    if transaction is None:
+        return False
+    application, number = transaction
+    applied = upserts.transactions.get(application)
+    return applied is not None and number <= applied

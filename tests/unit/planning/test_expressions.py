@@ -1,0 +1,173 @@
+"""Values and conditions of edits: what they give is what DuckDB gives."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from lakesplice.errors import UsageError
+from lakesplice.planning.filtering.expressions import (
+    edit_condition,
+    edit_value,
+    evaluated,
+    without_values,
+)
+
+ROWS = pa.table(
+    {
+        "i": pa.array([1, -7, None, 1000], pa.int32()),
+        "l": pa.array([5, None, 0, -3], pa.int64()),
+        "d": pa.array([Decimal("1.25"), Decimal("-0.05"), None, Decimal("99.99")]),
+        "f": pa.array([0.5, -1.5, None, 4.0], pa.float64()),
+        "s": pa.array(["ab", " Ü ", None, ""], pa.string()),
+        "b": pa.array([True, False, None, True]),
+        "day": pa.array([date(2024, 2, 29), None, date(1999, 12, 31), date(2000, 1, 1)]),
+    }
+)
+VALUES = [
+    "i + 1",
+    "i * 2 - l",
+    "-i",
+    "d + 1",
+    "d * 2",
+    "d * 1.5",
+    "d - i",
+    "f * 2 + i",
+    "i / 2",
+    "abs(i) + abs(d)",
+    "round(d, 1)",
+    "round(f)",
+    "floor(f)",
+    "ceil(f)",
+    "s || '-' || s",
+    "upper(s)",
+    "lower(trim(s))",
+    "length(s)",
+    "substring(s, 2, 1)",
+    "replace(s, 'a', 'bb')",
+    "CASE WHEN i > 0 THEN 'up' WHEN i < 0 THEN 'down' END",
+    "CASE s WHEN 'ab' THEN 1 ELSE 2 END",
+    "if(d > 1, d, 0)",
+    "coalesce(s, 'none')",
+    "coalesce(i, l, 9)",
+    "nullif(i, 1)",
+    "greatest(i, l)",
+    "least(d, 2)",
+    "CAST(i AS STRING)",
+    "CAST(d AS DOUBLE)",
+    "CAST('12' AS INT) + i",
+    "CAST(d AS DECIMAL(12, 4))",
+    "year(day)",
+    "month(day) + day(day)",
+    "i > l",
+    "b",
+    "NULL",
+    "1e2",
+    "3000000000",
+    "i + 0",
+    "(i)",
+]
+CONDITIONS = [
+    "i > l",
+    "i + 1 > 0 AND NOT b",
+    "1 < i",
+    "s = upper(s)",
+    "d * 2 BETWEEN i AND 100",
+    "coalesce(b, false)",
+    "i IN (l, 1, -7)",
+    "nullif(i, 1) IS NULL",
+    "length(s) = 2 OR day < DATE '2000-01-01'",
+    "i <=> l",
+    "trim(s) LIKE '%b'",
+    "f IS NOT NULL AND CASE WHEN f > 0 THEN true ELSE b END",
+]
+
+
+@pytest.fixture(scope="module")
+def engine() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    connection.register("rows", ROWS)
+    return connection
+
+
+def of_duckdb(engine: duckdb.DuckDBPyConnection, text: str) -> list[object]:
+    text = text.replace("<=>", "IS NOT DISTINCT FROM").replace("if(d", '"if"(d')
+    return [value for (value,) in engine.execute(f"SELECT {text} FROM rows").fetchall()]
+
+
+@pytest.mark.parametrize("text", VALUES)
+def test_a_value_is_that_of_duckdb(engine: duckdb.DuckDBPyConnection, text: str) -> None:
+    (found,) = evaluated([edit_value(text, ROWS.schema, pa.null())], ROWS)
+    assert found.to_pylist() == pytest.approx(of_duckdb(engine, text))
+
+
+@pytest.mark.parametrize("text", CONDITIONS)
+def test_a_condition_holds_where_it_does_for_duckdb(
+    engine: duckdb.DuckDBPyConnection, text: str
+) -> None:
+    (found,) = evaluated([edit_condition(text, ROWS.schema)], ROWS)
+    assert found.to_pylist() == of_duckdb(engine, text)
+
+
+def test_a_literal_has_the_type_of_the_column_that_gets_it() -> None:
+    moment = pa.timestamp("us", tz="UTC")
+    value = edit_value("CASE WHEN i > 0 THEN '2024-01-02' END", ROWS.schema, moment)
+    (found,) = evaluated([value], ROWS)
+    assert (found.type, found[0].as_py()) == (moment, datetime(2024, 1, 2, tzinfo=UTC))
+    (found,) = evaluated([edit_value("x'00ff'", ROWS.schema, pa.binary())], ROWS)
+    assert found[0].as_py() == b"\x00\xff"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "i %% 2",
+        "i % 2",
+        "nothing + 1",
+        "a.i",
+        "i +",
+        "i, l",
+        "count(i)",
+        "substring(s, 0)",
+        "substring(s, i)",
+        "round(d, i)",
+        "replace(s, s, 'x')",
+        "CAST(i AS GEOMETRY)",
+        "CAST(i AS DECIMAL(99, 1))",
+        "s + 1",
+        "i > s",
+        "d * d * d * d * d * d * d * d * d * d",
+        "sleep(1)",
+        "read_csv('x')",
+        "EXISTS (SELECT 1)",
+        "i IN (SELECT 1)",
+        "DATE 'x'",
+        "(" * 500 + "i" + ")" * 500,
+        "1" * 100_001,
+    ],
+)
+def test_what_is_no_value_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        edit_value(text, ROWS.schema, pa.null())
+
+
+@pytest.mark.parametrize("text", ["i", "1", "s", "i +", "upper(s)"])
+def test_what_is_no_condition_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        edit_condition(text, ROWS.schema)
+
+
+@pytest.mark.parametrize("text", ["l * 9223372036854775807", "1 / (l - l)", "CAST(s AS INT)"])
+def test_a_value_that_can_not_be_computed_is_refused(text: str) -> None:
+    value = edit_value(text, ROWS.schema, pa.int64())
+    with pytest.raises(UsageError, match="can't be computed"):
+        evaluated([value], ROWS)
+
+
+def test_a_condition_is_shown_without_its_values() -> None:
+    assert without_values("name = 'Mary' AND id IN (1, 2)") == "name = ? AND id IN (?, ?)"
+    assert without_values("'Mary") == "?"
