@@ -82,7 +82,16 @@ PLANTED = (
         "lakesplice.apps.service.page.board",
         "Rooms of the service",
     ),
-    ("apps.service.tables", "lakesplice.apps.service.sources.connectors", "Rooms of the service"),
+    (
+        "apps.service.tables.tables",
+        "lakesplice.apps.service.sources.connectors",
+        "Rooms of the service",
+    ),
+    (
+        "apps.service.tables.gauges",
+        "lakesplice.apps.service.tables.service_table",
+        "What is reported about a table",
+    ),
     ("config.options", "lakesplice.telemetry.logs", "Settings are values"),
     ("testing.compare", "lakesplice.apps.lake", "Imports point down the house"),
     ("apps.lake", "lakesplice.apps.library.table", "Programs rest on what they share"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lakesplice.apps.service.gauges import count_commit
+from lakesplice.apps.service.tables.gauges import count_commit
 from lakesplice.model.names import TableName
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.protocol.intents import Note

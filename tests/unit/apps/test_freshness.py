@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakesplice.apps.service.freshness import Freshness, TopicProgress
+from lakesplice.apps.service.tables.freshness import Freshness, TopicProgress
 from lakesplice.model.manifest import DeltaRef, FileRef, Manifest, PartitionState, SourceState
 from lakesplice.model.moments import EpochMs, EpochSeconds
 

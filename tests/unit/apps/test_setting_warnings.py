@@ -5,7 +5,7 @@ from __future__ import annotations
 import structlog
 from structlog.testing import capture_logs
 
-from lakesplice.apps.service.setting_warnings import SettingWarnings, still_shown
+from lakesplice.apps.service.tables.setting_warnings import SettingWarnings, still_shown
 from lakesplice.model.driver_status import SuspectSetting
 from lakesplice.model.manifest import PartitionState
 from lakesplice.model.moments import EpochMs

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lakesplice.apps.service.gauges import show_memory
+from lakesplice.apps.service.tables.gauges import show_memory
 from lakesplice.telemetry import catalogue as metric
 from lakesplice.telemetry.memory import Process, descendants, resident_bytes
 from lakesplice.telemetry.registry import Metrics

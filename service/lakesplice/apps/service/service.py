@@ -34,7 +34,6 @@ from lakesplice.apps.service.broker import (
     topic_catalogue,
 )
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.gauges import show_memory
 from lakesplice.apps.service.loop import QueryLoop
 from lakesplice.apps.service.page import Board, site
 from lakesplice.apps.service.schema_topics import schema_topics_of
@@ -46,6 +45,7 @@ from lakesplice.apps.service.status.service_status import (
 )
 from lakesplice.apps.service.status.status_reporter import StatusReporter
 from lakesplice.apps.service.tables import ServiceTables
+from lakesplice.apps.service.tables.gauges import show_memory
 from lakesplice.apps.service.upkeep.compactor import Compactor
 from lakesplice.config import Settings
 from lakesplice.model.driver_status import DriverStatus

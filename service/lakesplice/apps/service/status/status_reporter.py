@@ -7,9 +7,9 @@ from contextlib import suppress
 from dataclasses import replace
 
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.setting_warnings import still_shown
 from lakesplice.apps.service.sources.topic_selection import OTHER_TOPICS_MAX, TopicSelection
 from lakesplice.apps.service.tables import ServiceTables
+from lakesplice.apps.service.tables.setting_warnings import still_shown
 from lakesplice.errors import LakespliceError, UsageError
 from lakesplice.model.driver_status import (
     TROUBLES,

@@ -1,32 +1,27 @@
-"""The tables of a running driver, and what metrics and logs report about them."""
+"""One table of a running driver, for one of its topics, and what metrics and logs report of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 
 from lakesplice.apps.service.activity import ChangeRate
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.freshness import Freshness, TopicProgress, least_fresh
-from lakesplice.apps.service.gauges import (
+from lakesplice.apps.service.resting import RetryPauses
+from lakesplice.apps.service.tables.freshness import Freshness, TopicProgress, least_fresh
+from lakesplice.apps.service.tables.gauges import (
     CHANGE_OPS,
     count_commit,
     log_commit,
     operation_of,
     show_snapshot,
 )
-from lakesplice.apps.service.resting import RetryPauses
-from lakesplice.apps.service.setting_warnings import SettingWarnings
-from lakesplice.apps.service.topic_names import FirstRecords, TopicNames
-from lakesplice.errors import FencedError, LakespliceError, StorageError, UsageError
+from lakesplice.apps.service.tables.setting_warnings import SettingWarnings
+from lakesplice.errors import FencedError, LakespliceError, StorageError
 from lakesplice.model.driver_status import FreshnessGoal, TopicCondition, TopicState, strictest
-from lakesplice.model.manifest import Manifest, PartitionState, SourceState
+from lakesplice.model.manifest import SourceState
 from lakesplice.model.moments import EpochSeconds
 from lakesplice.model.names import TableName
 from lakesplice.model.parking import ParkReason
-from lakesplice.planning.shape.metadata_columns import Origin
-from lakesplice.planning.shape.shaping import shard_of
-from lakesplice.planning.sources.shards import joining_problem
 from lakesplice.spark.kafka.topics import Topic
 from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.protocol.commit import NO_PARAMETERS, Committed, Conflict
@@ -284,95 +279,3 @@ class ServiceTable(DriverTable):
     def _hold(self, snapshot: Snapshot) -> None:
         super()._hold(snapshot)
         self.show()
-
-
-class ServiceTables:
-    """All tables, each once, found by their topics. Reading is safe from any thread."""
-
-    def __init__(self, driver: Driver, read: FirstRecords | None = None) -> None:
-        """`read` returns the records that show which table a topic belongs to; see `TopicNames`."""
-        self.names = TopicNames(driver, read)
-        self._driver = driver
-        self._tables: dict[str, ServiceTable] = {}
-        self._first: dict[TableName, ServiceTable] = {}
-
-    def __iter__(self) -> Iterator[ServiceTable]:
-        return iter(list(self._first.values()))
-
-    def __len__(self) -> int:
-        return len(self._first)
-
-    def of_topics(self) -> Iterator[ServiceTable]:
-        """Yield every table once for each of its topics."""
-        return iter(list(self._tables.values()))
-
-    def get(self, topic: str) -> ServiceTable | None:
-        """Return the topic's table, if the driver has it."""
-        return self._tables.get(topic)
-
-    def open_topic(self, topic: str, source: SourceState) -> ServiceTable:
-        """Return the topic's table; open it if it is new to the driver.
-
-        `UsageError` if another topic feeds the same table and their rows can't be distinguished.
-        """
-        table = self._tables.get(topic)
-        if table is not None:
-            return table
-        origin = self.names.of(topic)
-        name = self._driver.settings.target(origin)
-        shard = self.shard(topic)
-        source = replace(source, shard=shard)
-        first = self._first.get(name)
-        if first is not None or shard:
-            self._require_apart(name, source, first)
-        self._driver.metrics.register_table(str(name))
-        table = ServiceTable(self._driver, name, source, origin, first)
-        self._tables[topic] = table
-        self._first.setdefault(name, table)
-        return table
-
-    def close_topic(self, topic: str) -> None:
-        """Stop holding a topic's table, and end its series with its last topic, unless changes wait
-        in it: then it must still be compacted.
-        """
-        table = self._tables.get(topic)
-        if table is None or table.manifest.deltas:
-            return
-        del self._tables[topic]
-        table.holders.remove(table)
-        if table.holders:
-            self._first[table.name] = table.holders[0]
-            return
-        del self._first[table.name]
-        self._driver.metrics.drop_table(str(table.name))
-
-    def shard(self, topic: str) -> tuple[tuple[str, str], ...]:
-        """Return the topic's shard of its table, empty if all rows belong to the topic."""
-        origin = self.names.of(topic)
-        return shard_of(self._driver.settings.shape(origin), Origin(topic, origin))
-
-    def _require_apart(
-        self, name: TableName, source: SourceState, first: ServiceTable | None
-    ) -> None:
-        held = DriverTable(
-            self._driver.lake.within(name.path),
-            source,
-            self._driver.generation.number,
-            self._driver.clock,
-            self._driver.entropy,
-            beside=first,
-        )
-        manifest = Manifest(0) if held.snapshot is None else held.manifest
-        for other in () if first is None else first.holders:
-            if other.topic not in manifest.sources:
-                manifest = manifest.with_source(other.source)  # it has had no change yet
-        problem = joining_problem(manifest, source)
-        if problem:
-            others = sorted(manifest.sources.keys() - {source.topic})
-            raise UsageError(problem, table=str(name), topic=source.topic, taken_by=others)
-
-
-def unborn_source(topic: str, topic_id: str, earliest: Mapping[int, int]) -> SourceState:
-    """Return the source of a table that starts at the beginning of its topic."""
-    partitions = {number: PartitionState(offset) for number, offset in earliest.items()}
-    return SourceState(topic, topic_id, partitions)

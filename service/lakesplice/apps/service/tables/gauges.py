@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lakesplice.apps.service.freshness import Freshness
+from lakesplice.apps.service.tables.freshness import Freshness
 from lakesplice.apps.table_commands.work import VERIFY
 from lakesplice.model.driver_status import FreshnessGoal
 from lakesplice.model.names import TableName
