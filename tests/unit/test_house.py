@@ -12,12 +12,26 @@ import pytest
 
 from tests.support.machine import ROOT
 
-MODULE_LINES_MAX = 400
+MODULE_LINES_MAX = 350
+MODULE_LINES_MIN = 40
+ROOM_MODULES_MAX = 15
+# Each is one thing that no other module can take.
+SHORT = {
+    "apps/alert_rules.py": "only a program may know both settings and alerts",
+    "apps/cli/reference.py": "is run to write docs/commands.md",
+    "apps/service/batching/restart.py": "several threads share it; all of batching rests on it",
+    "apps/service/driver.py": "all parts of a running driver share it",
+    "apps/service/page/document.py": "is run to write docs/openapi.json",
+    "config/sections/dead_letters.py": "a section of the configuration",
+    "config/sections/section.py": "all sections rest on it",
+    "storage/system.py": "the machine's clock and randomness, and nothing else",
+}
 FUNCTION_LINES_MAX = 60
 ARGUMENTS_WITHOUT_NAME_MAX = 6
 # They take any number of labels or parts behind their other arguments.
 TAKE_ANY_NUMBER = {"counter", "gauge"}
 NAMES_THAT_SAY_NOTHING = {"utils", "util", "helpers", "manager", "common", "misc"}
+HOUSE = ROOT / "service" / "lakesplice"
 MODULES = sorted((ROOT / "service").rglob("*.py"))
 
 
@@ -29,7 +43,27 @@ def test_modules_are_short_and_named_after_what_they_do() -> None:
     assert len(MODULES) > 100
     lines = {_name(path): path.read_text().count("\n") for path in MODULES}
     assert not {name: count for name, count in lines.items() if count > MODULE_LINES_MAX}
+    parts = [path for path in MODULES if path.name != "__init__.py"]
+    short = {_name(path) for path in parts if lines[_name(path)] < MODULE_LINES_MIN}
+    assert short == {f"service/lakesplice/{name}" for name in SHORT}
     assert not [name for name in lines if Path(name).stem in NAMES_THAT_SAY_NOTHING]
+
+
+def test_a_room_holds_few_modules_and_says_what_it_is_offers_and_must_not_know() -> None:
+    rooms = {path.parent for path in MODULES if HOUSE in path.parent.parents}
+    crowded = {
+        _name(room): count
+        for room in sorted(rooms)
+        if (count := sum(path.name != "__init__.py" for path in room.glob("*.py")))
+        > ROOM_MODULES_MAX
+    }
+    assert not crowded
+    docstrings = {
+        room: ast.get_docstring(ast.parse((room / "__init__.py").read_text())) for room in rooms
+    }
+    assert not sorted(
+        _name(room) for room, text in docstrings.items() if not text or "\n" not in text
+    )
 
 
 @pytest.mark.parametrize("folder", ["service", "benchmarks", "tools"])

@@ -1,1 +1,5 @@
-"""What wires everything together: the service and the command line."""
+"""Programs: what wires everything together, and what several of them share.
+
+Offers the service, the command line, the library, Spark's format, bootstrap, verification, doctor
+and demo, a folder each. No other folder may import it; only here unexpected errors are caught.
+"""

@@ -1,4 +1,8 @@
-"""Settings from one YAML file and the environment; no other code reads these."""
+"""Settings from one YAML file and the environment; no other code reads these.
+
+Offers `load`, the settings as values, their printed form, their documentation and their schema. It
+must not know what uses them, start an engine or ask a server.
+"""
 
 from lakesplice.config.reading import lake_options, load
 from lakesplice.config.sections.kafka import KafkaSettings

@@ -1,4 +1,8 @@
-"""Dead letters: Avro object container files of records that couldn't be decoded, byte for byte."""
+"""Dead letters: Avro object container files of records that couldn't be decoded, byte for byte.
+
+Offers their encoding and decoding. It must not know why a record was refused beyond the reason that
+is stored, nor what becomes of it.
+"""
 
 from lakesplice.formats.dead_letters.codec import (
     DEAD_LETTER_SCHEMA,

@@ -1,4 +1,8 @@
-"""Deltas: Avro object container files of located changes."""
+"""Deltas: Avro object container files of located changes.
+
+Offers their encoding and decoding, of whole files or of the changes of some file groups. It must
+not know base files, or which change of a row counts.
+"""
 
 from lakesplice.formats.deltas.codec import decode_delta, encode_delta
 

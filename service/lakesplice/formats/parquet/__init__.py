@@ -1,4 +1,8 @@
-"""Base files: Parquet with pages that line up across columns, for a later splice to copy."""
+"""Base files: Parquet with pages that line up across columns, for a later splice to copy.
+
+Offers writing and reading of base files and the statistics of their rows. It must not know deltas,
+nor how pages are copied: that is `lakesplice.splicing`.
+"""
 
 from lakesplice.formats.parquet.adopted import SYSTEM_VALUES
 from lakesplice.formats.parquet.read import BaseReader
