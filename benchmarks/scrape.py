@@ -3,8 +3,8 @@
 Run: python -m benchmarks.scrape [--tables N] [--out FILE]
 
 The service's own web server answers on this machine. Each table has what it has after its first
-batches, in one topic. Beside it, as the floor, the same server sends the same bytes without making
-them.
+batches and its first comparison with the database, in one topic. Beside it, as the floor, the same
+server sends the same bytes without making them.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _filled(tables: int) -> Metrics:
         for view in _VIEWS:
             metrics.since(metric.FRESHNESS, now - number, table=table, view=view)
             metrics.set(metric.FRESHNESS_GOAL, 600, table=table, view=view)
-        for age in (metric.LAST_VACUUM, metric.DELTA_OLDEST):
+        for age in (metric.LAST_VACUUM, metric.DELTA_OLDEST, metric.VERIFICATION_AGE):
             metrics.since(age, now - number, table=table)
         for op in ("create", "update", "delete", "read"):
             metrics.add(metric.CHANGES, 12_345.0 * number, table=table, op=op)

@@ -23,12 +23,14 @@ from tests.support.machine import ROOT
 from tests.support.prometheus import DASHBOARDS, Prometheus
 from tests.support.running import Lake
 from tests.support.topics import Sender, make_topics
+from tests.support.verified import note_comparison
 
 pytestmark = pytest.mark.nightly
 
 PICTURES = ROOT / "docs" / "images"
 TABLES = ("orders", "order_lines", "customers", "products", "stock", "payments", "returns", "carts")
 SECONDS = 240.0
+COMPARED_EVERY = 15
 
 
 class Shop:
@@ -83,8 +85,11 @@ def test_the_dashboards_can_be_drawn(
     pause = threading.Event()
     target = [f"127.0.0.1:{port}"]
     with Prometheus(tmp_path / "prometheus", target) as prometheus, lake.running() as service:
-        for _ in range(int(SECONDS / 2)):
+        for rounds in range(int(SECONDS / 2)):
             shop.work()
+            if rounds % COMPARED_EVERY == COMPARED_EVERY - 1:
+                table = TABLES[rounds // COMPARED_EVERY]
+                note_comparison(lake, table, different=3 * (table == "stock"))
             assert service.is_running, service.tail()
             pause.wait(2)
         _draw(

@@ -1,7 +1,8 @@
 """A whole service at work, watched: every panel of the dashboards shows something of it.
 
 It takes in changes, some of them twice and some not at all, compacts, meets records that it can't
-decode, a table without a key, and events of a converter that changes values.
+decode, a table without a key, and events of a converter that changes values. It is told what
+comparisons with the database found.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from tests.support.ledgers import ledger
 from tests.support.prometheus import Prometheus, Query, dashboard_queries
 from tests.support.running import Lake
 from tests.support.topics import Sender, make_topics
+from tests.support.verified import note_comparison
 
 # No commit has to be given up in an orderly run; the others need a topic of schema changes, partial
 # images, insert-only tables, and a topic of dead letters that can't be written.
@@ -110,6 +112,8 @@ def watched(kafka_broker: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
         _working(source),
     ):
         seen = [query.text for query in _expected()]
+        service.until(lake.path(database.topic("ledger")).exists, "the first table")
+        note_comparison(lake, "ledger", different=1)
         try:
             service.until(lambda: not prometheus.empty(seen), "every panel shows something", 120)
         except AssertionError as late:
@@ -170,6 +174,7 @@ def test_the_alerts_that_its_troubles_call_for_are_on_their_way(watched: Prometh
         "LakespliceDeadLetters",
         "LakespliceConnectorChangesValues",
         "LakespliceChangesMissing",
+        "LakespliceTableDiffers",
     }
     watched.until(lambda: expected <= raised(), f"{expected} are raised")
     assert raised() == expected

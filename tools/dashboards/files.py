@@ -7,7 +7,7 @@ from pathlib import Path
 
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 
-from dashboards import compaction, fleet, source, spark, table
+from dashboards import compaction, fleet, source, spark, table, verification
 
 _ROOT = Path(__file__).resolve().parents[2]
 # Helm reads only files that are in the chart.
@@ -15,7 +15,7 @@ FOLDERS = (
     _ROOT / "deploy" / "grafana" / "dashboards",
     _ROOT / "helm" / "lakesplice" / "files" / "dashboards",
 )
-_MODULES = (fleet, table, compaction, source, spark)
+_MODULES = (fleet, table, compaction, source, spark, verification)
 
 
 def dashboard_texts() -> dict[str, str]:

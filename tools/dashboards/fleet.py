@@ -19,16 +19,11 @@ from dashboards.queries import (
     topic_state,
     total,
 )
-from dashboards.table import UID as ONE_TABLE
+from dashboards.table import table_link
 from lakesplice.telemetry import catalogue as metric
 
 _LATE = ((0.8, YELLOW), (1.0, RED))
 _LATEST = "Of its goal"
-_LINK = (
-    f"/d/{ONE_TABLE}?${{datasource:queryparam}}&${{__url_time_range}}"
-    "&var-lake=${__data.fields.Lake}&var-namespace=${__data.fields.Namespace}"
-    "&var-table=${__data.fields.Table}"
-)
 
 
 def dashboard() -> Dashboard:
@@ -99,7 +94,7 @@ def _tables() -> Panel:
         "Above 100 % a view is late. State is that of the topic; a parked table has a reason."
         " A click on a name leads to the table.",
         (
-            Column("Table", label="table", link=_LINK, width=260),
+            Column("Table", label="table", link=table_link(), width=260),
             Column("Lake", label="lake"),
             Column("Namespace", label="namespace"),
             Column("State", label="state"),

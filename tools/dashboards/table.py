@@ -20,13 +20,22 @@ from dashboards.queries import (
 )
 from lakesplice.telemetry import catalogue as metric
 
-UID = "lakesplice-table"
+_UID = "lakesplice-table"
+
+
+def table_link() -> str:
+    """Return where a click on a row leads that has the columns Table, Lake and Namespace."""
+    return (
+        f"/d/{_UID}?${{datasource:queryparam}}&${{__url_time_range}}"
+        "&var-lake=${__data.fields.Lake}&var-namespace=${__data.fields.Namespace}"
+        "&var-table=${__data.fields.Table}"
+    )
 
 
 def dashboard() -> Dashboard:
     """Return the dashboard."""
     return board(
-        UID,
+        _UID,
         "table",
         "One table: its state, freshness, changes, compaction and files.",
         (

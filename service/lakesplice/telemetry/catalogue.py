@@ -52,6 +52,10 @@ from lakesplice.telemetry.topic_metrics import LAG as LAG
 from lakesplice.telemetry.topic_metrics import SUSPECT_SETTING as SUSPECT_SETTING
 from lakesplice.telemetry.topic_metrics import TABLES_NOT_MADE as TABLES_NOT_MADE
 from lakesplice.telemetry.topic_metrics import TOPIC_STATE as TOPIC_STATE
+from lakesplice.telemetry.verification_metrics import DIFFERING_ROWS as DIFFERING_ROWS
+from lakesplice.telemetry.verification_metrics import UNLINKED_CHANGES as UNLINKED_CHANGES
+from lakesplice.telemetry.verification_metrics import VERIFICATION_AGE as VERIFICATION_AGE
+from lakesplice.telemetry.verification_metrics import VERIFICATIONS as VERIFICATIONS
 
 READ_OPTIMISED = "read_optimised"
 REAL_TIME = "real_time"
@@ -174,15 +178,6 @@ DUPLICATES = rare_counter(
     "None, if the source delivers at least once. A growing share means that it repeats records.",
     TABLE,
 )
-UNLINKED_CHANGES = rare_counter(
-    "changes_unlinked",
-    "changes",
-    "Changes whose row before the change differs from the table's row, so that an earlier change"
-    " is probably missing.",
-    "Some are normal after an ALTER, or if changes come from several partitions. Otherwise"
-    " changes are lost: take a new snapshot.",
-    TABLE,
-)
 IGNORED = counter(
     "records_ignored",
     "records",
@@ -259,13 +254,6 @@ COMMIT_SECONDS = durations(
     "commit_duration_seconds",
     "Time of one commit, including lost races and retries.",
     "If it is long, the storage is slow, or the log has many commits since its last checkpoint.",
-)
-DIFFERING_ROWS = counter(
-    "differing_rows",
-    "rows",
-    "Rows that `lakesplice verify` has proven to differ from the table's database.",
-    "Run `lakesplice verify` for the table again, and see which rows and columns differ.",
-    TABLE,
 )
 MEMORY = gauge(
     "memory_resident_bytes",

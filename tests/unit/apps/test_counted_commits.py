@@ -7,18 +7,36 @@ from pathlib import Path
 from lakesplice.apps.service.tables.gauges import count_commit
 from lakesplice.model.names import TableName
 from lakesplice.storage.local import LocalStore
+from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.intents import Note
-from lakesplice.telemetry.catalogue import DIFFERING_ROWS
+from lakesplice.telemetry.catalogue import DIFFERING_ROWS, VERIFICATION_AGE, VERIFICATIONS
 from lakesplice.telemetry.registry import Metrics
 from tests.support.tables import TableUnderTest
 
 
-def test_rows_that_a_verification_found_to_differ_are_counted(tmp_path: Path) -> None:
+def test_what_verifications_found_is_counted(tmp_path: Path) -> None:
     table, metrics = TableUnderTest(LocalStore(tmp_path)), Metrics()
     table.create()
-    for different in (3, 0, 1):
-        note = Note(1, "VERIFY", {"rows": 10, "different": different, "unsettled": 2})
+    found = ((3, 2), (0, 0), (1, 0), (0, 2), (0, 0))
+    for different, unsettled in found:
+        note = Note(1, "VERIFY", {"rows": 10, "different": different, "unsettled": unsettled})
         count_commit(metrics, TableName("shop", "orders"), note, table.commit(note))
     shadow = Note(1, "VERIFY SHADOW", {"rows": 10, "different": 9, "unsettled": 0})
     count_commit(metrics, TableName("shop", "orders"), shadow, table.commit(shadow))
     assert metrics.value(DIFFERING_ROWS, table="shop.orders") == 4
+    assert {
+        outcome: metrics.value(VERIFICATIONS, outcome=outcome)
+        for outcome in ("equal", "different", "unsettled")
+    } == {"equal": 2, "different": 2, "unsettled": 1}
+
+
+def test_the_age_of_a_verification_counts_from_its_commit(tmp_path: Path) -> None:
+    table = TableUnderTest(LocalStore(tmp_path))
+    table.create()
+    note = Note(1, "VERIFY", {"rows": 10, "different": 0, "unsettled": 0})
+    committed = table.commit(note)
+    assert isinstance(committed, Committed)
+    metrics = Metrics(lambda: committed.snapshot.timestamp_ms / 1000 + 60)
+    assert metrics.value(VERIFICATION_AGE, table="shop.orders") is None
+    count_commit(metrics, TableName("shop", "orders"), note, committed)
+    assert metrics.value(VERIFICATION_AGE, table="shop.orders") == 60

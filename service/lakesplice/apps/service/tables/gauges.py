@@ -8,6 +8,7 @@ from typing import Any
 from lakesplice.apps.service.tables.freshness import Freshness
 from lakesplice.apps.table_commands.work import VERIFY
 from lakesplice.model.driver_status import FreshnessGoal
+from lakesplice.model.moments import EpochMs
 from lakesplice.model.names import TableName
 from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.protocol.intents import (
@@ -34,6 +35,7 @@ from lakesplice.table.protocol.snapshot import Snapshot
 from lakesplice.telemetry import catalogue as metric
 from lakesplice.telemetry.memory import resident_bytes
 from lakesplice.telemetry.registry import Metrics
+from lakesplice.telemetry.verification_metrics import DIFFERENT, EQUAL, UNSETTLED
 
 _OPERATIONS: Mapping[type[Intent], str] = {
     Create: "create",
@@ -83,7 +85,7 @@ def count_commit(
         return
     metrics.add(metric.COMMITS, operation=operation_of(intent))
     if isinstance(intent, Note) and intent.operation == VERIFY:
-        metrics.add(metric.DIFFERING_ROWS, intent.counts.get("different", 0), table=table)
+        _count_verification(metrics, table, intent.counts, outcome.snapshot.timestamp_ms)
     if not isinstance(intent, Ingest):
         return
     counts = intent.counts
@@ -101,6 +103,16 @@ def count_commit(
             metrics.add(metric.IGNORED, count, table=table, reason=reason)
     metrics.add(metric.INDEX_LOOKUPS, counts.get("updated", 0), found="yes")
     metrics.add(metric.INDEX_LOOKUPS, counts.get("inserted", 0), found="no")
+
+
+def _count_verification(
+    metrics: Metrics, table: str, counts: Mapping[str, int], moment: EpochMs
+) -> None:
+    different, unsettled = counts.get("different", 0), counts.get("unsettled", 0)
+    outcome = DIFFERENT if different else UNSETTLED if unsettled else EQUAL
+    metrics.add(metric.VERIFICATIONS, outcome=outcome)
+    metrics.add(metric.DIFFERING_ROWS, different, table=table)
+    metrics.since(metric.VERIFICATION_AGE, moment / 1000, table=table)
 
 
 def show_snapshot(

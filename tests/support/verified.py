@@ -1,0 +1,29 @@
+"""What `lakesplice verify` sends to the service that runs, without a database to compare with."""
+
+from __future__ import annotations
+
+from lakesplice.apps.table_commands.dispatch import RequestWait, tell_driver
+from lakesplice.apps.table_commands.work import VERIFIED
+from lakesplice.model.names import TableName
+from lakesplice.storage.local import LocalStore
+from tests.support.running import Lake
+
+ROWS = 1_000
+
+
+def note_comparison(
+    lake: Lake, table: str, *, database: str = "shop", different: int = 0, unsettled: int = 0
+) -> None:
+    """Have the running service of a lake in a folder note that a table was compared."""
+    found = {
+        "outcome": "different" if different else "unsettled" if unsettled else "equal",
+        "source": "mysql.example.org:3306",
+        "binlog": "mariadb-bin.000001:1042",
+        "method": "md5",
+        "share": 1.0,
+        "rows": ROWS,
+        "different": different,
+        "unsettled": unsettled,
+    }
+    name = TableName(database, table)
+    assert tell_driver(LocalStore(lake.root), name, VERIFIED, found, RequestWait())

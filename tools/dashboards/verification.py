@@ -1,0 +1,143 @@
+"""Verification: whether tables equal their databases, and when that was last looked at."""
+
+from __future__ import annotations
+
+from grafana_foundation_sdk.models.dashboard import Dashboard
+
+from dashboards.board import Panel, board
+from dashboards.panels import RED, YELLOW, Ask, Column, graph, number, table
+from dashboards.queries import EACH, TABLE_LEGEND, highest, of, top, total
+from dashboards.table import table_link
+from lakesplice.telemetry import catalogue as metric
+
+_COMPARED = "Time since compared"
+
+
+def dashboard() -> Dashboard:
+    """Return the dashboard."""
+    return board(
+        "lakesplice-verification",
+        "verification",
+        "Whether tables equal their databases, and what shows that changes are missing.",
+        (
+            ("At a glance", _numbers()),
+            ("Every table", (_tables(),)),
+            ("Comparisons with the database", _comparisons()),
+            ("What shows that changes are missing", _signs()),
+        ),
+    )
+
+
+def _numbers() -> tuple[Panel, ...]:
+    compared = f"count({of(metric.VERIFICATION_AGE)})"
+    return (
+        number(
+            "Tables that differed",
+            "Tables of which a comparison found differing rows, since the start.",
+            Ask(f"sum({total(EACH, of(metric.DIFFERING_ROWS))} > bool 0)"),
+            steps=((1, RED),),
+        ),
+        number(
+            "Compared, of all",
+            "Tables that were compared since the service started, and all that it has.",
+            Ask(compared, "compared"),
+            Ask(total("", of(metric.TABLES)), "all"),
+        ),
+        number(
+            "Longest ago",
+            "Time since the comparison of the table that was compared longest ago. Tables that"
+            " were never compared don't count.",
+            Ask(highest("", of(metric.VERIFICATION_AGE))),
+            unit="s",
+        ),
+        number(
+            "Records passed over",
+            "Records that were skipped, or that the broker lost, and that weren't read since.",
+            Ask(total("", of(metric.GAP_RECORDS))),
+            steps=((1, RED),),
+        ),
+        number(
+            "Dead letters",
+            "Records whose changes are missing until they are replayed.",
+            Ask(total("", of(metric.OPEN_DEAD_LETTERS))),
+            steps=((1, YELLOW),),
+        ),
+        number(
+            "Settings that change values",
+            "Settings of connectors and converters by which tables can't equal their database.",
+            Ask(f"count({of(metric.SUSPECT_SETTING)})"),
+            steps=((1, RED),),
+        ),
+    )
+
+
+def _tables() -> Panel:
+    return table(
+        "Tables, the one that was compared longest ago first",
+        "A table that wasn't compared since the service started has no time. `lakesplice history`"
+        " has the results (VERIFY). A click on a name leads to the table.",
+        (
+            Column("Table", label="table", link=table_link(), width=260),
+            Column("Lake", label="lake"),
+            Column("Namespace", label="namespace"),
+            Column(_COMPARED, highest(EACH, of(metric.VERIFICATION_AGE)), unit="s"),
+            Column("Differing rows", total(EACH, of(metric.DIFFERING_ROWS)), steps=((1, RED),)),
+            Column("Unlinked", total(EACH, of(metric.UNLINKED_CHANGES)), steps=((1, YELLOW),)),
+            Column("Incomplete", total(EACH, of(metric.INCOMPLETE_ROWS)), steps=((1, YELLOW),)),
+            Column("Passed over", total(EACH, of(metric.GAP_RECORDS)), steps=((1, RED),)),
+            Column("Dead letters", total(EACH, of(metric.OPEN_DEAD_LETTERS)), steps=((1, YELLOW),)),
+            Column("Rows", total(EACH, of(metric.BASE_ROWS))),
+        ),
+        sorted_by=_COMPARED,
+    )
+
+
+def _comparisons() -> tuple[Panel, ...]:
+    return (
+        graph(
+            "Comparisons",
+            "By outcome, since the start. Unsettled: no row is proven to differ, but some changed"
+            " too often to be compared.",
+            Ask(total("outcome", of(metric.VERIFICATIONS)), "{{outcome}}"),
+            width=8,
+        ),
+        graph(
+            "Differing rows",
+            "Rows that comparisons found to differ, since the start, of ten tables. A row that"
+            " two comparisons find counts twice.",
+            Ask(top(total(EACH, of(metric.DIFFERING_ROWS))), TABLE_LEGEND),
+            width=8,
+        ),
+        graph(
+            "Time since the last comparison",
+            "Of the ten tables that were compared longest ago.",
+            Ask(top(highest(EACH, of(metric.VERIFICATION_AGE))), TABLE_LEGEND),
+            unit="s",
+            width=8,
+        ),
+    )
+
+
+def _signs() -> tuple[Panel, ...]:
+    return (
+        graph(
+            "Unlinked changes",
+            "Changes before which one is missing, since the start, of ten tables.",
+            Ask(top(total(EACH, of(metric.UNLINKED_CHANGES))), TABLE_LEGEND),
+        ),
+        graph(
+            "Incomplete rows",
+            "New rows of which only partial images were read, since the start, of ten tables.",
+            Ask(top(total(EACH, of(metric.INCOMPLETE_ROWS))), TABLE_LEGEND),
+        ),
+        graph(
+            "Records passed over",
+            "Skipped or lost records that weren't read since, of ten tables.",
+            Ask(top(total(EACH, of(metric.GAP_RECORDS))), TABLE_LEGEND),
+        ),
+        graph(
+            "Settings of connectors that change values",
+            "Tables per setting; `lakesplice tables` says what each does.",
+            Ask(f"count by (setting) ({of(metric.SUSPECT_SETTING)})", "{{setting}}"),
+        ),
+    )
