@@ -9,7 +9,8 @@ import json
 import shutil
 import subprocess
 from collections.abc import Callable
-from dataclasses import fields
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,18 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from chart_rules import TEMPLATE, chart_rules
 from lakesplice import __version__
-from lakesplice.apps.alert_rules import alert_rules
+from lakesplice.apps.alert_rules import (
+    FOLLOWED,
+    RUNBOOKS,
+    alert_rules,
+    default_settings,
+    setting_of,
+)
 from lakesplice.config import Settings, load
 from lakesplice.config.quantities import seconds_of
 from lakesplice.spark.session import session_properties
-from lakesplice.telemetry.alerts import AlertLimits
 from tests.support import tools
 from tests.support.machine import ROOT
 from tests.support.prometheus import DASHBOARDS
@@ -373,47 +380,72 @@ def test_executors_and_their_rights_go_together(render: Render, values: Values, 
     assert told in done.stderr
 
 
-# What each setting that alerts follow may be other than it is by default.
-FOLLOWED: dict[str, object] = {
-    "trigger": "45m",
-    "lease": "10m",
-    "compaction.age_max": "3h",
-    "compaction.back_pressure_deltas": 500,
-    "index.runs_max": 20,
-    "log.checkpoint_every": 50,
-    "merge.files_max": 77,
-    "vacuum.every": "3h",
-    "alerts.objective": 0.999,
-    "alerts.runbooks": "https://example.org/runbooks",
-}
+# What the settings that alerts follow may be other than they are by default.
+SETTINGS_OF_ALERTS: tuple[Values, ...] = (
+    {},
+    {
+        "trigger": "45m",
+        "lease": "2m30s",
+        "compaction": {"age_max": "3h", "back_pressure_deltas": 501},
+        "index": {"runs_max": 20},
+        "log": {"checkpoint_every": 50},
+        "merge": {"files_max": 77},
+        "vacuum": {"every": "1h 30m"},
+        "alerts": {"objective": 0.999, "runbooks": 'https://example.org/"a"?b&c'},
+    },
+    {
+        "trigger": "1m0.3s",
+        "lease": "150500ms",
+        "compaction": {"age_max": 2_000_000, "back_pressure_deltas": 7},
+        "vacuum": {"every": "1500ms"},
+        "alerts": {"objective": 0.9995},
+    },
+    {"trigger": 0.5, "lease": "90", "compaction": {"age_max": "1d"}, "alerts": {"objective": 0.95}},
+)
 
 
-def nested(path: str, value: object) -> Values:
-    *folders, name = path.split(".")
-    made: Values = {name: value}
-    for folder in reversed(folders):
-        made = {folder: made}
-    return made
+def rules_of(settings: Values, folder: Path, environment: dict[str, str]) -> Any:
+    """What `lakesplice rules` writes for these settings."""
+    file = folder / "lakesplice.yaml"
+    file.write_text(yaml.safe_dump({**settings, "lake": {"root": str(folder)}}))
+    return yaml.safe_load(alert_rules(load(file, environment)))
 
 
-def test_every_setting_that_alerts_follow_is_known() -> None:
-    assert len(FOLLOWED) == len(fields(AlertLimits))
+def rendered_rules(render: Render, values: Values) -> Any:
+    done = render(over(values, {"prometheusRule": {"enabled": True}}))
+    assert done.returncode == 0, done.stderr
+    found = {one["kind"]: one for one in yaml.safe_load_all(done.stdout) if one}
+    return found["PrometheusRule"]["spec"]
 
 
-@pytest.mark.parametrize(("path", "value"), FOLLOWED.items())
-def test_alerts_for_other_settings_have_to_be_given(
-    render: Render, tmp_path: Path, path: str, value: object
+def test_every_setting_that_alerts_follow_is_among_the_examples() -> None:
+    given = SETTINGS_OF_ALERTS[1]
+    for path in (*FOLLOWED.values(), RUNBOOKS):
+        assert setting_of(default_settings(), path) != reduce(getitem, path.split("."), given)
+
+
+@pytest.mark.parametrize("settings", SETTINGS_OF_ALERTS, ids=range(len(SETTINGS_OF_ALERTS)))
+def test_the_rules_are_those_of_the_command_for_the_same_settings(
+    render: Render, tmp_path: Path, settings: Values
 ) -> None:
-    values = over(LEAST, {"settings": nested(path, value), "prometheusRule": {"enabled": True}})
-    refused = render(values)
-    assert f"settings.{path} changes the alerts" in refused.stderr
-    file = tmp_path / "lakesplice.yaml"
-    file.write_text(yaml.safe_dump({**values["settings"], "lake": {"root": str(tmp_path)}}))
-    rules = alert_rules(load(file, {}))
-    assert rules != alert_rules(None)
-    given = render(over(values, {"prometheusRule": {"rules": rules}}))
-    rendered = {one["kind"]: one for one in yaml.safe_load_all(given.stdout) if one}
-    assert rendered["PrometheusRule"]["spec"] == yaml.safe_load(rules)
+    values = over(LEAST, {"settings": settings})
+    assert rendered_rules(render, values) == rules_of(values["settings"], tmp_path, {})
+
+
+def test_rules_follow_variables_as_the_service_does(render: Render, tmp_path: Path) -> None:
+    variables = {
+        "LAKESPLICE_TRIGGER": "2h",
+        "LAKESPLICE_COMPACTION__BACK_PRESSURE_DELTAS": "1_000",
+        "LAKESPLICE_ALERTS__RUNBOOKS": "https://example.org/runbooks",
+    }
+    given = [{"name": name, "value": value} for name, value in variables.items()]
+    values = over(LEAST, {"settings": {"trigger": "7m"}, "extraEnv": given})
+    wanted = rules_of(values["settings"], tmp_path, variables)
+    assert rendered_rules(render, values) == wanted
+
+
+def test_the_template_of_rules_is_what_the_code_makes() -> None:
+    assert TEMPLATE.read_text() == chart_rules(), "PYTHONPATH=tools:service python -m chart_rules"
 
 
 def test_secrets_are_named_and_never_written(manifests: Manifests, case: Values) -> None:
@@ -484,7 +516,9 @@ def test_a_changed_setting_starts_the_pod_anew(render: Render) -> None:
     assert checksum() != checksum(trigger="1m")
 
 
-@pytest.mark.parametrize("text", ["90", 90, "1m30s", "500ms", "2.5m", "1h 30m", "0s", "1d", 1.5])
+@pytest.mark.parametrize(
+    "text", ["90", 90, 2_000_000, "1m30s", "500ms", "2.5m", "1h 30m", "0s", "1d", 1.5]
+)
 def test_a_duration_means_to_the_chart_what_it_means_to_the_service(
     render: Render, text: str | float
 ) -> None:
@@ -569,8 +603,7 @@ def test_the_rules_given_take_the_place_of_the_shipped_ones(render: Render, rule
     done = render(over(LEAST, values))
     assert done.returncode == 0, done.stderr
     found = {one["kind"]: one for one in yaml.safe_load_all(done.stdout) if one}
-    shipped = (ROOT / "helm" / "lakesplice" / "files" / "alerts.yaml").read_text()
-    assert found["PrometheusRule"]["spec"] == yaml.safe_load(rules or shipped)
+    assert found["PrometheusRule"]["spec"] == yaml.safe_load(rules or alert_rules(None))
     (endpoint,) = found["ServiceMonitor"]["spec"]["endpoints"]
     (label,) = endpoint["relabelings"]
     name = found["ServiceMonitor"]["metadata"]["name"]

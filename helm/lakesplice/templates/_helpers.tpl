@@ -49,9 +49,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- dig "metrics" "port" 9464 .Values.settings | int }}
 {{- end }}
 
-{{- /* A duration as the service reads it, as whole seconds, rounded up: 90, "90", 1m30s, 500ms. */}}
-{{- define "lakesplice.seconds" -}}
-{{- $text := toString . | nospace }}
+{{- /* A duration as the service reads it, in seconds: 90, "90", 1m30s, 500ms. */}}
+{{- define "lakesplice.exactSeconds" -}}
+{{- $text := kindIs "string" . | ternary . (printf "%f" (float64 .)) | toString | nospace }}
 {{- $units := dict "ms" 0.001 "s" 1.0 "m" 60.0 "h" 3600.0 "d" 86400.0 }}
 {{- $total := 0.0 }}
 {{- if regexMatch "^[0-9.]+$" $text }}
@@ -62,7 +62,29 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- $total = addf $total (mulf (float64 (trimSuffix $unit .)) (get $units $unit)) }}
 {{- end }}
 {{- end }}
-{{- ceil $total | int }}
+{{- $total }}
+{{- end }}
+
+{{- /* A duration as whole seconds, rounded up. */}}
+{{- define "lakesplice.seconds" -}}
+{{- include "lakesplice.exactSeconds" . | float64 | ceil | int }}
+{{- end }}
+
+{{- /* A threshold as PromQL reads it, as `lakesplice rules` writes it. */}}
+{{- define "lakesplice.promNumber" -}}
+{{- $value := round . 9 }}
+{{- if eq $value (floor $value) }}{{ int64 $value }}{{ else }}{{ printf "%.6g" $value }}{{ end }}
+{{- end }}
+
+{{- /* Seconds as a duration of PromQL, rounded up to whole ones. */}}
+{{- define "lakesplice.promDuration" -}}
+{{- $whole := round . 9 | ceil | int64 }}
+{{- if not $whole }}0s
+{{- else if not (mod $whole 86400) }}{{ div $whole 86400 }}d
+{{- else if not (mod $whole 3600) }}{{ div $whole 3600 }}h
+{{- else if not (mod $whole 60) }}{{ div $whole 60 }}m
+{{- else }}{{ $whole }}s
+{{- end }}
 {{- end }}
 
 {{- /* What the service may need to stop in order: its batch, an answer of Kafka, and the rest. */}}
@@ -270,15 +292,6 @@ spec:
 {{- end }}
 {{- else if not $values.extraVolumeMounts }}
 {{- fail "settings.lake.root is a folder: enable persistence or mount a volume there (extraVolumeMounts), or the lake would be lost with the pod" }}
-{{- end }}
-{{- if and $values.prometheusRule.enabled (not $values.prometheusRule.rules) }}
-{{- range $path := list "trigger" "lease" "compaction.age_max" "compaction.back_pressure_deltas" "index.runs_max" "log.checkpoint_every" "merge.files_max" "vacuum.every" "alerts.objective" "alerts.runbooks" }}
-{{- $at := $values.settings }}
-{{- range splitList "." $path }}{{ $at = ternary (get (ternary $at dict (kindIs "map" $at)) .) "" (kindIs "map" $at) }}{{ end }}
-{{- if not (kindIs "string" $at | and (empty $at)) }}
-{{- fail (printf "settings.%s changes the alerts, which the chart has for the default settings: give prometheusRule.rules what `lakesplice rules --config FILE` writes for yours" $path) }}
-{{- end }}
-{{- end }}
 {{- end }}
 {{- $elsewhere := hasPrefix "k8s://" (dig "spark" "master" "" $values.settings) }}
 {{- if and $values.rbac.executorPods (not $elsewhere) }}

@@ -2,33 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import reduce
+from typing import Any
+
 from lakesplice.config import Settings
-from lakesplice.telemetry.alerts import AlertLimits, rule_groups, rules_text
+from lakesplice.telemetry.alerts import AlertLimits, Amount, rule_groups, rules_text
+
+FOLLOWED: Mapping[str, str] = {
+    "trigger": "trigger",
+    "lease": "lease",
+    "age_max": "compaction.age_max",
+    "back_pressure_deltas": "compaction.back_pressure_deltas",
+    "runs_max": "index.runs_max",
+    "checkpoint_every": "log.checkpoint_every",
+    "merge_files_max": "merge.files_max",
+    "vacuum_every": "vacuum.every",
+    "objective": "alerts.objective",
+}
+"""The numbers that thresholds follow, by their names there, and the settings that say them."""
+RUNBOOKS = "alerts.runbooks"
 
 
 def alert_rules(settings: Settings | None) -> str:
     """Return a rule file whose thresholds follow these settings, or the defaults for None."""
-    limits = limits_of(settings or _default_settings())
+    limits = limits_of(settings or default_settings())
     return rules_text(rule_groups(limits), limits.runbooks)
 
 
 def limits_of(settings: Settings) -> AlertLimits:
     """Return what alerts need to know of the settings."""
     return AlertLimits(
-        trigger=settings.trigger,
-        lease=settings.lease,
-        age_max=settings.compaction.age_max,
-        back_pressure_deltas=settings.compaction.back_pressure_deltas,
-        runs_max=settings.index.runs_max,
-        checkpoint_every=settings.log.checkpoint_every,
-        merge_files_max=settings.merge.files_max,
-        vacuum_every=settings.vacuum.every,
-        objective=settings.alerts.objective,
-        runbooks=settings.alerts.runbooks,
+        **{name: Amount(setting_of(settings, path)) for name, path in FOLLOWED.items()},
+        runbooks=setting_of(settings, RUNBOOKS),
     )
 
 
-def _default_settings() -> Settings:
-    # These settings have no default, and no alert depends on them.
+def setting_of(settings: Settings, path: str) -> Any:
+    """Return the value of a setting, named as `section.name`."""
+    return reduce(getattr, path.split("."), settings)
+
+
+def default_settings() -> Settings:
+    """Return the settings that a file has which gives only what has no default."""
+    # No alert depends on these.
     kafka = {"bootstrap_servers": "kafka:9092", "topic_pattern": ".*"}
     return Settings.model_validate({"kafka": kafka, "lake": {"root": "lake"}})

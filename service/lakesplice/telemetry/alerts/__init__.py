@@ -4,6 +4,7 @@ Thresholds follow the settings, which are passed as `AlertLimits`. `rules_text` 
 form that Prometheus reads.
 """
 
-from lakesplice.telemetry.alerts.rule import AlertLimits as AlertLimits
+from lakesplice.telemetry.alerts.limits import AlertLimits as AlertLimits
+from lakesplice.telemetry.alerts.limits import Amount as Amount
 from lakesplice.telemetry.alerts.rules import rule_groups as rule_groups
 from lakesplice.telemetry.alerts.rules import rules_text as rules_text

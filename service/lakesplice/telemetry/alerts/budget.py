@@ -9,15 +9,8 @@ workbook on site reliability engineering: 14.4 for an hour is 2 % of the budget,
 
 from __future__ import annotations
 
-from lakesplice.telemetry.alerts.rule import (
-    LAKE,
-    Alert,
-    AlertLimits,
-    Record,
-    RuleGroup,
-    duration,
-    number,
-)
+from lakesplice.telemetry.alerts.limits import AlertLimits, Amount
+from lakesplice.telemetry.alerts.rule import LAKE, Alert, Record, RuleGroup, duration, number
 
 LATE = "lakesplice:table_late"
 _SECTION = "The error budget of a table is being used up"
@@ -31,7 +24,7 @@ def budget_groups(limits: AlertLimits) -> tuple[RuleGroup, RuleGroup]:
     """Return the group that records late minutes and has the alerts over hours, and the group of
     the alerts over days, which cost more and may come later.
     """
-    allowed = 1 - limits.objective
+    allowed = limits.objective.missing_to_one()
     percent = number(100 * limits.objective)
     late = Record(
         LATE,
@@ -67,13 +60,13 @@ def budget_groups(limits: AlertLimits) -> tuple[RuleGroup, RuleGroup]:
     )
 
 
-def _burns(windows: tuple[tuple[float, int, int], ...], allowed: float) -> str:
+def _burns(windows: tuple[tuple[float, int, int], ...], allowed: Amount) -> str:
     return "\nor ".join(
-        f"({_late_for(long, factor * allowed)} and {_late_for(short, factor * allowed)})"
+        f"({_late_for(long, factor, allowed)} and {_late_for(short, factor, allowed)})"
         for factor, long, short in windows
     )
 
 
-def _late_for(minutes: int, share: float) -> str:
+def _late_for(minutes: int, factor: float, allowed: Amount) -> str:
     window = duration(minutes * _MINUTE)
-    return f"sum_over_time({LATE}[{window}]) > {number(share * minutes)}"
+    return f"sum_over_time({LATE}[{window}]) > {number(factor * minutes * allowed)}"

@@ -1,6 +1,4 @@
-"""The types of rules, the settings that their thresholds follow, and how numbers and names are
-written in PromQL.
-"""
+"""The types of rules, and how their numbers and names are written in PromQL."""
 
 from __future__ import annotations
 
@@ -9,45 +7,17 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
+from lakesplice.telemetry.alerts.limits import Amount, hole
+
 LAKE = "lake, namespace, job"
 """The labels that tell lakes, those of a target. One that a target lacks counts as empty."""
 INSTANCE = f"{LAKE}, instance"
 EACH_TABLE = f"{INSTANCE}, table"
 
 Severity = Literal["critical", "warning", "info"]
+# What is less is an error of the computation.
+_DECIMALS = 9
 _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60))
-
-
-# A batch takes some seconds, however short the trigger is.
-_BATCH_SECONDS = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class AlertLimits:
-    """Values of settings, in seconds where they are times. `objective` is the share of 30 days in
-    which a view is to keep its freshness goal; `runbooks` is the address of the operations page.
-    """
-
-    trigger: float
-    lease: float
-    age_max: float
-    back_pressure_deltas: int
-    runs_max: int
-    checkpoint_every: int
-    merge_files_max: int
-    vacuum_every: float
-    objective: float
-    runbooks: str
-
-    @property
-    def batch_seconds_max(self) -> float:
-        """How long a batch may take."""
-        return max(_BATCH_SECONDS, self.trigger)
-
-    @property
-    def silence_seconds_max(self) -> float:
-        """How long the service may be without the end of a batch: three triggers."""
-        return 3 * self.batch_seconds_max
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +31,7 @@ class Alert:
     expression: str
     summary: str
     section: str
-    after: float = 0.0
+    after: float | Amount = 0.0
     why: str = ""
 
 
@@ -93,17 +63,24 @@ def risen(counter: str, window: str) -> str:
     return f"{summed})\n> ({summed} offset {window})\nor {summed}) * 0)"
 
 
-def duration(seconds: float) -> str:
+def duration(seconds: float | Amount) -> str:
     """Return a duration in PromQL, in whole seconds or larger units."""
-    whole = math.ceil(seconds)
+    if isinstance(seconds, Amount):
+        if seconds.formula:
+            return hole("lakesplice.promDuration", seconds.formula)
+        seconds = seconds.value
+    whole = math.ceil(round(seconds, _DECIMALS))
     for unit, size in _UNITS:
         if whole and whole % size == 0:
             return f"{whole // size}{unit}"
     return f"{whole}s"
 
 
-def number(value: float) -> str:
+def number(amount: Amount) -> str:
     """Return a threshold as PromQL reads it."""
+    if amount.formula:
+        return hole("lakesplice.promNumber", amount.formula)
+    value = round(amount.value, _DECIMALS)
     return str(round(value)) if value == round(value) else f"{value:.6g}"
 
 

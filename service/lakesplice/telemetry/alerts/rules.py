@@ -7,7 +7,8 @@ import textwrap
 from collections.abc import Iterable, Iterator
 
 from lakesplice.telemetry.alerts.budget import budget_groups
-from lakesplice.telemetry.alerts.rule import Alert, AlertLimits, Record, RuleGroup, anchor, duration
+from lakesplice.telemetry.alerts.limits import AlertLimits
+from lakesplice.telemetry.alerts.rule import Alert, Record, RuleGroup, anchor, duration
 from lakesplice.telemetry.alerts.service_alerts import service_alerts
 from lakesplice.telemetry.alerts.table_alerts import TABLE_ALERTS
 from lakesplice.telemetry.alerts.topic_alerts import topic_alerts

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lakesplice.telemetry.alerts.rule import INSTANCE, LAKE, Alert, AlertLimits, duration, number
+from lakesplice.telemetry.alerts.limits import AlertLimits
+from lakesplice.telemetry.alerts.rule import INSTANCE, LAKE, Alert, duration, number
 
 # Those whose thresholds follow no setting.
 _FIXED = (
@@ -50,7 +51,7 @@ _FIXED = (
 def service_alerts(limits: AlertLimits) -> tuple[Alert, ...]:
     """Return the alerts about the service as a whole."""
     # Several batches, so that one of them alone counts little.
-    window = duration(max(1_800, 6 * limits.batch_seconds_max))
+    window = duration((6 * limits.batch_seconds_max).at_least(1_800))
     return (
         *_FIXED,
         Alert(
@@ -60,7 +61,7 @@ def service_alerts(limits: AlertLimits) -> tuple[Alert, ...]:
             "Every service of {{ or $labels.lake $labels.job }} waits for another driver of"
             " its lake.",
             "lakesplice_driver_standby is 1 on every page",
-            after=max(300, 3 * limits.lease),
+            after=(3 * limits.lease).at_least(300),
             why="Far above lease. A command that works for longer on a lake without a service"
             " raises it too.",
         ),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lakesplice.telemetry.alerts.rule import EACH_TABLE, Alert, AlertLimits
+from lakesplice.telemetry.alerts.limits import AlertLimits
+from lakesplice.telemetry.alerts.rule import EACH_TABLE, Alert
 
 # Those whose thresholds follow no setting.
 _FIXED = (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lakesplice.telemetry.alerts.rule import INSTANCE, Alert, AlertLimits, number
+from lakesplice.telemetry.alerts.limits import AlertLimits
+from lakesplice.telemetry.alerts.rule import INSTANCE, Alert, number
 
 # Those whose thresholds follow no setting.
 _FIXED = (
@@ -44,8 +45,8 @@ def upkeep_alerts(limits: AlertLimits) -> tuple[Alert, ...]:
         Alert(
             "LakespliceUpkeepFails",
             "warning",
-            f"lakesplice_index_runs > {2 * limits.runs_max}\n"
-            f"or lakesplice_log_tail_commits > {5 * limits.checkpoint_every}",
+            f"lakesplice_index_runs > {number(2 * limits.runs_max)}\n"
+            f"or lakesplice_log_tail_commits > {number(5 * limits.checkpoint_every)}",
             "Maintenance of {{ $labels.table }} (index merges, checkpoints) is behind.",
             "lakesplice_index_runs stays above index.runs_max, or"
             " lakesplice_log_tail_commits far above log.checkpoint_every",
@@ -55,7 +56,7 @@ def upkeep_alerts(limits: AlertLimits) -> tuple[Alert, ...]:
         Alert(
             "LakespliceSmallFilesStay",
             "info",
-            f"lakesplice_small_base_files > {3 * limits.merge_files_max}",
+            f"lakesplice_small_base_files > {number(3 * limits.merge_files_max)}",
             "{{ $labels.table }} has {{ $value }} small base files that aren't merged.",
             "lakesplice_small_base_files stays above merge.files_max",
             after=3600,
