@@ -8,34 +8,47 @@ series that appears with that event.
 
 from __future__ import annotations
 
-from lakesplice.telemetry.compaction_metrics import COMPACTION_BYTES as COMPACTION_BYTES
-from lakesplice.telemetry.compaction_metrics import COMPACTION_SECONDS as COMPACTION_SECONDS
-from lakesplice.telemetry.compaction_metrics import COMPACTIONS as COMPACTIONS
-from lakesplice.telemetry.compaction_metrics import DELTA_BYTES as DELTA_BYTES
-from lakesplice.telemetry.compaction_metrics import DELTA_FILES as DELTA_FILES
-from lakesplice.telemetry.compaction_metrics import DELTA_OLDEST as DELTA_OLDEST
-from lakesplice.telemetry.compaction_metrics import DELTA_ROWS as DELTA_ROWS
-from lakesplice.telemetry.compaction_metrics import SPLICE_FALLBACKS as SPLICE_FALLBACKS
-from lakesplice.telemetry.compaction_metrics import SPLICED_BYTES as SPLICED_BYTES
-from lakesplice.telemetry.compaction_metrics import SPLICED_PAGES as SPLICED_PAGES
-from lakesplice.telemetry.compaction_metrics import SPLICED_PAGES_EQUAL as SPLICED_PAGES_EQUAL
-from lakesplice.telemetry.file_metrics import BASE_FILES as BASE_FILES
-from lakesplice.telemetry.file_metrics import BASE_ROWS as BASE_ROWS
-from lakesplice.telemetry.file_metrics import INCOMPLETE_ROWS as INCOMPLETE_ROWS
-from lakesplice.telemetry.file_metrics import INDEX_ENTRIES as INDEX_ENTRIES
-from lakesplice.telemetry.file_metrics import INDEX_LOOKUPS as INDEX_LOOKUPS
-from lakesplice.telemetry.file_metrics import INDEX_RUNS as INDEX_RUNS
-from lakesplice.telemetry.file_metrics import LAST_VACUUM as LAST_VACUUM
-from lakesplice.telemetry.file_metrics import LOG_TAIL as LOG_TAIL
-from lakesplice.telemetry.file_metrics import MERGED_BYTES as MERGED_BYTES
-from lakesplice.telemetry.file_metrics import MERGED_FILES as MERGED_FILES
-from lakesplice.telemetry.file_metrics import ORPHANS_LEFT as ORPHANS_LEFT
-from lakesplice.telemetry.file_metrics import PURGED_ROWS as PURGED_ROWS
-from lakesplice.telemetry.file_metrics import RETAINED_FROM as RETAINED_FROM
-from lakesplice.telemetry.file_metrics import SMALL_FILES as SMALL_FILES
-from lakesplice.telemetry.file_metrics import TABLE_VERSION as TABLE_VERSION
-from lakesplice.telemetry.file_metrics import VACUUMED_BYTES as VACUUMED_BYTES
-from lakesplice.telemetry.file_metrics import VACUUMED_FILES as VACUUMED_FILES
+from lakesplice.telemetry.families.compaction import COMPACTION_BYTES as COMPACTION_BYTES
+from lakesplice.telemetry.families.compaction import COMPACTION_SECONDS as COMPACTION_SECONDS
+from lakesplice.telemetry.families.compaction import COMPACTIONS as COMPACTIONS
+from lakesplice.telemetry.families.compaction import DELTA_BYTES as DELTA_BYTES
+from lakesplice.telemetry.families.compaction import DELTA_FILES as DELTA_FILES
+from lakesplice.telemetry.families.compaction import DELTA_OLDEST as DELTA_OLDEST
+from lakesplice.telemetry.families.compaction import DELTA_ROWS as DELTA_ROWS
+from lakesplice.telemetry.families.compaction import SPLICE_FALLBACKS as SPLICE_FALLBACKS
+from lakesplice.telemetry.families.compaction import SPLICED_BYTES as SPLICED_BYTES
+from lakesplice.telemetry.families.compaction import SPLICED_PAGES as SPLICED_PAGES
+from lakesplice.telemetry.families.compaction import SPLICED_PAGES_EQUAL as SPLICED_PAGES_EQUAL
+from lakesplice.telemetry.families.files import BASE_FILES as BASE_FILES
+from lakesplice.telemetry.families.files import BASE_ROWS as BASE_ROWS
+from lakesplice.telemetry.families.files import INCOMPLETE_ROWS as INCOMPLETE_ROWS
+from lakesplice.telemetry.families.files import INDEX_ENTRIES as INDEX_ENTRIES
+from lakesplice.telemetry.families.files import INDEX_LOOKUPS as INDEX_LOOKUPS
+from lakesplice.telemetry.families.files import INDEX_RUNS as INDEX_RUNS
+from lakesplice.telemetry.families.files import LAST_VACUUM as LAST_VACUUM
+from lakesplice.telemetry.families.files import LOG_TAIL as LOG_TAIL
+from lakesplice.telemetry.families.files import MERGED_BYTES as MERGED_BYTES
+from lakesplice.telemetry.families.files import MERGED_FILES as MERGED_FILES
+from lakesplice.telemetry.families.files import ORPHANS_LEFT as ORPHANS_LEFT
+from lakesplice.telemetry.families.files import PURGED_ROWS as PURGED_ROWS
+from lakesplice.telemetry.families.files import RETAINED_FROM as RETAINED_FROM
+from lakesplice.telemetry.families.files import SMALL_FILES as SMALL_FILES
+from lakesplice.telemetry.families.files import TABLE_VERSION as TABLE_VERSION
+from lakesplice.telemetry.families.files import VACUUMED_BYTES as VACUUMED_BYTES
+from lakesplice.telemetry.families.files import VACUUMED_FILES as VACUUMED_FILES
+from lakesplice.telemetry.families.topics import CONNECTOR_AGE as CONNECTOR_AGE
+from lakesplice.telemetry.families.topics import GAP_RECORDS as GAP_RECORDS
+from lakesplice.telemetry.families.topics import LAG as LAG
+from lakesplice.telemetry.families.topics import SUSPECT_SETTING as SUSPECT_SETTING
+from lakesplice.telemetry.families.topics import TABLES_NOT_MADE as TABLES_NOT_MADE
+from lakesplice.telemetry.families.topics import TOPIC_STATE as TOPIC_STATE
+from lakesplice.telemetry.families.verification import DIFFERENT as DIFFERENT
+from lakesplice.telemetry.families.verification import DIFFERING_ROWS as DIFFERING_ROWS
+from lakesplice.telemetry.families.verification import EQUAL as EQUAL
+from lakesplice.telemetry.families.verification import UNLINKED_CHANGES as UNLINKED_CHANGES
+from lakesplice.telemetry.families.verification import UNSETTLED as UNSETTLED
+from lakesplice.telemetry.families.verification import VERIFICATION_AGE as VERIFICATION_AGE
+from lakesplice.telemetry.families.verification import VERIFICATIONS as VERIFICATIONS
 from lakesplice.telemetry.metric import (
     TABLE,
     Label,
@@ -46,16 +59,6 @@ from lakesplice.telemetry.metric import (
     gauge,
     rare_counter,
 )
-from lakesplice.telemetry.topic_metrics import CONNECTOR_AGE as CONNECTOR_AGE
-from lakesplice.telemetry.topic_metrics import GAP_RECORDS as GAP_RECORDS
-from lakesplice.telemetry.topic_metrics import LAG as LAG
-from lakesplice.telemetry.topic_metrics import SUSPECT_SETTING as SUSPECT_SETTING
-from lakesplice.telemetry.topic_metrics import TABLES_NOT_MADE as TABLES_NOT_MADE
-from lakesplice.telemetry.topic_metrics import TOPIC_STATE as TOPIC_STATE
-from lakesplice.telemetry.verification_metrics import DIFFERING_ROWS as DIFFERING_ROWS
-from lakesplice.telemetry.verification_metrics import UNLINKED_CHANGES as UNLINKED_CHANGES
-from lakesplice.telemetry.verification_metrics import VERIFICATION_AGE as VERIFICATION_AGE
-from lakesplice.telemetry.verification_metrics import VERIFICATIONS as VERIFICATIONS
 
 READ_OPTIMISED = "read_optimised"
 REAL_TIME = "real_time"

@@ -18,8 +18,8 @@ from lakesplice.telemetry.catalogue import (
     QUERY_RESTARTS,
     TABLES,
 )
-from lakesplice.telemetry.compaction_metrics import DELTA_FILES, DELTA_OLDEST
 from lakesplice.telemetry.document import metrics_page, series_per_table
+from lakesplice.telemetry.families.compaction import DELTA_FILES, DELTA_OLDEST
 from lakesplice.telemetry.metric import PREFIX, TABLE, Kind, Metric
 from lakesplice.telemetry.registry import Metrics
 

@@ -35,7 +35,6 @@ from lakesplice.table.protocol.snapshot import Snapshot
 from lakesplice.telemetry import catalogue as metric
 from lakesplice.telemetry.memory import resident_bytes
 from lakesplice.telemetry.registry import Metrics
-from lakesplice.telemetry.verification_metrics import DIFFERENT, EQUAL, UNSETTLED
 
 _OPERATIONS: Mapping[type[Intent], str] = {
     Create: "create",
@@ -109,7 +108,9 @@ def _count_verification(
     metrics: Metrics, table: str, counts: Mapping[str, int], moment: EpochMs
 ) -> None:
     different, unsettled = counts.get("different", 0), counts.get("unsettled", 0)
-    outcome = DIFFERENT if different else UNSETTLED if unsettled else EQUAL
+    outcome = metric.EQUAL
+    if different or unsettled:
+        outcome = metric.DIFFERENT if different else metric.UNSETTLED
     metrics.add(metric.VERIFICATIONS, outcome=outcome)
     metrics.add(metric.DIFFERING_ROWS, different, table=table)
     metrics.since(metric.VERIFICATION_AGE, moment / 1000, table=table)

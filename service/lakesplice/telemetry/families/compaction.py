@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lakesplice.telemetry.file_metrics import BASE_FILES as BASE_FILES
-from lakesplice.telemetry.file_metrics import BASE_ROWS as BASE_ROWS
-from lakesplice.telemetry.file_metrics import INCOMPLETE_ROWS as INCOMPLETE_ROWS
-from lakesplice.telemetry.file_metrics import INDEX_ENTRIES as INDEX_ENTRIES
-from lakesplice.telemetry.file_metrics import INDEX_LOOKUPS as INDEX_LOOKUPS
-from lakesplice.telemetry.file_metrics import INDEX_RUNS as INDEX_RUNS
-from lakesplice.telemetry.file_metrics import LAST_VACUUM as LAST_VACUUM
-from lakesplice.telemetry.file_metrics import LOG_TAIL as LOG_TAIL
-from lakesplice.telemetry.file_metrics import MERGED_BYTES as MERGED_BYTES
-from lakesplice.telemetry.file_metrics import MERGED_FILES as MERGED_FILES
-from lakesplice.telemetry.file_metrics import ORPHANS_LEFT as ORPHANS_LEFT
-from lakesplice.telemetry.file_metrics import PURGED_ROWS as PURGED_ROWS
-from lakesplice.telemetry.file_metrics import RETAINED_FROM as RETAINED_FROM
-from lakesplice.telemetry.file_metrics import SMALL_FILES as SMALL_FILES
-from lakesplice.telemetry.file_metrics import TABLE_VERSION as TABLE_VERSION
-from lakesplice.telemetry.file_metrics import VACUUMED_BYTES as VACUUMED_BYTES
-from lakesplice.telemetry.file_metrics import VACUUMED_FILES as VACUUMED_FILES
+from lakesplice.telemetry.families.files import BASE_FILES as BASE_FILES
+from lakesplice.telemetry.families.files import BASE_ROWS as BASE_ROWS
+from lakesplice.telemetry.families.files import INCOMPLETE_ROWS as INCOMPLETE_ROWS
+from lakesplice.telemetry.families.files import INDEX_ENTRIES as INDEX_ENTRIES
+from lakesplice.telemetry.families.files import INDEX_LOOKUPS as INDEX_LOOKUPS
+from lakesplice.telemetry.families.files import INDEX_RUNS as INDEX_RUNS
+from lakesplice.telemetry.families.files import LAST_VACUUM as LAST_VACUUM
+from lakesplice.telemetry.families.files import LOG_TAIL as LOG_TAIL
+from lakesplice.telemetry.families.files import MERGED_BYTES as MERGED_BYTES
+from lakesplice.telemetry.families.files import MERGED_FILES as MERGED_FILES
+from lakesplice.telemetry.families.files import ORPHANS_LEFT as ORPHANS_LEFT
+from lakesplice.telemetry.families.files import PURGED_ROWS as PURGED_ROWS
+from lakesplice.telemetry.families.files import RETAINED_FROM as RETAINED_FROM
+from lakesplice.telemetry.families.files import SMALL_FILES as SMALL_FILES
+from lakesplice.telemetry.families.files import TABLE_VERSION as TABLE_VERSION
+from lakesplice.telemetry.families.files import VACUUMED_BYTES as VACUUMED_BYTES
+from lakesplice.telemetry.families.files import VACUUMED_FILES as VACUUMED_FILES
+from lakesplice.telemetry.families.topics import CONNECTOR_AGE as CONNECTOR_AGE
+from lakesplice.telemetry.families.topics import GAP_RECORDS as GAP_RECORDS
+from lakesplice.telemetry.families.topics import LAG as LAG
+from lakesplice.telemetry.families.topics import SUSPECT_SETTING as SUSPECT_SETTING
+from lakesplice.telemetry.families.topics import TABLES_NOT_MADE as TABLES_NOT_MADE
+from lakesplice.telemetry.families.topics import TOPIC_STATE as TOPIC_STATE
 from lakesplice.telemetry.metric import TABLE, Label, age, counter, durations, gauge
-from lakesplice.telemetry.topic_metrics import CONNECTOR_AGE as CONNECTOR_AGE
-from lakesplice.telemetry.topic_metrics import GAP_RECORDS as GAP_RECORDS
-from lakesplice.telemetry.topic_metrics import LAG as LAG
-from lakesplice.telemetry.topic_metrics import SUSPECT_SETTING as SUSPECT_SETTING
-from lakesplice.telemetry.topic_metrics import TABLES_NOT_MADE as TABLES_NOT_MADE
-from lakesplice.telemetry.topic_metrics import TOPIC_STATE as TOPIC_STATE
 
 # The first `conflict` makes its series.
 _COMPACTION = Label("result", ("committed", "failed"))
