@@ -11,7 +11,7 @@ from lakesplice.formats.events import DecodeContext, decode
 from lakesplice.model.choices import NotInserts
 from lakesplice.model.names import TableName
 from lakesplice.model.position import RANK_OTHER, Position
-from lakesplice.model.progress.shadow_plan import FilledFrom, ShadowPlan
+from lakesplice.model.progress.shadow_plan import FilledFrom, KeyBound, ShadowPlan
 from lakesplice.model.source_schema import SourceSchema
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.intake.read_rows import ReadRows
@@ -102,6 +102,8 @@ class Filling:
         shape: Shape | None = None,
         not_inserts: NotInserts | None = None,
         filled_from: FilledFrom = FilledFrom.DATABASE,
+        parts: Sequence[KeyBound] = (),
+        start: Position | None = None,
     ) -> None:
         self.source, self.clock, self.shadow = source, clock, shadow
         self.entropy = SeededEntropy(seed)
@@ -110,7 +112,11 @@ class Filling:
         self.reading = RecordReading(
             table=name, policy=policy, shape=shape, not_inserts=not_inserts
         )
-        self.plan = self._open(bounds, filled_from)
+        self.plan = self._open(
+            filled_from,
+            [(str(bound),) for bound in bounds] if filled_from is FilledFrom.DATABASE else [*parts],
+            start or source.place(),
+        )
         table = shadow_table(self.store, self.plan, clock, self.entropy)
         self.driver: SimulatedDriver = driver_of(
             source,
@@ -124,12 +130,14 @@ class Filling:
         )
         self.runs = RunCache()
 
-    def _open(self, bounds: Sequence[int], filled_from: FilledFrom) -> ShadowPlan:
+    def _open(
+        self, filled_from: FilledFrom, bounds: Sequence[KeyBound], start: Position
+    ) -> ShadowPlan:
         if self.shadow in open_shadows(self.store):
             return read_shadow_plan(self.store, self.shadow)
         topic, ends = self.source.topic, self.source.topic.ends
-        if filled_from is FilledFrom.TOPIC:
-            bounds, ends = (), dict.fromkeys(ends, 0)
+        if filled_from is not FilledFrom.DATABASE:
+            ends = dict.fromkeys(ends, 0)
         plan = ShadowPlan(
             shadow=self.shadow,
             topic=topic.name,
@@ -137,10 +145,10 @@ class Filling:
             server="server-1",
             database="shop",
             table="goods",
-            start=self.source.place(),
+            start=start,
             created_ms=self.clock.now_ms(),
             ends=ends,
-            bounds=tuple((str(bound),) for bound in bounds),
+            bounds=tuple(bounds),
             filled_from=filled_from,
         )
         begin_shadow(self.store, plan)

@@ -31,6 +31,8 @@ def bootstrap(
         topics = tools.topics(wishes.tables)
         if wishes.tables and not topics:
             raise UsageError("no topic of these tables", tables=list(wishes.tables))
+        if wishes.files and len(topics) > 1:
+            raise UsageError("files are of one table; name it with --tables", topics=len(topics))
         for origin, topic in topics:
             yield _outcome(tools, wishes, origin, topic)
 

@@ -22,7 +22,7 @@ from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.ingest.shadow import is_past_reads
 from lakesplice.table.protocol.ports import Clock, Entropy, Progress
 
-_FEED_SECONDS = 10.0
+FEED_SECONDS = 10.0
 _CHANGES_MAX = 20
 _SETTLE_POLL_SECONDS = 1.0
 
@@ -78,17 +78,8 @@ class TableFilling:
             open_chunks = self._open_chunks()
 
     def settle(self, seconds: float) -> bool:
-        """Wait at most so long until every partition is past what was read; return whether it is:
-        then the shadow is as the source was at one moment.
-        """
-        self.feed()
-        until = self.clock.monotonic() + seconds
-        while not is_past_reads(self.table.manifest):
-            if self.clock.monotonic() >= until:
-                return False
-            self.clock.wait(_SETTLE_POLL_SECONDS)
-            self.feed()
-        return True
+        """Wait as `settled` does."""
+        return settled(self.table, self.feed, self.clock, seconds)
 
     def _open_chunks(self) -> list[int]:
         backfill = self.table.manifest.backfill
@@ -120,7 +111,7 @@ class TableFilling:
             reads = {under_way.pop(one): one.result() for one in done}
             if not self._take(reads):
                 return False
-            if self.clock.monotonic() - fed > _FEED_SECONDS:
+            if self.clock.monotonic() - fed > FEED_SECONDS:
                 self.feed()
                 fed = self.clock.monotonic()
             self._keep_to_rate(began)
@@ -141,3 +132,17 @@ class TableFilling:
         if self.bounds.rows_per_second:
             due = began + self._read_rows / self.bounds.rows_per_second
             self.clock.wait(max(0.0, due - self.clock.monotonic()))
+
+
+def settled(table: DriverTable, feed: Callable[[], None], clock: Clock, seconds: float) -> bool:
+    """Feed a shadow for at most so long until every partition is past what was read; return whether
+    it is: then the shadow is as the source was at one moment.
+    """
+    feed()
+    until = clock.monotonic() + seconds
+    while not is_past_reads(table.manifest):
+        if clock.monotonic() >= until:
+            return False
+        clock.wait(_SETTLE_POLL_SECONDS)
+        feed()
+    return True

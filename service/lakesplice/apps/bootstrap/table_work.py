@@ -6,6 +6,7 @@ from functools import partial
 from typing import Protocol
 
 from lakesplice.apps.bootstrap.database_fill import DatabaseFill
+from lakesplice.apps.bootstrap.files_fill import FilesFill
 from lakesplice.apps.bootstrap.fill_tools import FillTools
 from lakesplice.apps.bootstrap.shadow_check import note_shadow, shadow_check, why_kept
 from lakesplice.apps.bootstrap.topic_fill import TopicFill
@@ -99,6 +100,8 @@ class TableWork:
         match self._wishes.filled_from:
             case FilledFrom.TOPIC:
                 return TopicFill(self._tools, self._name, self._origin, self._topic)
+            case FilledFrom.FILES:
+                return FilesFill(self._tools, self._wishes, self._name, self._origin, self._topic)
             case FilledFrom.DATABASE:
                 return DatabaseFill(
                     self._tools, self._wishes, self._name, self._origin, self._topic

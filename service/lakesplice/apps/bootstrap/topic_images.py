@@ -1,14 +1,18 @@
-"""What the newest records of a topic show of its table."""
+"""What the newest records of a topic show of its table, and the first ones of its beginning."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
 from lakesplice.errors import UsageError
-from lakesplice.formats.events import schema_ids
+from lakesplice.formats.events import SchemaText, schema_ids
 from lakesplice.model.choices import FormatName
-from lakesplice.model.position import Ordering
+from lakesplice.model.position import Ordering, Position
 from lakesplice.model.source_schema import SourceSchema
 from lakesplice.planning.intake.line import RecordReading
-from lakesplice.planning.intake.newest_image import newest_image
+from lakesplice.planning.intake.newest_image import lowest_position, newest_image
 from lakesplice.spark.kafka.topic_ranges import TopicReader
 from lakesplice.spark.kafka.topics import Topic
 from lakesplice.table.protocol.ports import SchemaSource
@@ -38,13 +42,7 @@ def newest_schema(
             if end > topic.earliest[at]
         }
         batches = [batch for _, batch in reader.read(topic.name, ranges)] if ranges else []
-        schemas = None
-        if registry is not None and batches:
-            named = set[int]()
-            for batch in batches:
-                named |= schema_ids(batch.column(name) for name in ("key", "value"))
-            schemas = registry.schemas(named)
-        found = newest_image(batches, reading, schemas)
+        found = newest_image(batches, reading, _schemas(batches, registry))
         if found is not None:
             break
     else:
@@ -61,3 +59,31 @@ def newest_schema(
             format=found.format,
         )
     return found.schema
+
+
+def first_positions(
+    reader: TopicReader, topic: Topic, reading: RecordReading, registry: SchemaSource | None
+) -> dict[int, Position]:
+    """Return the lowest position among the first records of each partition that has any. Blocks."""
+    ranges = {
+        at: (first, min(topic.latest[at], first + _RECORDS[0]))
+        for at, first in topic.earliest.items()
+        if topic.latest[at] > first
+    }
+    found: dict[int, Position] = {}
+    for partition, batch in reader.read(topic.name, ranges) if ranges else ():
+        lowest = lowest_position(batch, reading, _schemas([batch], registry))
+        if lowest is not None:
+            found[partition] = min(lowest, found.get(partition, lowest))
+    return found
+
+
+def _schemas(
+    batches: Sequence[pa.RecordBatch], registry: SchemaSource | None
+) -> Mapping[int, SchemaText] | None:
+    if registry is None or not batches:
+        return None
+    named = set[int]()
+    for batch in batches:
+        named |= schema_ids(batch.column(name) for name in ("key", "value"))
+    return registry.schemas(named)

@@ -33,7 +33,9 @@ class TableOutcome:
 class Wishes:
     """What is to be done: `rebuild` tables that are there, begin `again` what was begun, give that
     up and do nothing else (`give_up`), or only say (`dry_run`). `excluded` are columns that the
-    connector leaves out, as `table.column` or by their name alone. With `verify` a shadow is
+    connector leaves out, as `table.column` or by their name alone. `files` is a glob of files that
+    were written at a `position` of the binlog, if the table is `filled_from` these; `connector_ran`
+    says that the connector streamed the table by then. With `verify` a shadow is
     compared with the database before it takes the table's place.
     """
 
@@ -45,4 +47,7 @@ class Wishes:
     excluded: Sequence[str] = ()
     settle_seconds: float = 60.0
     filled_from: FilledFrom = FilledFrom.DATABASE
+    files: str = ""
+    position: str = ""
+    connector_ran: bool = False
     verify: bool = False

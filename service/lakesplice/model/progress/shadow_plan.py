@@ -13,9 +13,12 @@ KeyBound = tuple[str, ...]
 
 
 class FilledFrom(StrEnum):
-    """Where a shadow's rows come from: tables of the source's database, or the topic alone."""
+    """Where a shadow's rows come from: tables of the source's database, files, or the topic
+    alone.
+    """
 
     DATABASE = "database"
+    FILES = "files"
     TOPIC = "topic"
 
 
@@ -29,6 +32,9 @@ class ShadowPlan:
     whose keys are above `bounds[n - 1]` and not above `bounds[n]`; the first and last are open, so
     there is one chunk more than bounds. `rows` is about how many rows there are, -1 if that isn't
     known.
+
+    If it is `filled_from` files, `server` is their folder, `start` the position that they were
+    written at, and each of `bounds` a chunk: a part of a file.
 
     A shadow that is `filled_from` its topic has no chunks, server or start: its topic's records
     from `ends` on, the first that there are, have all rows.
@@ -50,7 +56,13 @@ class ShadowPlan:
     @property
     def chunks(self) -> int:
         """How many chunks there are."""
-        return 0 if self.filled_from is FilledFrom.TOPIC else len(self.bounds) + 1
+        match self.filled_from:
+            case FilledFrom.DATABASE:
+                return len(self.bounds) + 1
+            case FilledFrom.FILES:
+                return len(self.bounds)
+            case FilledFrom.TOPIC:
+                return 0
 
     def range_of(self, chunk: int) -> tuple[KeyBound | None, KeyBound | None]:
         """Return the keys of a chunk: those above the first bound and not above the second."""

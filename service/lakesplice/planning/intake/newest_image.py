@@ -1,5 +1,5 @@
 """The newest row image among records of a topic: which columns the source has, and as what types
-they are streamed.
+they are streamed; and the lowest position, which shows where the records begin.
 """
 
 from __future__ import annotations
@@ -36,15 +36,7 @@ def newest_image(
     Each batch is of one partition, in the columns that formats decode.
     """
     newest: NewestImage | None = None
-    context = DecodeContext(
-        reading.table,
-        reading.declared,
-        reading.format,
-        mappings=reading.mappings,
-        key=reading.key,
-        history=reading.history,
-        schemas=schemas,
-    )
+    context = _context(reading, schemas)
     for batch in batches:
         decoded = decode(batch, context)
         for block in decoded.blocks:
@@ -55,3 +47,32 @@ def newest_image(
             if highest > (BEFORE_ALL if newest is None else newest.position):
                 newest = NewestImage(block.schema, highest, decoded.format, block.ordering)
     return newest
+
+
+def lowest_position(
+    batch: pa.RecordBatch,
+    reading: RecordReading,
+    schemas: Mapping[int, SchemaText] | None = None,
+) -> Position | None:
+    """Return the lowest position of some records of a partition; None if none has a position."""
+    decoded = decode(batch, _context(reading, schemas))
+    places = (
+        Position(file, offset)
+        for block in decoded.blocks
+        for file, offset in zip(
+            block.position_file.tolist(), block.position_offset.tolist(), strict=True
+        )
+    )
+    return min(places, default=None)
+
+
+def _context(reading: RecordReading, schemas: Mapping[int, SchemaText] | None) -> DecodeContext:
+    return DecodeContext(
+        reading.table,
+        reading.declared,
+        reading.format,
+        mappings=reading.mappings,
+        key=reading.key,
+        history=reading.history,
+        schemas=schemas,
+    )

@@ -111,6 +111,32 @@ VerifyOption = Annotated[
         " differ.",
     ),
 ]
+FilesOption = Annotated[
+    str,
+    typer.Option(
+        "--files",
+        help="Parquet or CSV files (.parquet, .csv) with the rows of one table, as a glob or an"
+        " address with one, instead of the database. Needs --position.",
+        show_default=False,
+    ),
+]
+PositionOption = Annotated[
+    str,
+    typer.Option(
+        "--position",
+        help="Where in the binlog the files were written, such as mysql-bin.000012:345: they have"
+        " every change before and none after.",
+        show_default=False,
+    ),
+]
+ConnectorRanOption = Annotated[
+    bool,
+    typer.Option(
+        "--connector-ran",
+        help="The connector streamed the table at --position, though its topic has no record from"
+        " before.",
+    ),
+]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show what would be read.")]
 _CONNECTIONS, _CHUNK_ROWS, _THREADS, _SETTLE_SECONDS = 4, 20_000, 50, 60.0
 
@@ -124,6 +150,9 @@ def bootstrap(
             " […]). May be given several times.",
         ),
     ] = None,
+    files: FilesOption = "",
+    position: PositionOption = "",
+    connector_ran: ConnectorRanOption = False,
     database: DatabaseOption = None,
     connections: ConnectionsOption = _CONNECTIONS,
     rows_per_second: RateOption = 0,
@@ -143,12 +172,19 @@ def bootstrap(
 
     Rows are read in chunks without locks, and the topics' changes are applied meanwhile. Readers
     see a table once it is complete. A table that exists is skipped. After an interruption the same
-    command continues where it stopped.
+    command continues where it stopped. With --files rows come from files instead.
     """
     from lakesplice.apps.bootstrap import LoadBounds, Wishes
+    from lakesplice.model.progress.shadow_plan import FilledFrom
 
+    if bool(files) != bool(position):
+        raise UsageError("give --files and --position together, or none of them")
     wishes = Wishes(
         tables=tables or (),
+        filled_from=FilledFrom.FILES if files else FilledFrom.DATABASE,
+        files=files,
+        position=position,
+        connector_ran=connector_ran,
         again=again,
         give_up=give_up,
         dry_run=dry_run,

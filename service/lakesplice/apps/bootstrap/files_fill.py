@@ -1,0 +1,143 @@
+"""A shadow gets its rows from files that somebody wrote at a place in the source's binlog."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lakesplice.apps.bootstrap.database_fill import ID_BITS
+from lakesplice.apps.bootstrap.fill_tools import FillTools
+from lakesplice.apps.bootstrap.row_files import FilePart, file_parts, rows_of_part, split_glob
+from lakesplice.apps.bootstrap.shadow_upkeep import ShadowUpkeep
+from lakesplice.apps.bootstrap.source_chunks import position_of
+from lakesplice.apps.bootstrap.table_filling import FEED_SECONDS, settled
+from lakesplice.apps.bootstrap.topic_images import first_positions, newest_schema
+from lakesplice.apps.bootstrap.wishes import Wishes
+from lakesplice.errors import UsageError
+from lakesplice.model.manifest import SourceState
+from lakesplice.model.names import TableName
+from lakesplice.model.position import Position
+from lakesplice.model.progress.shadow_plan import FilledFrom, ShadowPlan
+from lakesplice.planning.intake.read_rows import ReadRows
+from lakesplice.spark.kafka.topics import Topic
+from lakesplice.storage.source.binlog_places import BinlogPlace
+from lakesplice.storage.stores import AnyStore, open_store
+from lakesplice.table.files.index_runs import RunCache
+from lakesplice.table.ingest.chunk_commit import commit_chunks
+from lakesplice.table.ingest.driver_table import DriverTable
+
+
+@dataclass
+class FilesFill:
+    """Fills shadows of one table, `name`, whose rows `origin` has at the source."""
+
+    tools: FillTools
+    wishes: Wishes
+    name: TableName
+    origin: TableName
+    topic: Topic
+
+    def plan(self) -> ShadowPlan:
+        """Return the files' parts, and the topic's first offsets: from there on it has what changed
+        since. Blocks.
+
+        `UsageError` if there are no such files, or the topic doesn't reach back to their position.
+        """
+        tools, topic = self.tools, self.topic
+        folder, pattern = split_glob(self.wishes.files)
+        parts = file_parts(self._files(folder), pattern)
+        start = position_of(binlog_place(self.wishes.position))
+        reading = tools.reading(self.origin, SourceState(topic.name, topic.id))
+        firsts = first_positions(tools.reader, topic, reading, tools.shadow_feed.schemas)
+        require_stream_since(start, topic.earliest, firsts, trusted=self.wishes.connector_ran)
+        return ShadowPlan(
+            shadow=f"{tools.entropy.bits(ID_BITS):016x}",
+            topic=topic.name,
+            topic_id=topic.id,
+            server=folder,
+            database=self.origin.database,
+            table=self.origin.table,
+            start=start,
+            created_ms=tools.clock.now_ms(),
+            ends={at: topic.earliest[at] for at in topic.latest},
+            bounds=tuple(part.as_bound for part in parts),
+            filled_from=FilledFrom.FILES,
+        )
+
+    def fill(self, table: DriverTable, plan: ShadowPlan) -> bool:
+        """Take the parts that are missing, and the topic's changes since; return whether every
+        partition has a newer one. Blocks. `UsageError` if a row can't be taken exactly.
+        """
+        tools, store = self.tools, self._files(plan.server)
+        reading = tools.reading(self.origin, table.source)
+        topic = tools.catalogue.describe([self.topic.name])[self.topic.name]
+        schema = newest_schema(tools.reader, topic, reading, tools.shadow_feed.schemas)
+        prefix = f"{self.origin.table}."
+        excluded = {name.removeprefix(prefix) for name in self.wishes.excluded}
+        runs = RunCache()
+        upkeep = ShadowUpkeep(table, tools.entropy, runs)
+
+        def feed() -> None:
+            tools.feed(table, self.name, self.origin, upkeep.after_batch)
+
+        backfill = table.manifest.backfill
+        assert backfill is not None, "the table is a shadow"
+        missing = backfill.open_chunks()
+        tools.progress.expect(len(missing))
+        feed()
+        fed = tools.clock.monotonic()
+        for chunk in missing:
+            part = FilePart.of_bound(plan.bounds[chunk])
+            images = rows_of_part(store, part, schema, excluded)
+            rows = [ReadRows(schema, images, plan.start, plan.created_ms)]
+            refused = commit_chunks(table, {chunk: rows}, reading, tools.entropy, runs)
+            if refused is not None:
+                raise UsageError(f"the table can't take a row: {refused.reason}", path=part.path)
+            upkeep.merge_runs()
+            tools.progress.advance(1)
+            if tools.clock.monotonic() - fed > FEED_SECONDS:
+                feed()
+                fed = tools.clock.monotonic()
+        return settled(table, feed, tools.clock, self.wishes.settle_seconds)
+
+    def _files(self, folder: str) -> AnyStore:
+        """The files' folder, reached with the lake's options if it is in a bucket, too."""
+        return open_store(folder, self.tools.settings.lake.options if "://" in folder else None)
+
+
+def binlog_place(text: str) -> BinlogPlace:
+    """Parse a place such as `mysql-bin.000012:345`; `UsageError` for any other text."""
+    file, _, offset = text.rpartition(":")
+    if not offset.isdecimal() or not file.rpartition(".")[2].isdecimal():
+        raise UsageError(
+            "write the position as the binlog's file and offset, such as mysql-bin.000012:345",
+            given=text,
+        )
+    return BinlogPlace(file, int(offset))
+
+
+def require_stream_since(
+    start: Position,
+    earliest: Mapping[int, int],
+    firsts: Mapping[int, Position],
+    *,
+    trusted: bool = False,
+) -> None:
+    """Check that a topic has every change since a position; `UsageError` if that isn't known.
+
+    `earliest` has the first offset of each partition, `firsts` the positions of the first records.
+    If the broker deleted records of a partition, its first one has to be at or below the position.
+    Otherwise one of any partition shows that the connector ran by then; or it is `trusted`.
+    """
+    cut = [at for at, offset in earliest.items() if offset]
+    if short := [at for at in cut if at not in firsts or firsts[at] > start]:
+        raise UsageError(
+            "the topic's retention deleted records from after the files' position; write newer"
+            " files",
+            partitions=sorted(short),
+        )
+    if not trusted and all(position > start for position in firsts.values()):
+        raise UsageError(
+            "the topic has no record from before the files' position, so nothing shows that the"
+            " connector ran by then; if it did, give --connector-ran"
+        )

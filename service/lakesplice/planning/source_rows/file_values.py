@@ -1,0 +1,122 @@
+"""Columns of Parquet and CSV files as the values that streaming gives for the same columns.
+
+A value is taken if it is exactly the streamed one, else the file is refused. Per type of a table:
+
+    type               from Parquet                               from CSV
+    whole numbers      whole numbers, decimals without fraction   digits
+    decimal            decimals, whole numbers                    digits
+    float              float32; float64 that a float32 equals     never: a text has six digits
+    double             float64                                    digits
+    boolean            booleans, 0 and 1                          0 and 1
+    date               dates                                      2026-11-24
+    timestamp          timestamps without a zone or in UTC        2026-11-24 09:00:00.000001, in UTC
+    long of a TIME     times; whole numbers as the records have   -838:59:59.000001
+    string             texts                                      the text
+    binary             bytes                                      never: no text has every byte
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.formats.events.cells.conversion import convert
+from lakesplice.formats.events.values.encoding import Cell, Encoding
+from lakesplice.model.source_schema import SourceField
+from lakesplice.model.types import ColumnType, Kind
+
+_WHOLE = (Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG)
+_TEXTS = {
+    **dict.fromkeys(_WHOLE, Encoding.INTEGER_TEXT),
+    Kind.DECIMAL: Encoding.DECIMAL_TEXT,
+    Kind.DOUBLE: Encoding.FLOAT_TEXT,
+    Kind.BOOLEAN: Encoding.BOOLEAN_TEXT,
+    Kind.DATE: Encoding.DATE_TEXT,
+    Kind.TIMESTAMP: Encoding.DATETIME_TEXT,
+}
+_MICRO_TIME = "io.debezium.time.MicroTime"
+
+
+class InexactError(Exception):
+    """A column can't be taken; the message says why."""
+
+
+def exact_values(field: SourceField, values: pa.Array) -> pa.Array:
+    """Return typed values of a file as the column's type; `InexactError` if one would change."""
+    type_ = _type_of(field)
+    if pa.types.is_dictionary(values.type):
+        values = values.dictionary_decode()
+    if not _may_become(values.type, type_, field.source_type):
+        raise InexactError(f"a {values.type} can't be a {type_.name} exactly")
+    of = type_.arrow
+    if pa.types.is_null(values.type):
+        return pa.nulls(len(values), of)
+    try:
+        if pa.types.is_time(values.type):
+            return values.cast(pa.time64("us")).cast(pa.int64())
+        if pa.types.is_timestamp(values.type):
+            return values.cast(pa.timestamp("us", values.type.tz)).cast(pa.int64()).cast(of)
+        if type_.kind is Kind.BOOLEAN and pa.types.is_integer(values.type):
+            return _same(values, values.cast(of))
+        if type_.kind is Kind.DECIMAL and pa.types.is_integer(values.type):
+            # Wide enough for 64 bits, whatever the column holds.
+            return _same(values, values.cast(pa.decimal128(20, 0)).cast(of))
+        return _same(values, values.cast(of, safe=type_.kind is not Kind.FLOAT))
+    except pa.ArrowInvalid as error:
+        raise InexactError(f"a value isn't a {type_.name}: {error}") from error
+
+
+def values_of_texts(field: SourceField, texts: pa.Array) -> pa.Array:
+    """Return the values of a CSV file's texts; `InexactError` if one isn't of the column's type."""
+    type_ = _type_of(field)
+    if type_.kind is Kind.STRING:
+        return texts
+    encoding = _TEXTS.get(type_.kind)
+    if type_.kind is Kind.LONG and "io.debezium.time." in field.source_type:
+        encoding = Encoding.TIME_TEXT if field.source_type.endswith(_MICRO_TIME) else None
+    if encoding is None:
+        raise InexactError(f"no text is a {type_.name} exactly; write Parquet")
+    (column,) = convert([(texts, Cell(field.name, type_, encoding, field.source_type))])
+    if column.flaws:
+        wrong, _ = column.flaws[0]
+        first = texts.filter(pa.array(wrong))[0].as_py()
+        raise InexactError(f"{first!r} isn't a {type_.name}")
+    return column.values.cast(type_.arrow)
+
+
+def _type_of(field: SourceField) -> ColumnType:
+    if field.type is None:
+        raise InexactError("the topic's records don't say its type")
+    return field.type
+
+
+def _may_become(of: pa.DataType, type_: ColumnType, source_type: str) -> bool:
+    """Whether values of a file's type can be those of a column's type at all."""
+    kind, is_whole = type_.kind, pa.types.is_integer(of)
+    is_time = type_.kind is Kind.LONG and source_type.endswith(_MICRO_TIME)
+    allowed = {
+        **dict.fromkeys(_WHOLE, is_whole or pa.types.is_decimal(of)),
+        Kind.DECIMAL: is_whole or pa.types.is_decimal(of),
+        Kind.FLOAT: pa.types.is_float32(of) or pa.types.is_float64(of),
+        Kind.DOUBLE: pa.types.is_float64(of),
+        Kind.BOOLEAN: is_whole or pa.types.is_boolean(of),
+        Kind.DATE: pa.types.is_date(of),
+        Kind.TIMESTAMP: pa.types.is_timestamp(of) and of.tz in (None, "UTC", "+00:00"),
+        Kind.STRING: pa.types.is_string(of) or pa.types.is_large_string(of),
+        Kind.BINARY: _is_octets(of),
+    }
+    return bool(allowed[kind] or pa.types.is_null(of) or (is_time and pa.types.is_time(of)))
+
+
+def _is_octets(of: pa.DataType) -> bool:
+    kinds = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
+    return any(is_kind(of) for is_kind in kinds)
+
+
+def _same(before: pa.Array, after: pa.Array) -> pa.Array:
+    """Return the values if they are still the same on the way back."""
+    back = after.cast(before.type, safe=False)
+    unequal = pc.fill_null(pc.not_equal(back, before), False)
+    if unequal.true_count:
+        raise InexactError(f"{before.filter(unequal)[0]} changes on the way")
+    return after

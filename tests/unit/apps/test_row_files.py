@@ -1,0 +1,142 @@
+"""Tables are filled from files that were written at a position, and the stream goes on there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lakesplice.apps.bootstrap.files_fill import binlog_place, require_stream_since
+from lakesplice.apps.bootstrap.row_files import (
+    FilePart,
+    file_parts,
+    rows_of_part,
+    split_glob,
+)
+from lakesplice.errors import UsageError
+from lakesplice.model.position import Position
+from lakesplice.model.progress.shadow_plan import FilledFrom
+from lakesplice.model.source_schema import SourceSchema
+from lakesplice.planning.intake.read_rows import ReadRows
+from lakesplice.storage.local import LocalStore
+from lakesplice.testing.doubles import FixedClock
+from tests.support.command_line import CommandLine
+from tests.support.shadows import READ_MS, Filling, ReadSource
+from tests.support.simulated import SMALL, driver_of, folder, row, rows_of
+
+
+@pytest.fixture
+def path() -> Iterator[Path]:
+    with folder() as made:
+        yield made
+
+
+def written(path: Path, rows: pa.Table) -> None:
+    """The rows, half of them as two row groups of Parquet, half as CSV with quotes."""
+    half = rows.num_rows // 2
+    pq.write_table(rows.slice(0, half), path / "a.parquet", row_group_size=1)
+    lines = [",".join(rows.column_names)]
+    for one in rows.slice(half).to_pylist():
+        cells = ("" if v is None else f'"{v}"' for v in one.values())
+        lines.append(",".join(cells))
+    (path / "b.csv").write_text("\n".join(lines) + "\n")
+
+
+def test_rows_of_files_and_the_changes_since_their_position_are_the_table(path: Path) -> None:
+    source, lake = ReadSource(), LocalStore(path / "lake")
+    source.database.load(SMALL.name, [row(key, key) for key in range(4)])
+    source.topic.append(0, source.put(0))  # before the files: their rows have it
+    read = source.read(None, None)
+    (path / "dump").mkdir()
+    written(path / "dump", read.images)
+    source.topic.append(0, source.put(1))
+    source.topic.append(1, source.delete(2)[:1])
+
+    files = LocalStore(path / "dump")
+    parts = file_parts(files, "*")
+    assert [(part.path, part.group) for part in parts] == [
+        ("a.parquet", 0),
+        ("a.parquet", 1),
+        ("b.csv", 0),
+    ]
+    filling = Filling(
+        source,
+        lake,
+        FixedClock(),
+        7,
+        filled_from=FilledFrom.FILES,
+        parts=[part.as_bound for part in parts],
+        start=read.position,
+    )
+    assert filling.plan.chunks == 3
+    filling.driver.batch()
+    for chunk, bound in enumerate(filling.plan.bounds):
+        images = rows_of_part(files, FilePart.of_bound(bound), read.schema)
+        filling.commit(chunk, ReadRows(read.schema, images, read.position, READ_MS))
+    filling.driver.batch()
+    filling.swap()
+    assert rows_of(filling.store) == source.present()
+    source.topic.append(1, source.put(9))
+    driver_of(source, lake, generation=2, seed=5).batch()
+    assert rows_of(filling.store) == source.present()
+
+
+def test_a_file_that_is_not_the_tables_is_refused(path: Path) -> None:
+    source, files = ReadSource(), LocalStore(path)
+    source.database.load(SMALL.name, [row(1, 1)])
+    read = source.read(None, None)
+    written(path, pa.concat_tables([read.images] * 2))
+    parquet, text = file_parts(files, "*")
+    less = SourceSchema(read.schema.fields[:1], read.schema.key)
+    with pytest.raises(UsageError, match="columns that the topic's newest record lacks"):
+        rows_of_part(files, parquet, less)
+    assert rows_of_part(files, parquet, less, {"name", "n"}).column_names == ["id"]
+    (path / "b.csv").write_text("id,name\n1,x\n")
+    with pytest.raises(UsageError, match="changed since it was listed"):
+        rows_of_part(files, text, read.schema)
+    (again,) = file_parts(files, "*.csv")
+    with pytest.raises(UsageError, match="lacks columns"):
+        rows_of_part(files, again, read.schema)
+    (path / "b.csv").write_text("id,name,n\nx,y,1\n")
+    (again,) = file_parts(files, "*.csv")
+    with pytest.raises(UsageError, match="'x' isn't a long"):
+        rows_of_part(files, again, read.schema)
+    with pytest.raises(UsageError, match="no files match"):
+        file_parts(files, "c*")
+    (path / "c.orc").write_bytes(b"")
+    with pytest.raises(UsageError, match=r"neither \.parquet nor \.csv"):
+        file_parts(files, "c*")
+
+
+def test_a_glob_has_a_folder_and_the_rest() -> None:
+    assert split_glob("dump/2026/*.parquet") == ("dump/2026", "*.parquet")
+    assert split_glob("s3://b/a/day=*/x.csv") == ("s3://b/a", "day=*/x.csv")
+    assert split_glob("x.csv") == (".", "x.csv")
+    assert split_glob("/x.csv") == ("/", "x.csv")
+
+
+P, BEFORE, AFTER = Position(3, 50), Position(3, 40), Position(3, 60)
+
+
+def test_a_topic_must_have_every_change_since_the_files() -> None:
+    require_stream_since(P, {0: 0, 1: 7}, {0: AFTER, 1: BEFORE})
+    require_stream_since(P, {0: 0}, {0: AFTER}, trusted=True)
+    with pytest.raises(UsageError, match=r"retention deleted records.*partitions=\[1\]"):
+        require_stream_since(P, {0: 0, 1: 7}, {0: BEFORE, 1: AFTER}, trusted=True)
+    with pytest.raises(UsageError, match=r"retention deleted records.*partitions=\[1\]"):
+        require_stream_since(P, {0: 0, 1: 7}, {0: BEFORE})
+    with pytest.raises(UsageError, match="give --connector-ran"):
+        require_stream_since(P, {0: 0, 1: 0}, {0: AFTER})
+
+
+def test_a_position_is_a_file_and_an_offset(capsys: pytest.CaptureFixture[str]) -> None:
+    place = binlog_place("mysql-bin.000012:345")
+    assert (place.file, place.offset) == ("mysql-bin.000012", 345)
+    for wrong in ("mysql-bin.000012", "345", "bin:345", "mysql-bin.000012:x"):
+        with pytest.raises(UsageError, match="write the position as"):
+            binlog_place(wrong)
+    ended = CommandLine(capsys)("bootstrap", "--files", "a/*.csv")
+    assert (ended.code, "together" in ended.err) == (2, True)
