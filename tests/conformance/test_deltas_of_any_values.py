@@ -1,14 +1,18 @@
-"""Whatever the values, the official Avro library and we read the same from a delta."""
+"""Whatever the values, DuckDB, Polars and we read the same from a delta, and from an older one."""
 
 from __future__ import annotations
 
 import datetime as dt
 import io
+import tempfile
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import avro.datafile
 import avro.io
+import duckdb
+import polars as pl
 import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,8 +20,10 @@ from hypothesis import strategies as st
 from lakesplice.formats.deltas import decode_delta, encode_delta
 from lakesplice.model.change import delta_schema
 from lakesplice.model.types import ColumnType, Kind
+from lakesplice.testing.older_deltas import encode_avro_delta
 from tests.support.every_type import EVERY_TYPE
 
+DUCKDB = duckdb.connect()
 _BITS = {Kind.BYTE: 8, Kind.SHORT: 16, Kind.INTEGER: 32, Kind.LONG: 64}
 
 
@@ -73,9 +79,24 @@ def changes(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 
 @given(changes())
-def test_the_official_library_and_we_read_what_was_written(rows: list[dict[str, Any]]) -> None:
+def test_other_readers_of_parquet_and_we_read_what_was_written(rows: list[dict[str, Any]]) -> None:
     table = pa.Table.from_pylist(rows, schema=delta_schema(EVERY_TYPE))
     data = encode_delta(table, EVERY_TYPE)
+    assert decode_delta(data, EVERY_TYPE, 1, path="x").equals(table)
+    assert pl.read_parquet(io.BytesIO(data)).to_dicts() == rows
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "delta.parquet"
+        path.write_bytes(data)
+        found = DUCKDB.execute(f"from read_parquet('{path}')").to_arrow_table()
+    assert found.cast(table.schema).equals(table)
+
+
+@given(changes())
+def test_the_official_library_and_we_read_what_an_older_delta_has(
+    rows: list[dict[str, Any]],
+) -> None:
+    table = pa.Table.from_pylist(rows, schema=delta_schema(EVERY_TYPE))
+    data = encode_avro_delta(table, EVERY_TYPE)
     assert decode_delta(data, EVERY_TYPE, 1, path="x").equals(table)
     with avro.datafile.DataFileReader(io.BytesIO(data), avro.io.DatumReader()) as reader:
         assert list(reader) == rows

@@ -29,7 +29,7 @@ FLIPS, FLIPS_NIGHTLY = 24, 120
 UNTIL_CARE = 7
 KINDS = {
     "base files": "base/*.parquet",
-    "deltas": "_lakesplice/deltas/*.avro",
+    "deltas": "_lakesplice/deltas/*.parquet",
     "manifests": "_lakesplice/manifests/*.json",
     "commits": "_delta_log/*.json",
     "checkpoints": "_delta_log/*.checkpoint.parquet",

@@ -1,4 +1,4 @@
-"""Decimals of deltas: what is written is what every Avro reader reads."""
+"""Decimals of deltas: what is written is what every reader reads, of older deltas in Avro, too."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from typing import Any
 
 import avro.datafile
 import avro.io
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakesplice.formats.deltas import decode_delta, encode_delta
-from lakesplice.formats.deltas.decimals import decimal_bytes, from_bytes, to_bytes
+from lakesplice.formats.deltas.avro_decimals import decimal_bytes, from_bytes
 from lakesplice.model.change import delta_schema
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
+from lakesplice.testing.older_deltas import decimal_words, encode_avro_delta
 from tests.support.drawing import examples
 
 PRECISION_MAX = 38
@@ -30,7 +32,7 @@ def _schema(type_: ColumnType) -> TableSchema:
     return TableSchema().with_columns((key, Column(2, "price", "price", type_, "decimal")), ("id",))
 
 
-def _delta(schema: TableSchema, values: list[Decimal | None]) -> bytes:
+def _changes(schema: TableSchema, values: list[Decimal | None]) -> pa.Table:
     rows = [
         {
             "_group": 1, "_row": at, "_op": 1, "_position_file": 1, "_position_offset": at,
@@ -38,7 +40,7 @@ def _delta(schema: TableSchema, values: list[Decimal | None]) -> bytes:
         }
         for at, value in enumerate(values)
     ]  # fmt: skip
-    return encode_delta(pa.Table.from_pylist(rows, schema=delta_schema(schema)), schema)
+    return pa.Table.from_pylist(rows, schema=delta_schema(schema))
 
 
 def _decimal(unscaled: int, scale: int) -> Decimal:
@@ -61,16 +63,19 @@ def _columns(draw: st.DrawFn) -> tuple[ColumnType, list[Decimal | None]]:
 
 @given(_columns())
 @settings(max_examples=examples(200))
-def test_every_decimal_is_read_back_by_us_and_by_the_official_library(
+def test_every_decimal_is_read_back_by_us_and_by_others(
     column: tuple[ColumnType, list[Decimal | None]],
 ) -> None:
     type_, values = column
     schema = _schema(type_)
-    data = _delta(schema, values)
-    ours = decode_delta(data, schema, schema.version, path="a delta")
-    assert ours.column("price").type == type_.arrow
-    assert ours.column("price").to_pylist() == values
-    with avro.datafile.DataFileReader(io.BytesIO(data), avro.io.DatumReader()) as reader:
+    data = encode_delta(_changes(schema, values), schema)
+    assert pl.read_parquet(io.BytesIO(data))["price"].to_list() == values
+    older = encode_avro_delta(_changes(schema, values), schema)
+    for each in (data, older):
+        ours = decode_delta(each, schema, schema.version, path="a delta")
+        assert ours.column("price").type == type_.arrow
+        assert ours.column("price").to_pylist() == values
+    with avro.datafile.DataFileReader(io.BytesIO(older), avro.io.DatumReader()) as reader:
         assert [record["price"] for record in list[Any](reader)] == values
 
 
@@ -78,7 +83,7 @@ def test_all_values_of_a_column_have_its_width() -> None:
     type_ = pa.decimal128(10, 4)
     assert decimal_bytes(type_) == 5
     values = [Decimal("4.2300"), Decimal("-2.3236"), Decimal("0.0000"), None]
-    written = to_bytes(pa.chunked_array([pa.array(values, type_)]))
+    written = decimal_words(pa.chunked_array([pa.array(values, type_)]))
     assert [value and value.hex() for value in written.to_pylist()] == [
         "000000a53c", "ffffffa53c", "0000000000", None,
     ]  # fmt: skip
@@ -96,8 +101,7 @@ def test_slices_and_chunks_keep_their_values() -> None:
     values = [Decimal(at * 12_345).scaleb(-2) if at % 3 else None for at in range(-5, 6)]
     whole = pa.array(values, type_)
     chunks = pa.chunked_array([whole.slice(0, 4), whole.slice(4, 3), whole.slice(7)])
-    assert to_bytes(chunks).equals(to_bytes(pa.chunked_array([whole])))
-    written = pa.chunked_array([to_bytes(chunks).slice(2, 5)])
+    written = pa.chunked_array([decimal_words(chunks).slice(2, 5)])
     assert from_bytes(written, type_).to_pylist() == values[2:7]
 
 

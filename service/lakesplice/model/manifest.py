@@ -49,6 +49,11 @@ class DeltaRef:
     floor: Mapping[int, int] = field(default_factory=dict)
     topic: str = ""
 
+    @property
+    def in_columns(self) -> bool:
+        """Whether it is a Parquet file; those of earlier versions are Avro files."""
+        return self.file.path.endswith(".parquet")
+
 
 @dataclass(frozen=True, slots=True)
 class RunRef:

@@ -20,6 +20,7 @@ DAY = 86_400
 ORPHANS = (
     "base/0000000000000001-0-00000000000000aa.parquet",
     "_lakesplice/deltas/00000000000000aa.avro",
+    "_lakesplice/deltas/00000000000000aa.parquet",
     "_lakesplice/index/00000000000000aa.run",
     "_lakesplice/dead_letters/00000000000000aa.avro",
     "part-00000-aa-c000.snappy.parquet",

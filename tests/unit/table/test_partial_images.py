@@ -226,6 +226,8 @@ def test_a_reader_that_does_not_know_positions_of_columns_refuses_the_table(
     life.take(event("insert", 1, row(1)))
     assert json.loads(encode_manifest(life.driver.table.manifest))["format"] == 1
     life.take(event("update", 2, {"id": 1, "stock": 5}))
+    assert json.loads(encode_manifest(life.driver.table.manifest))["format"] == 12
+    life.driver.compact()
     assert json.loads(encode_manifest(life.driver.table.manifest))["format"] == 4
     assert Table(life.store).schema.names == ["id", "name", "stock", "notes"]
 

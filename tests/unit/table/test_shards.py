@@ -227,7 +227,7 @@ def test_the_first_topic_alone_keeps_its_state_when_a_second_one_joins(scene: Sc
     scene.first.driver.batch()
     manifest = scene.first.driver.table.manifest
     assert manifest.deltas
-    assert json.loads(encode_manifest(manifest))["format"] < 5
+    assert json.loads(encode_manifest(replace(manifest, deltas=())))["format"] < 5
     scene.second.put(0)
     scene.second.driver.batch()
     manifest = scene.first.driver.table.manifest

@@ -65,6 +65,7 @@ FORMAT_PINS = 8
 FORMAT_SHADOW = 9
 FORMAT_FEED = 10
 FORMAT_BOUNDS = 11
+FORMAT_COLUMNS = 12
 # What indexing into JSON of another shape raises; a type beyond ours or a value out of its range
 # come as errors of our own, which are named already.
 MALFORMED = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
@@ -123,6 +124,8 @@ def _sources_in(value: Any) -> dict[str, SourceState]:
 
 
 def _format_of(manifest: Manifest) -> int:
+    if any(delta.in_columns for delta in manifest.deltas):
+        return FORMAT_COLUMNS
     if manifest.schema.bounded:
         return FORMAT_BOUNDS
     if manifest.feed is not None:
@@ -175,7 +178,7 @@ def decode_manifest(data: bytes, path: str) -> Manifest:
 def require_known_format(value: Any, path: str) -> None:
     """Return if a manifest, or the pointer to one, is of a format that is known here."""
     written_by = int(value["format"])
-    if written_by > FORMAT_BOUNDS:
+    if written_by > FORMAT_COLUMNS:
         raise UnsupportedError(
             "a newer Lakesplice wrote the table's state; upgrade this one",
             path=path,

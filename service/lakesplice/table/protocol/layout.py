@@ -73,7 +73,7 @@ def is_base_path(path: str) -> bool:
 
 def delta_path(entropy: Entropy) -> str:
     """A delta's name."""
-    return f"{DELTAS}/{_random(entropy)}.avro"
+    return f"{DELTAS}/{_random(entropy)}.parquet"
 
 
 def run_path(entropy: Entropy) -> str:

@@ -1,9 +1,9 @@
-"""Decimals of deltas as Avro's `decimal` over `bytes`: big-endian two's complement of one width.
+"""Decimals of deltas in Avro: `decimal` over `bytes`, big-endian two's complement of one width.
 
 The width is the least that holds every value of the precision, so a column's values are all as
-long, signs extended, which Avro allows. They are made here because Polars 2.1 writes them wrong: it
-leaves out the leading zero byte that tells 42300 (00 a5 3c) from -23236 (a5 3c), and writes zero as
-nothing at all. So Polars sees plain bytes, and the head calls them decimals.
+long, signs extended, which Avro allows. Polars is shown plain bytes, since its version 2.1 wrote
+decimals wrongly, so that these files couldn't be written by it: it left out the leading zero byte
+that tells 42300 (00 a5 3c) from -23236 (a5 3c), and wrote zero as nothing at all.
 """
 
 from __future__ import annotations
@@ -24,19 +24,8 @@ def decimal_bytes(type_: pa.DataType) -> int:
     return (int(10**type_.precision - 1).bit_length() + 8) // 8
 
 
-def to_bytes(column: pa.ChunkedArray) -> pa.Array:
-    """Return a decimal column as binary values of `decimal_bytes` each; nulls stay null."""
-    array = _whole(column)
-    width = decimal_bytes(array.type)
-    words = np.frombuffer(array.buffers()[1], np.uint8).reshape(-1, _ARROW_BYTES)
-    words = words[array.offset : array.offset + len(array)]
-    values = np.ascontiguousarray(words[:, :width][:, ::-1])
-    fixed = pa.binary(width)
-    return _from_words(fixed, array, values).cast(pa.binary())
-
-
 def from_bytes(column: pa.ChunkedArray, type_: pa.DataType) -> pa.Array:
-    """Read `to_bytes` back; `pa.ArrowInvalid` if a value has another width."""
+    """Read a column of such bytes as decimals; `pa.ArrowInvalid` if a value has another width."""
     width = decimal_bytes(type_)
     array = _whole(column.cast(pa.binary(width)))
     values = np.frombuffer(array.buffers()[1] or b"", np.uint8)
@@ -47,24 +36,8 @@ def from_bytes(column: pa.ChunkedArray, type_: pa.DataType) -> pa.Array:
     return _from_words(type_, array, words)
 
 
-def name_decimals(avro_schema: bytes, layout: pa.Schema) -> bytes:
-    """Call the byte columns decimals that are decimals in `layout`."""
-    schema = json.loads(avro_schema)
-    for described in schema["fields"]:
-        type_ = layout.field(described["name"]).type
-        if pa.types.is_decimal(type_):
-            decimal = {
-                "type": "bytes",
-                "logicalType": "decimal",
-                "precision": type_.precision,
-                "scale": type_.scale,
-            }
-            described["type"] = ["null", decimal]
-    return json.dumps(schema, separators=(",", ":")).encode()
-
-
 def unname_decimals(avro_schema: bytes) -> bytes:
-    """Call every decimal column bytes again, so that Polars leaves its values alone."""
+    """Call every decimal column bytes, so that Polars leaves its values alone."""
     schema = json.loads(avro_schema)
     for described in schema["fields"]:
         kinds = described["type"] if isinstance(described["type"], list) else [described["type"]]

@@ -5,8 +5,8 @@
     sync      16 bytes
     blocks    ...
 
-Polars writes the blocks; it can neither add metadata nor say that a timestamp is an instant. Both
-are in the head alone, so only the head is rewritten and the blocks are unchanged.
+Polars reads the blocks. It takes decimals and metadata otherwise than these files mean them, so it
+is given another head.
 """
 
 from __future__ import annotations
