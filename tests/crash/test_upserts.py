@@ -67,6 +67,13 @@ ACTS: list[Act] = [
     upsert(7, [row(0)], WHOLE, merge=True),
     lambda table: table.update({"n": "n + id"}, "id <= 4", transaction=("crash test", 8)),
     lambda table: table.delete("n > 7", transaction=("crash test", 9), merge=True),
+    lambda table: (
+        table.merge(given([row(0, 3), row(5, 4)], WHOLE))
+        .when_matched_update({"n": "source.n + target.n"})
+        .when_not_matched_insert()
+        .when_not_matched_by_source_delete("n IS NULL")
+        .execute(transaction=("crash test", 10))
+    ),
 ]
 STATES: list[dict[int, Row]] = [{key: row(key) for key in (0, 1, 2, 3)}]
 STATES.append({**STATES[-1], 1: row(1, 5), 4: row(4), 5: row(5)})
@@ -88,6 +95,7 @@ STATES.append(
     }
 )
 STATES.append({key: r for key, r in STATES[-1].items() if r["n"] is None or r["n"] <= 7})
+STATES.append({0: row(0, 3), 3: STATES[-1][3], 5: row(5, 4)})
 
 
 def born(store: Store, seed: int) -> EditedTable:

@@ -27,6 +27,7 @@ from tests.support.by_hand import (
 )
 from tests.support.delta_feed import require_delta_feed
 from tests.support.drawing import examples
+from tests.support.row_merges import CLAUSES, MergeClause, merged
 from tests.support.simulated import memory_folder
 
 HANDLES = st.integers(0, 1)
@@ -138,6 +139,22 @@ class Upserts(RuleBasedStateMachine):
             return
         assert self.tables[handle].update(given, sql, merge=merge).updated == len(changed)
         self.truth |= changed
+
+    @rule(
+        handle=HANDLES,
+        rows=ROWS,
+        clauses=st.lists(st.sampled_from(CLAUSES), min_size=1, max_size=4),
+        merge=MERGES,
+    )
+    def merge(
+        self, handle: int, rows: list[Row], clauses: list[MergeClause], merge: bool | None
+    ) -> None:
+        building = self.tables[handle].merge(given(rows, COLUMNS.names))
+        for clause in clauses:
+            building = clause.added_to(building)
+        done = building.execute(merge=merge)
+        self.truth, counts = merged(self.truth, rows, clauses)
+        assert (done.inserted, done.updated, done.deleted) == counts
 
     @rule(handle=HANDLES)
     def compact(self, handle: int) -> None:

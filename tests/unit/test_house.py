@@ -17,7 +17,6 @@ MODULE_LINES_MIN = 40
 ROOM_MODULES_MAX = 15
 # Each is one thing that no other module can take.
 SHORT = {
-    "apps/alert_rules.py": "only a program may know both settings and alerts",
     "apps/cli/reference.py": "is run to write docs/commands.md",
     "apps/service/batching/restart.py": "several threads share it; all of batching rests on it",
     "apps/service/driver.py": "all parts of a running driver share it",

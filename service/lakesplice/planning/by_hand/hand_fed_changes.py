@@ -7,10 +7,11 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 
 from lakesplice.errors import UsageError
-from lakesplice.model.arrays import KeyHashes, Mask, RowAddresses
+from lakesplice.model.arrays import Integers, KeyHashes, Mask, RowAddresses
 from lakesplice.model.change import Op, delta_schema
 from lakesplice.model.names import (
     BEFORE_DIGEST,
@@ -66,6 +67,16 @@ def repeated_key(keys: KeyHashes) -> int | None:
     order = np.lexsort((low, high))
     same = (high[order][1:] == high[order][:-1]) & (low[order][1:] == low[order][:-1])
     return int(order[int(np.argmax(same))]) if same.any() else None
+
+
+def same_keys(one: KeyHashes, other: KeyHashes) -> tuple[Integers, Integers]:
+    """Return the places in both at which the same key is, ascending by the second."""
+    sides = [
+        pl.DataFrame({"high": keys.high, "low": keys.low}).with_row_index(name)
+        for keys, name in ((one, "one"), (other, "other"))
+    ]
+    found = sides[0].join(sides[1], on=["high", "low"]).sort("other", "one")
+    return found["one"].to_numpy().astype(np.int64), found["other"].to_numpy().astype(np.int64)
 
 
 def updates(

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakesplice.errors import ParkedTableError
-from lakesplice.model.arrays import RowAddresses
+from lakesplice.model.arrays import KeyHashes, Mask, RowAddresses
 from lakesplice.model.manifest import DeltaRef, Manifest, UpsertState
 from lakesplice.model.names import GROUP, ROW
 from lakesplice.model.schema import TableSchema
@@ -130,8 +130,8 @@ class Upserter:
         manifest = snapshot.manifest
         upserts = require_fed_by_hand(manifest)
         position, now = snapshot.version + 1, now_scalar(self._clock)
-        pairs = [(rows, self._found(manifest, rows)) for rows in given]
-        gone = self._found(manifest, deleted)
+        pairs = [(rows, self._found(manifest, rows.keys)) for rows in given]
+        gone = self._found(manifest, deleted.keys)
         skipped = 0
         if upserts.insert_only:
             pairs = [unknown_rows(*pair) for pair in pairs]
@@ -196,10 +196,14 @@ class Upserter:
             writer.added(file)
         return (*merged.images, *writer.finish())
 
-    def _found(self, manifest: Manifest, with_keys: KeyedRows) -> FoundRows:
+    def live(self, snapshot: Snapshot, keys: KeyHashes) -> Mask:
+        """Mark the keys whose row exists, and isn't deleted, in a version."""
+        return self._found(snapshot.manifest, keys).live
+
+    def _found(self, manifest: Manifest, keys: KeyHashes) -> FoundRows:
         runs = self._runs.open_runs(self._store, manifest.runs)
         live = np.array(sorted(manifest.groups), np.int64)
-        found = locate(runs, with_keys.keys, live)
+        found = locate(runs, keys, live)
         known = found.group != UNKNOWN
         upserts = manifest.upserts
         if upserts is not None and upserts.has_deleted and known.any():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -12,9 +13,13 @@ from lakesplice.errors import UsageError
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.by_hand.assignments import assignments
 from lakesplice.planning.by_hand.hand_fed_changes import checked_transaction
+from lakesplice.planning.by_hand.merge_clauses import Clause
 from lakesplice.planning.filtering.expressions import edit_condition, without_values
 from lakesplice.planning.filtering.filters import stored_names
+from lakesplice.table.by_hand.edits.merge import Merge, source_rows
+from lakesplice.table.by_hand.edits.merge_builder import MergeBuilder
 from lakesplice.table.by_hand.hand_fed_table import HandFedTable
+from lakesplice.table.by_hand.input_rows import Rows as GivenRows
 from lakesplice.table.by_hand.input_rows import all_rows
 from lakesplice.table.by_hand.upsert_request import (
     Operation,
@@ -104,6 +109,40 @@ class EditedTable(HandFedTable):
             )
 
         return self._edited(found)
+
+    def merge(self, source: GivenRows) -> MergeBuilder:
+        """Begin a merge of a source's rows, which are matched by the table's key; add its clauses,
+        then call `execute`:
+
+            table.merge(changes).when_matched_delete("source.op = 'd'").when_matched_update()
+                .when_not_matched_insert().execute()
+
+        The source needs the key columns, and may have others than the table. Memory holds it, and
+        the columns of the table that clauses read. `UsageError` if a key is null.
+        """
+        rows = source_rows(source)
+
+        def run(
+            clauses: tuple[Clause, ...], transaction: tuple[str, int] | None, merge: bool | None
+        ) -> Upserted:
+            if not clauses:
+                raise UsageError("a merge needs a clause, such as when_matched_update()")
+
+            def found(snapshot: Snapshot) -> UpsertRequest:
+                schema = snapshot.manifest.schema
+                request = Merge(clauses, rows).request(
+                    schema,
+                    named_columns(schema),
+                    lambda names, near: Table(self._store, snapshot=snapshot).read(
+                        columns=names, filter=near
+                    ),
+                    lambda keys: self._upserter.live(snapshot, keys),
+                )
+                return replace(request, transaction=checked_transaction(transaction), merge=merge)
+
+            return self._edited(found)
+
+        return MergeBuilder(run)
 
     def _edited(self, requested: Callable[[Snapshot], UpsertRequest]) -> Upserted:
         if require_fed_by_hand(self.snapshot.manifest).insert_only:

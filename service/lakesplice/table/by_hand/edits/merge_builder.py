@@ -1,0 +1,69 @@
+"""`MergeBuilder`: a merge's clauses, put together one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from lakesplice.planning.by_hand.merge_clauses import Action, Clause, Condition, Rows, Values
+from lakesplice.table.by_hand.upsert_request import Upserted
+
+Execute: TypeAlias = Callable[[tuple[Clause, ...], tuple[str, int] | None, bool | None], Upserted]
+
+
+@dataclass(frozen=True)
+class MergeBuilder:
+    """A merge that is being put together; each method returns it with one more clause.
+
+    `where` and values are as for `Table.update`, over the columns `target.…` and `source.…`; where
+    only one of both has a column, its name alone is enough. Of the clauses about the same rows the
+    first whose `where` holds has a row.
+    """
+
+    run: Execute
+    clauses: tuple[Clause, ...] = ()
+
+    def when_matched_update(self, set: Values = None, where: Condition = None) -> MergeBuilder:  # noqa: A002  # as in `Table.update`
+        """Change rows of the table that a row of the source has the key of; without `set` they get
+        all values that the source has.
+        """
+        return self._with(Rows.MATCHED, Action.UPDATE, where, set)
+
+    def when_matched_delete(self, where: Condition = None) -> MergeBuilder:
+        """Delete rows of the table that a row of the source has the key of."""
+        return self._with(Rows.MATCHED, Action.DELETE, where)
+
+    def when_not_matched_insert(
+        self, values: Values = None, where: Condition = None
+    ) -> MergeBuilder:
+        """Insert rows of the source whose key no row has. Columns that `values` lacks are null;
+        without `values` the source has to have all columns.
+        """
+        return self._with(Rows.NOT_MATCHED, Action.INSERT, where, values)
+
+    def when_not_matched_by_source_update(
+        self,
+        set: dict[str, object],  # noqa: A002  # as in `Table.update`
+        where: Condition = None,
+    ) -> MergeBuilder:
+        """Change rows of the table whose key no row of the source has."""
+        return self._with(Rows.NOT_MATCHED_BY_SOURCE, Action.UPDATE, where, set)
+
+    def when_not_matched_by_source_delete(self, where: Condition = None) -> MergeBuilder:
+        """Delete rows of the table whose key no row of the source has."""
+        return self._with(Rows.NOT_MATCHED_BY_SOURCE, Action.DELETE, where)
+
+    def execute(
+        self, *, transaction: tuple[str, int] | None = None, merge: bool | None = None
+    ) -> Upserted:
+        """Do it, in one commit; arguments, rescans and errors are those of `Table.update`.
+
+        `UsageError`, too, if several rows of the source that a clause has share a key.
+        """
+        return self.run(self.clauses, transaction, merge)
+
+    def _with(
+        self, rows: Rows, action: Action, where: Condition, values: Values = None
+    ) -> MergeBuilder:
+        return replace(self, clauses=(*self.clauses, Clause(rows, action, where, values)))
