@@ -232,7 +232,7 @@ def test_a_key_that_the_database_does_not_keep_unique_is_not_compared(mirror: Mi
     mirror.run("alter table items add unique (id)")
     report = mirror.verify()
     assert report.outcome is Outcome.EQUAL, report
-    assert report.not_compared == {"n": "the table hasn't got it"}
+    assert report.not_compared == {"n": "the table lacks it"}
 
 
 def test_a_row_that_the_lake_has_twice_is_found_and_a_tombstone_beside_a_row_is_none(

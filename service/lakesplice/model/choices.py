@@ -1,4 +1,4 @@
-"""Choices of the user for a table, under the names by which they are configured and recorded."""
+"""The user's choices for a table, with the names that the configuration and manifests use."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TypeMapping(StrEnum):
 
 
 class MissingOffsets(StrEnum):
-    """What becomes of a table if the broker lost records that it hasn't read: the service stops,
+    """What happens to a table if the broker lost records that it hasn't read: the service stops,
     the table is parked, or it continues without them.
     """
 

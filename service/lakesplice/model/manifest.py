@@ -86,9 +86,9 @@ class DeadLetterRef:
 
 @dataclass(frozen=True, slots=True)
 class HighestChange:
-    """The change of the highest position that a partition had, rows of snapshots aside: what
-    tells it from another change at that position. `digest` is its row's under `schema_version`, 0
-    where it has none.
+    """The change of the highest position that a partition had, without rows of snapshots; with what
+    distinguishes it from another change at that position. `digest` is its row's digest under
+    `schema_version`, 0 if it has none.
     """
 
     position: Position
@@ -241,12 +241,13 @@ class Manifest:
     """A table's own state at one version.
 
     `files` maps a base file's path to it. `runs` and `deltas` are ordered oldest first; of two runs
-    that hold one key the newer wins. `generation` is that of the driver that wrote the manifest.
-    A table has `sources`, by topic and in the order in which they came, or it is fed by hand and
-    has `upserts`, never both. Of several sources each has a shard of the rows: the values of its
-    `shard` differ from the others' and are in the key, so that a key's changes come from one of
-    them. Their positions say nothing about each other's. `parked` is the whole table. A shadow, and
-    no other table, has a `backfill`. `feed` is None if the table has no change feed.
+    that hold one key the newer wins. `generation` is that of the driver that wrote the manifest. A
+    table has `sources`, by topic and in the order in which they came, or it is fed by hand and has
+    `upserts`, never both. If there are several sources, each has a shard of the rows: the values of
+    its `shard` differ from the others' and are in the key, so that all changes of a key come from
+    one source. Positions of two sources can't be compared. `parked` is set if the whole table is
+    parked. A shadow, and no other table, has a `backfill`. `feed` is None if the table has no
+    change feed.
     """
 
     generation: int

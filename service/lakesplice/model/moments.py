@@ -1,6 +1,6 @@
-"""Moments since 1970 in UTC: in milliseconds, as clocks, manifests, commits and the broker have
-them, and in seconds, as metrics have them. Durations are plain numbers of seconds,
-and ages are written for people.
+"""Moments since 1970 in UTC: in milliseconds for clocks, manifests, commits and the broker, and in
+seconds for metrics. Durations are plain numbers of seconds; ages are also written as text for
+people.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ def epoch_seconds(moment: float) -> EpochSeconds:
 
 
 def utc_time(moment: int) -> datetime:
-    """Convert a moment from milliseconds to a time in UTC; `ValueError`, `OverflowError` or
-    `OSError` if no year has it.
+    """Convert a moment from milliseconds to a time in UTC. Raises `ValueError`, `OverflowError` or
+    `OSError` if it is out of range.
     """
     return datetime.fromtimestamp(moment / 1000, UTC)
 
 
 def earlier(moment: EpochMs, seconds: float) -> EpochMs:
-    """Return the moment so many seconds before, in whole milliseconds."""
+    """Return the moment that is so many seconds earlier, in whole milliseconds."""
     return EpochMs(moment - int(seconds * 1000))
 
 
 def later(moment: EpochMs, seconds: float) -> EpochMs:
-    """Return the moment so many seconds after, rounded to milliseconds."""
+    """Return the moment that is so many seconds later, rounded to milliseconds."""
     return EpochMs(moment + round(seconds * 1000))
 
 

@@ -34,7 +34,7 @@ class Ordering(StrEnum):
     """What positions are; one table never mixes two orderings.
 
     BINLOG: places in the source's binlog, as packed in this module. KAFKA: offsets of the records
-    in a topic of one partition, as offsets of a file 0, if the source has nothing better. TIDB:
+    in a topic of one partition, as offsets of a file 0, if the source has no other order. TIDB:
     commit timestamps of TiDB, which all come from one clock, in bits 62 to 1 of the second integer.
     COMMIT: versions of the table, which is fed by hand; each change was computed from the rows that
     it is applied to.

@@ -28,7 +28,7 @@ SYSTEM_FIELDS: tuple[pa.Field, ...] = (
 )
 
 
-# How the source types of columns begin that the source hasn't got
+# How the source types begin of columns that the source doesn't have
 # (`planning/shape/metadata_columns.py`, `planning/shape/computing`).
 OF_CHANGE, OF_TOPIC, COMPUTED = "of-change:", "of-topic:", "computed:"
 
@@ -86,9 +86,9 @@ class TableSchema:
     `adopted` table, files of other writers are base files as they are: they may lack system
     columns, which are therefore nullable for readers of the log. `former` has the changes of
     columns, oldest first. A column without a source name no longer exists at the source: it keeps
-    its values. `left_out` names columns of the source that occurred and aren't stored: rows have
-    values in them that the table doesn't know. `partitioned_by` names the columns, as stored, in
-    which every base file has one value each; it never changes.
+    its values. `left_out` names columns that the source's images had and that aren't stored: the
+    table doesn't know their values. `partitioned_by` names the columns, as stored, in which every
+    base file has one value each; it never changes.
     """
 
     columns: tuple[Column, ...] = ()

@@ -54,10 +54,10 @@ class SourceSchema:
     """The row image of one change event: its fields in the source's order, and the names of the
     key.
 
-    `left_out` names columns of the source that the image has no more: the table doesn't store them.
-    `problem` says why the configuration can't be applied to it; empty if it can. `lacking` has the
-    columns that can't be computed for it, each with the missing column. `omitted` are columns
-    without a value in the image although the source is said to have them: only by the
+    `left_out` names columns of the source that were removed from the image, since the table doesn't
+    store them. `problem` says why the configuration can't be applied to it; empty if it can.
+    `lacking` has the columns that can't be computed for it, each with the missing column. `omitted`
+    are columns without a value in the image although the source is said to have them: only by the
     configuration, or, if it is `partial`, by the event itself. `key_alone`: deletes of which the
     source sends only the key; they say nothing about other columns.
     """

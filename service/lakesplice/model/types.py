@@ -1,4 +1,4 @@
-"""Column types: what a base file, the log and a delta can hold exactly."""
+"""Column types: those that a base file, the log and a delta can represent exactly."""
 
 from __future__ import annotations
 

@@ -78,9 +78,9 @@ def build_session(
     """Start the session, or return the one that runs in this process; `options` win over ours.
     `java_options` are the driver's JVM's, which writes its lines in `log_format`.
 
-    Blocks for some seconds. `ConfigurationError` where there is no Java. Workers use this
-    interpreter, or what `options` name as `spark.pyspark.python`; executors of a cluster get this
-    package from here.
+    Blocks for some seconds. Raises `ConfigurationError` if there is no Java. Workers use this
+    interpreter, or the one that `options` name as `spark.pyspark.python`; executors of a cluster
+    receive this package from this process.
     """
     if "spark.pyspark.python" in options:
         # Spark's own launcher would set this variable from the property.
@@ -122,7 +122,7 @@ def session_properties(
 
 
 def on_one_machine(master: str) -> bool:
-    """Whether tasks run in the driver's own process tree, as `local[4]` has it."""
+    """Whether tasks run in the driver's own process tree, as with `local[4]`."""
     return master == "local" or master.startswith("local[")
 
 

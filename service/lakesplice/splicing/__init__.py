@@ -1,5 +1,5 @@
-"""Rewriting Parquet files by touching only what changed; bytes come from sources that are given.
+"""Rewrites Parquet files and encodes only what changed; the caller passes the sources of the bytes.
 
 Offers splices, merges and changes of whole columns. It must not open a file by name, nor know
-Spark, clocks or chance.
+Spark, clocks or random numbers.
 """

@@ -1,10 +1,11 @@
-"""Given values compared with those that a file has: what is left of edits is what is new.
+"""Compares edits with the values that a file already has, and keeps only the new values.
 
     bounds of the pages  ->  some pages  ->  all pages that values are given for
 
-The cheapest comes first. A page that has one value throughout, or none, isn't read. Of the others
-a few are decoded: if there is something new in each, so there will be in the rest, which are then
-taken as new without a look. Text is compared through its dictionary, which alone is decoded.
+The cheapest test comes first. A page of one value, or of nulls only, isn't read. Of the others a
+few are decoded: if each of them gets a new value, the edits of the rest are taken as new without a
+comparison. Text with a dictionary is compared by dictionary entries; only the dictionary is
+decoded.
 """
 
 from __future__ import annotations
@@ -28,13 +29,14 @@ from lakesplice.splicing.pages.rows import read_chunk_rows, read_nested_rows
 from lakesplice.splicing.structures.enums import Physical
 from lakesplice.splicing.structures.source import SourceFile
 
-# So many pages of a chunk are looked at before the rest; up to twice as many are all compared.
+# The number of a chunk's pages that are compared first; if there are at most twice as many, all are
+# compared.
 _PAGES_FIRST = 8
-# Over all threads: a chunk that is decoded in few spans takes half the time.
+# Of all threads together; a chunk that is decoded in few spans takes half the time.
 _DECODED_BYTES = 16 * 1024 * 1024
 _EXACT_WITHIN = frozenset((Physical.BOOLEAN, Physical.INT32, Physical.INT64, Physical.BYTE_ARRAY))
-# Pages that can't be read, values that don't fit the column's type or are of one that Arrow can't
-# compare.
+# Raised for pages that can't be read, and for values that don't fit the column's type or that Arrow
+# can't compare.
 _INCOMPARABLE = (
     CorruptFileError,
     UnsupportedError,
@@ -46,8 +48,8 @@ _INCOMPARABLE = (
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Part:
-    """The edit of one chunk, its rows counted from the row group's first; of the chunk some
-    `span_bytes` are decoded at a time.
+    """The edit of one chunk; its rows count from the row group's first row. About `span_bytes` of
+    the chunk are decoded at a time.
     """
 
     row_group: int
@@ -58,20 +60,20 @@ class _Part:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Verdict:
-    """Which values of a chunk's edit are new, and how many pages were given no such value."""
+    """Which values of a chunk's edit are new, and how many of the edited pages get no new value."""
 
     new: Mask
     pages_equal: int = 0
 
 
 def compared(source: SourceFile, edits: Edits, options: Options) -> ComparedEdits:
-    """Return edits without those values that the file has already, bit by bit.
+    """Return the edits without values that the file already has (bit by bit).
 
-    Columns of which nothing is left aren't edited any more; `rows` and the counts are unchanged.
-    Left as they are: what needn't be compared (`Edits.known_new`), what can't be, a damaged page
-    included, of which whoever carries out the edits will tell; and everything where values are to
-    be erased. Blocks; reads pages by `options.threads` threads and verifies their checksums.
-    `UsageError` where columns share a name.
+    A column without new values is no longer edited; `rows` and the counts are unchanged. These
+    edits are returned unchanged: columns in `Edits.known_new`, what can't be compared (a damaged
+    page included: applying the edits will report it), and all edits if values are to be erased.
+    Blocks; `options.threads` threads read pages and verify their checksums. Raises `UsageError` if
+    columns share a name.
     """
     refuse_doubles(source.footer, edits.columns, source.name)
     if options.erase:
@@ -100,9 +102,9 @@ def compared(source: SourceFile, edits: Edits, options: Options) -> ComparedEdit
 
 
 def _wanted(source: SourceFile, edits: Edits) -> dict[str, int]:
-    """The flat columns that are to be compared, by name, with their numbers.
+    """The flat columns to compare: name to number.
 
-    INT96 has more times than the type that it is decoded to.
+    Not INT96: it holds times that the type it is decoded to can't represent.
     """
     leaves = (leaf for leaf in source.footer.leaves if leaf.flat)
     found = {leaf.path[0]: leaf for leaf in leaves if leaf.physical != Physical.INT96}
@@ -110,7 +112,7 @@ def _wanted(source: SourceFile, edits: Edits) -> dict[str, int]:
 
 
 def _comparable(source: SourceFile, edits: Edits) -> list[str]:
-    """The columns with rows that the file has; whoever carries out the edits refuses others."""
+    """The columns whose edited rows all exist; applying the edits refuses the others."""
     last = source.footer.num_rows - 1
     return [
         name
@@ -121,7 +123,9 @@ def _comparable(source: SourceFile, edits: Edits) -> list[str]:
 
 
 def _equal_nested(source: SourceFile, edits: Edits) -> list[str]:
-    """The nested columns of which no value is new; -0.0 would be equal to 0.0 within them."""
+    """The nested columns without a new value. Columns with floats are left out, since 0.0 would
+    equal -0.0.
+    """
     leaves = [leaf for leaf in source.footer.leaves if not leaf.flat]
     nested = {leaf.path[0] for leaf in leaves}
     nested -= {leaf.path[0] for leaf in leaves if leaf.physical not in _EXACT_WITHIN}
@@ -163,27 +167,29 @@ def _verdict(source: SourceFile, part: _Part) -> _Verdict:
 
 
 def _new_by_pages(source: SourceFile, part: _Part, at: Integers, page_of: Integers) -> Mask:
-    """Which of the values at some places of the edit are new, given the pages that they are for.
+    """Mark which of the edit's values at `at` are new; `page_of` is the page of each.
 
-    All of the rest are if there are new ones in each page that is looked at first.
+    If each page that is compared first gets a new value, all values of the other pages count as
+    new.
     """
     pages = page_of[np.flatnonzero(np.diff(page_of, prepend=-1))]
     if len(pages) <= 2 * _PAGES_FIRST:
         return _new_at(source, part, at)
     is_first = np.zeros(pages[-1] + 1, np.bool_)
-    # In pairs of neighbours, since each run of pages is read by itself.
+    # In pairs of neighbours, since each run of neighbouring pages costs a read.
     pairs = np.linspace(0, len(pages) - 2, _PAGES_FIRST // 2).astype(np.int64)
     is_first[pages[pairs]] = is_first[pages[pairs + 1]] = True
     chosen, new = is_first[page_of], np.ones(len(at), np.bool_)
     new[chosen] = _new_at(source, part, at[chosen])
     if len(np.unique(page_of[chosen & new])) == _PAGES_FIRST:
         return new
-    # All over again: to leave the first pages out would tear the others apart.
+    # All pages are read, the first ones again: without them the runs of neighbours would be
+    # shorter.
     return _new_at(source, part, at)
 
 
 def _new_at(source: SourceFile, part: _Part, at: Integers) -> Mask:
-    """Which of the values at some places of the edit are new."""
+    """Mark which of the edit's values at `at` are new."""
     chunk, rows = (part.row_group, part.column), part.edit.rows[at]
     held = read_chunk_rows(source, *chunk, rows, part.span_bytes)
     return _differing(part, at, held)
@@ -196,7 +202,7 @@ def _differing(part: _Part, at: Integers, held: pa.Array) -> Mask:
 
 
 def _only(edit: ColumnEdit, marks: Sequence[Mask]) -> ColumnEdit:
-    """The values that are marked, by the row groups' marks in their order."""
+    """Keep the marked values; `marks` has one array for each row group, in order."""
     new = np.concatenate(marks) if marks else np.zeros(0, np.bool_)
     if new.all():
         return edit

@@ -1,5 +1,5 @@
-"""What is wrong with a file: in which part of it, for errors that name both, and why a column chunk
-cannot be spliced page by page and is rewritten whole, or not at all.
+"""Faults of a file: the part they are in, for errors that name file and part, and the reasons why a
+column chunk is rewritten whole instead of page by page, or can't be rewritten at all.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class FilePart:
 
 
 class Reason(StrEnum):
-    """The words are also a metric's label. The first ones are found in the footer alone."""
+    """The values are also labels of a metric. The first ones are found in the footer."""
 
     NESTED = "nested"
     NO_PAGE_INDEX = "no_page_index"

@@ -1,4 +1,6 @@
-"""Given values made to fit a file's columns, or refused with the column's name."""
+"""Casts the caller's values to the types of a file's columns, or refuses them and names the
+column.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,10 @@ _EVEN_ZONES = dt.datetime(1900, 1, 1)  # noqa: DTZ001 - an instant in UTC, compa
 
 
 def fitted(values: Any, field: pa.Field) -> Any:
-    """Return an array or chunked array as `field`'s type; a dictionary's values are enough.
+    """Return an array or chunked array in `field`'s type; a dictionary may become its plain values.
 
-    `UsageError` naming the column where a value doesn't fit the type, or is null and may not be.
+    Raises `UsageError`, which names the column, if a value doesn't fit the type or a null isn't
+    allowed.
     """
     kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     if pa.types.is_dictionary(values.type):
@@ -45,7 +48,7 @@ def fitted(values: Any, field: pa.Field) -> Any:
 
 
 def as_key(values: Any, column: str) -> pl.Series:
-    """Return values for a join; `UsageError` for types whose values can't be looked up."""
+    """Return values for a join; raises `UsageError` for types whose values can't be looked up."""
     kind = values.type
     if isinstance(kind, pa.BaseExtensionType):
         values = values.cast(kind.storage_type)
@@ -61,7 +64,7 @@ def as_key(values: Any, column: str) -> pl.Series:
 def refuse_rebased(
     values: pa.Array, metadata: Mapping[bytes, bytes], column: str, name: str
 ) -> None:
-    """Refuse old times for a file whose mark says that readers move them to another calendar."""
+    """Refuse early times if the file's metadata makes readers convert them to another calendar."""
     if pa.types.is_date(values.type):
         marked, limit = _LEGACY_DATES in metadata, pa.scalar(_GREGORIAN)
     elif pa.types.is_timestamp(values.type):

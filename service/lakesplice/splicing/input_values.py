@@ -1,4 +1,6 @@
-"""Rows and columns given for a file: cast to its types or refused, before any is written."""
+"""Casts the caller's rows and columns to a file's types, or refuses them, before anything is
+written.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,8 @@ from lakesplice.splicing.whole_rewrite import arrow_schema
 
 @dataclass(frozen=True, slots=True)
 class NewColumn:
-    """A column to add: its field, what all rows hold (None: null), and before which column it goes
-    (None: behind the last).
+    """A column to add: its field, the value of all rows (None: null), and the column before which
+    it is inserted (None: after the last).
     """
 
     field: pa.Field
@@ -35,8 +37,8 @@ def rows_like(file: SourceFile, tables: Sequence[pa.Table]) -> list[list[pa.Chun
     """Return each table's columns in the order of the file's leaves, which are flat, in the types
     that their pages decode to.
 
-    `UsageError` where columns differ or values don't fit; `UnsupportedError` where a column can't
-    be written in its layout.
+    Raises `UsageError` if columns differ or values don't fit, and `UnsupportedError` if a column
+    can't be written in its layout.
     """
     schema = arrow_schema(file.source, file.name)
     kinds = [_type_of(file, leaf) for leaf in file.footer.leaves]
@@ -57,7 +59,7 @@ def rows_like(file: SourceFile, tables: Sequence[pa.Table]) -> list[list[pa.Chun
 
 
 def check_new(file: SourceFile, columns: Sequence[NewColumn], edits: Edits) -> None:
-    """Raise `UsageError` where new columns, or the edits of them, are not as they must be."""
+    """Raise `UsageError` if new columns, or edits of them, aren't valid for the file."""
     names = [leaf.path[0] for leaf in file.footer.leaves]
     for column in columns:
         field, edit = column.field, edits.columns.get(column.field.name)
@@ -79,7 +81,7 @@ def check_new(file: SourceFile, columns: Sequence[NewColumn], edits: Edits) -> N
 
 
 def constant(column: NewColumn) -> pa.Scalar:
-    """Return the value of all rows in the type that it is stored as; raises `UsageError`."""
+    """Return the value of all rows in its storage type; raises `UsageError` if it doesn't fit."""
     field = column.field
     if column.value is None:
         return pa.scalar(None, plain(field.type))
@@ -87,7 +89,9 @@ def constant(column: NewColumn) -> pa.Scalar:
 
 
 def fitted_plain(values: Any, field: pa.Field) -> pa.Array:
-    """Return values in one array of the type that a field's are stored as; raises `UsageError`."""
+    """Return the values as one array in the field's storage type; raises `UsageError` if one
+    doesn't fit.
+    """
     found = fitted(values, field)
     if isinstance(found, pa.ChunkedArray):
         found = found.combine_chunks()
@@ -95,7 +99,7 @@ def fitted_plain(values: Any, field: pa.Field) -> pa.Array:
 
 
 def plain(kind: pa.DataType) -> pa.DataType:
-    """Return the type without a dictionary and without what only gives it a name."""
+    """Return the storage type: without a dictionary and without an extension type's name."""
     if pa.types.is_dictionary(kind):
         return plain(kind.value_type)
     return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind

@@ -22,16 +22,16 @@ from lakesplice.splicing.structures.footer import read_footer
 from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.splicing.whole_rewrite import arrow_schema, reading
 
-# Larger than the changes where it can be: each batch is joined with all of them.
+# A batch should be larger than the changes, since each batch is joined with all of them.
 _BATCH_ROWS_MIN, _BATCH_ROWS_MAX, _BATCH_BYTES = 1 << 18, 1 << 20, 16 * 1024 * 1024
-# What is read, unpacked and joined for a byte of a batch.
+# Bytes of memory that reading, unpacking and joining take for each byte of a batch.
 _FREED_PER_BYTE = 4
 _CHANGE, _ROW = "change", "row"
 
 
 @dataclass(frozen=True, slots=True)
 class MatchedChanges:
-    """The changes as edits of a file's rows; `unmatched` of them have a key that no row has."""
+    """The changes as edits of a file's rows; `unmatched` counts those whose key no row has."""
 
     edits: Edits
     unmatched: int
@@ -42,10 +42,10 @@ def match_by_key(
 ) -> MatchedChanges:
     """Find each change's row by its key: equal values in all columns of `key`; null equals nothing.
 
-    Every other column of `changes` is edited at every row found. Streams the key columns of
-    `source`; holds `changes` and some megabytes of keys. Raises `UsageError` where changes share a
-    key or lack one, where two rows have the key of a change, and as `fitted` does;
-    `CorruptFileError`.
+    The edits set every other column of `changes` in the rows that were found. Streams the key
+    columns of `source`; holds `changes` and some megabytes of keys. Raises `UsageError` if changes
+    share a key or lack one, if two rows have the key of a change, and as `fitted` does; raises
+    `CorruptFileError` if the file is damaged.
     """
     schema = arrow_schema(source, name)
     _check_names(schema, changes.column_names, list(key), name)
@@ -69,10 +69,11 @@ def match_by_key(
 def match_by_position(
     source: pa.NativeFile, name: str, changes: pa.Table, column: str
 ) -> MatchedChanges:
-    """Take each change's row from `column`, its position counted from 0; the rest is edited there.
+    """Take each change's row from `column`, a position counted from 0; edit the other columns
+    there.
 
-    Raises `UsageError` where a position is null, beyond the file or given twice, and as `fitted`
-    does; `CorruptFileError`.
+    Raises `UsageError` if a position is null, beyond the file or repeated, and as `fitted` does;
+    raises `CorruptFileError` if the file is damaged.
     """
     schema = arrow_schema(source, name)
     if column not in changes.column_names:
@@ -132,7 +133,7 @@ def _refuse_bad_keys(wanted: pl.DataFrame, key: Sequence[str]) -> None:
 def _found(
     source: pa.NativeFile, name: str, key: Sequence[str], wanted: pl.DataFrame
 ) -> tuple[Integers, Integers]:
-    """Rows in ascending order, and for each the change that has its key."""
+    """The matching rows, ascending, and for each the change that has its key."""
     numbered = wanted.with_row_index(_numbering(key, _CHANGE))
     rows, changes = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     first = 0
@@ -147,7 +148,7 @@ def _found(
 
 
 def _numbering(key: Sequence[str], name: str) -> str:
-    """A name that no key column has."""
+    """A name for the column of row numbers that no key column has."""
     return name + "_" * (1 + max(len(at) for at in key))
 
 
@@ -171,7 +172,7 @@ def _key_batches(
 
 
 def _key_bytes(source: pa.NativeFile, name: str, key: Sequence[str]) -> int:
-    """What a key takes when decoded, as far as is known."""
+    """The bytes that a decoded key takes, as far as is known."""
     file = SourceFile(source, name)
     leaves = [leaf.column for leaf in file.footer.leaves if leaf.path[0] in key]
     widths = (

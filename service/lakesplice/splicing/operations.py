@@ -1,9 +1,9 @@
-"""What else the pages of files can be made into, besides edits (`splice.py`).
+"""Operations on whole files that copy pages, besides edits (`splice.py`).
 
-Each operation only says what the chunks of the new file are: copied, re-encoded, or fresh; one
-assembler writes them all. All block, close neither sources nor sinks, check what was written, and
-raise `CorruptFileError` for damaged sources and `UnsupportedError` with a `reason`, before anything
-is written, for what they can't do.
+Each operation only decides what the chunks of the new file are: copied, re-encoded, or new; one
+assembler writes them all. All operations block, close neither sources nor sinks, and check what was
+written. They raise `CorruptFileError` for damaged sources and, before anything is written,
+`UnsupportedError` with a `reason` for what they can't do.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ __all__ = [
 def merge_files(
     sources: Sequence[tuple[pa.NativeFile, str]], sink: Sink, options: Options = DEFAULTS
 ) -> Spliced:
-    """Write the row groups of several files of one schema one behind the other."""
+    """Write the row groups of several files of one schema into one file, in order."""
     if not sources:
         raise UsageError("there is nothing to merge")
     files = [SourceFile(source, name) for source, name in sources]
@@ -76,10 +76,11 @@ def append_rows(
     sink: Sink,
     options: Options = DEFAULTS,
 ) -> Spliced:
-    """Write the file with each table as a row group behind its own, in the columns' own layout.
+    """Write the file and append each table as a row group, in the layout of the file's columns.
 
-    The tables have the file's columns, in any order, of types that can be cast to theirs without
-    loss, else `UsageError`. One without rows adds no row group. The file has flat columns only.
+    The tables must have the file's columns, in any order, in types that can be cast without loss,
+    or `UsageError` is raised. A table without rows adds no row group. The file must have flat
+    columns only.
     """
     file, options = SourceFile(source, name), options.for_copies(sink, [source])
     groups = _copied(file, options)
@@ -118,8 +119,8 @@ def add_columns(
 ) -> Spliced:
     """Write the file with new columns and with `edits`, which may be of the new columns too.
 
-    Values are cast to their column's type; `UsageError` where that can't be done without loss, for
-    a null in a column that has none, for a name that is taken, and as `splice` does.
+    Values are cast to their column's type. Raises `UsageError` if that loses something, for a null
+    in a column that doesn't allow it, for a name that is taken, and as `splice` does.
     """
     file, options = SourceFile(source, name), options.for_copies(sink, [source])
     of_new = {column.field.name for column in columns}
@@ -191,11 +192,11 @@ def replace_column(
     *,
     old: str | None = None,
 ) -> Spliced:
-    """Write the file with the column of the field's name, or of the name `old`, rebuilt: as the
-    field, `change` giving each row group's values from the old ones.
+    """Write the file with one column rebuilt: the one of the field's name, or of the name `old`.
+    The column becomes `field`, and `change` computes each row group's new values from the old ones.
 
-    Those are cast to the type; `UsageError` where that can't be done without loss, or where they
-    aren't as many. The new pages are made before anything is written.
+    The values are cast to the field's type; raises `UsageError` if that loses something or if their
+    number differs. The new pages are made before anything is written.
     """
     file, options = SourceFile(source, name), options.for_copies(sink, [source])
     known = old or field.name

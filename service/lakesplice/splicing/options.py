@@ -19,11 +19,12 @@ class Options:
     """Settings of a splice.
 
     `threads`: columns encoded at a time. `page_share_max`: the share of a chunk's pages above which
-    a chunk with a dictionary is re-encoded. `erase`: nothing of an old value may remain, in
-    dictionaries either. `verify`: check the checksums of what is copied, decode new pages that
-    refer to an extended dictionary. `read_copies`: whether what is copied passes through here, so
-    that it can be checked. `span_bytes`: how much is decoded at a time, but for a page that is
-    more. `open_scratch`: where new pages wait for their chunk if they are many; else in memory.
+    a chunk with a dictionary is re-encoded. `erase`: no old value may remain, not even in a
+    dictionary. `verify`: verify the checksums of copied pages, and decode new pages that refer to
+    an extended dictionary. `read_copies`: whether copied bytes pass through this process, so that
+    they can be checked. `span_bytes`: how many bytes are decoded at a time (a larger page is
+    decoded whole). `open_scratch`: opens the file in which many new pages wait for their chunk;
+    without it they wait in memory.
     """
 
     threads: int = 1
@@ -36,12 +37,12 @@ class Options:
 
     @property
     def verify_copies(self) -> bool:
-        """Whether checksums of pages that are unchanged get checked."""
+        """Whether the checksums of unchanged pages are verified."""
         return self.verify and self.read_copies
 
     def for_copies(self, sink: Sink, sources: Iterable[pa.NativeFile]) -> Options:
-        """Return the options for files that are copied to a sink: inside a store, nothing of what
-        is copied is read, and the store vouches for its bytes.
+        """Return the options for copying these files to a sink. If the store copies by itself,
+        copied bytes are not read here; the store is responsible for them.
         """
         inside = all(sink.copies_inside(source) for source in sources)
         return replace(self, read_copies=self.read_copies and not inside)
@@ -49,7 +50,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What was copied and what encoded, of one chunk or of a file.
+    """Counts of what was copied and what was encoded, for a chunk or a file.
 
     `wholes` names the columns of which a chunk was encoded whole, with the first reason.
     """
@@ -63,7 +64,7 @@ class Tally:
 
     @classmethod
     def total(cls, tallies: Iterable[Tally]) -> Tally:
-        """Return the sum; of a column's reasons the first."""
+        """Return the sum; each column keeps its first reason."""
         sums: Counter[str] = Counter()
         wholes: dict[str, Reason] = {}
         for tally in tallies:

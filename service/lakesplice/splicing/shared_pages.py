@@ -1,4 +1,4 @@
-"""What two Parquet files share: pages that are the same bytes, wherever they lie."""
+"""Counts the pages that two Parquet files share: the same bytes, at any offset."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from hashlib import blake2b
 from lakesplice.splicing.structures.page_headers import Page
 from lakesplice.splicing.structures.source import SourceFile
 
-# A page may have two gigabytes; it is digested in parts of this size.
+# A page may have two gigabytes, so it is hashed in parts of this size.
 _PART_BYTES = 8 * 1024 * 1024
 _DIGEST_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
 class SharedPages:
-    """Pages of a file, headers included, and how many of them another file has too."""
+    """The number of pages of a file, and how many of them another file has too."""
 
     pages: int = 0
     pages_shared: int = 0
@@ -34,7 +34,8 @@ class SharedPages:
 
 
 def shared_pages(before: SourceFile, after: SourceFile) -> dict[str, SharedPages]:
-    """Return by column of `after` how many of its pages `before` has in the column of that name.
+    """Return for each column of `after` how many of its pages the column of that name in `before`
+    has.
 
     A page that `before` has once counts once. Blocks; reads every page of both. Raises
     `CorruptFileError`.
@@ -55,7 +56,7 @@ def shared_pages(before: SourceFile, after: SourceFile) -> dict[str, SharedPages
 
 
 def page_digest(source: SourceFile, page: Page) -> bytes:
-    """Return a digest of a page's header and bytes, the same wherever the page lies."""
+    """Return a digest of a page's header and bytes; it doesn't depend on the page's offset."""
     digest = blake2b(digest_size=_DIGEST_BYTES)
     for at in range(page.offset, page.end, _PART_BYTES):
         digest.update(source.read(at, min(_PART_BYTES, page.end - at)))

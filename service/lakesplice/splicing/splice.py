@@ -1,4 +1,4 @@
-"""Edits of a Parquet file: its next version, in which only what changed is re-encoded."""
+"""Writes the next version of a Parquet file, in which only what the edits change is re-encoded."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ DEFAULTS = Options()
 
 @dataclass(frozen=True, slots=True)
 class Spliced:
-    """What was written and how; `columns_whole` names columns of which a chunk was encoded whole,
-    with the first reason. Pages end at `pages_end`, behind them come indexes and `footer`, whose
-    bytes are the file's last.
+    """What was written, and how. `columns_whole` names the columns of which a chunk was encoded
+    whole, with the first reason. Pages end at `pages_end`, behind them come indexes and `footer`,
+    whose bytes are the file's last.
     """
 
     rows: int
@@ -55,11 +55,12 @@ def splice(
 ) -> Spliced:
     """Write `source` with `edits` to `sink`; neither is closed. Rows stay where they are.
 
-    Edited columns are named as in the file's schema, their values of the type pyarrow reads the
-    column as. Blocks. Raises `CorruptFileError` naming `name`, place and reason for a damaged
-    source; `UnsupportedError` with a `reason`, nothing being written, where the edited columns
-    can't be spliced; `UsageError` for edits of rows or columns that the file doesn't have, with
-    nulls where it can have none, or with values that can't be cast to their column's type.
+    Edited columns are named as in the file's schema; their values have the type as which pyarrow
+    reads the column. Blocks. Raises `CorruptFileError` with `name`, place and reason for a damaged
+    source. If the edited columns can't be spliced, it writes nothing and raises `UnsupportedError`
+    with a `reason`. Raises `UsageError` for edits of rows or columns that the file doesn't have,
+    for nulls in columns that don't allow them, and for values that can't be cast to their column's
+    type.
     """
     file, options = SourceFile(source, name), options.for_copies(sink, [source])
     check_edits(file, edits)
@@ -70,7 +71,7 @@ def splice(
 
 
 def check_edits(file: SourceFile, edits: Edits) -> Edits:
-    """Return the edits if they can be carried out; see `splice` for what is raised."""
+    """Return the edits if they can be applied; raises the errors of `splice`."""
     columns = _columns(file, edits)
     _check(file, columns, edits)
     return edits
@@ -79,7 +80,7 @@ def check_edits(file: SourceFile, edits: Edits) -> Edits:
 def edited_groups(file: SourceFile, edits: Edits, options: Options) -> list[GroupPlan]:
     """Return the plans of a file's row groups with checked edits.
 
-    `UnsupportedError` with a `reason` where a chunk can't even be copied.
+    Raises `UnsupportedError` with a `reason` if a chunk can't even be copied.
     """
     columns, groups, first = _columns(file, edits), [], 0
     memory = Memory(options)
@@ -91,7 +92,7 @@ def edited_groups(file: SourceFile, edits: Edits, options: Options) -> list[Grou
 
 
 def finished(written: Assembled, rows: int, name: str, options: Options) -> Spliced:
-    """Check what was assembled of so many rows, and return the summary."""
+    """Check the assembled file, which must have so many rows, and return the summary."""
     if options.verify:
         verify_written(written, rows, name)
     return spliced(written)
@@ -123,7 +124,7 @@ def _group(
 ) -> GroupPlan:
     makers: list[MakeImage] = []
     nested: dict[str, NestedChunks] = {}
-    # Within the row group, edits of some columns may be none.
+    # Some columns may have no edit within the row group.
     edited = {
         column: edits.columns[name]
         for column, name in columns.items()
@@ -151,7 +152,7 @@ def _group(
 
 
 def _check(file: SourceFile, columns: Mapping[int, str], edits: Edits) -> None:
-    """Refuse before anything is written, so that the caller can rewrite the file instead."""
+    """Refuse edits before anything is written, so that the caller can rewrite the file instead."""
     for column, name in columns.items():
         edit = edits.columns[name]
         touched = [
@@ -184,7 +185,7 @@ def _still_sorted(group: RowGroup, edited: Collection[int]) -> RowGroup:
 
 
 def _columns(file: SourceFile, edits: Edits) -> dict[int, str]:
-    """The leaves that are edited, by their number."""
+    """The edits by the number of their leaf."""
     refuse_doubles(file.footer, edits.columns, file.name)
     found = {
         leaf.column: leaf.path[0] for leaf in file.footer.leaves if leaf.path[0] in edits.columns

@@ -1,7 +1,7 @@
-"""What was written is looked at before anyone relies on it.
+"""Checks a new file before anyone relies on it.
 
-`verify_written` needs no more than what the assembler knows: sizes must add up and chunks touch.
-That the footer can be read is seen when the file is opened, before it gets its name. `verify_edits`
+`verify_written` needs only what the assembler knows: sizes must add up, and chunks must not have
+gaps. Opening the file, before it gets its name, shows that the footer can be read. `verify_edits`
 opens it, verifies checksums and decodes pages of edited rows.
 """
 
@@ -28,12 +28,12 @@ _DECODED_PAGES_MAX = 3
 
 
 def verify_written(written: Assembled, rows: int, name: str) -> None:
-    """Raise `CorruptFileError` unless the footer says what was written, of so many rows."""
+    """Raise `CorruptFileError` unless the footer describes what was written, with so many rows."""
     file_part, footer = FilePart(name, "footer of the new file"), written.footer
     groups = footer.row_groups
     if footer.num_rows != rows or any(len(g.chunks) != len(footer.leaves) for g in groups):
         raise file_part.corrupt(
-            "it describes other rows than were written; this is a bug in Lakesplice"
+            "it doesn't describe the rows that were written; this is a bug in Lakesplice"
         )
     at = len(MAGIC)
     for group in groups:
@@ -58,10 +58,10 @@ def verify_written(written: Assembled, rows: int, name: str) -> None:
 def verify_edits(source: pa.NativeFile, name: str, edits: Edits) -> None:
     """Raise `CorruptFileError` unless the file `name` holds the edits.
 
-    Reads the footer, the indexes of the edited columns and the pages of the edited rows. Blocks.
-    In our own files, whose pages all have checksums, these are verified for the edited chunks, and
-    decoded are no more than _DECODED_PAGES_MAX pages of each: what a page holds was looked at when
-    it was encoded. `UsageError` where several columns have one name.
+    Reads the footer, the indexes of the edited columns and the pages of the edited rows. Blocks. In
+    our own files all pages have checksums; those of the edited chunks are verified, and at most
+    _DECODED_PAGES_MAX pages of each chunk are decoded, since new pages were checked when they were
+    encoded. Raises `UsageError` if several columns have one name.
     """
     file = SourceFile(source, name)
     refuse_doubles(file.footer, edits.columns, name)
@@ -86,7 +86,7 @@ def _verify_checksums(file: SourceFile, edits: Mapping[int, ColumnEdit]) -> None
 
 
 def _some(file: SourceFile, column: int, edit: ColumnEdit) -> ColumnEdit:
-    """The edits of some pages of each chunk, the first and the last of the touched among them."""
+    """The edits of some touched pages of each chunk, the first and the last included."""
     chosen = []
     for row_group, first, last in file.row_ranges():
         start, stop = np.searchsorted(edit.rows, (first, last)).tolist()
@@ -107,7 +107,7 @@ def _some(file: SourceFile, column: int, edit: ColumnEdit) -> ColumnEdit:
 def _verify(file: SourceFile, column: str, edit: ColumnEdit, found: pa.Array) -> None:
     if not bits(found).equals(bits(stored(edit.values, found.type))):
         raise CorruptFileError(
-            "a spliced file does not hold what was meant; check the disk",
+            "a spliced file doesn't contain the intended values; check the disk",
             path=file.name,
             column=column,
         )

@@ -1,7 +1,7 @@
 """The plain rewrite of any Parquet file: every value is decoded and re-encoded.
 
-It is what remains for a file whose pages can't be spliced, and what a splice is compared with. The
-new file is written as the old one was (`writer_options.py`); bloom filters are not written again.
+It is used for files whose pages can't be spliced, and tests compare splices with it. The new file
+is written as the old one was (`writer_options.py`); bloom filters are not written again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lakesplice.splicing.structures.source import SourceFile
 
 __all__ = ["ROW_GROUP_BYTES_MAX", "edited", "reading", "rewrite_whole"]
 
-# A row group is held whole while it is written; one that decodes to more comes out as several.
+# A row group is held in memory while it is written; one that decodes to more is split.
 ROW_GROUP_BYTES_MAX = 128 * 1024 * 1024
 _BATCH_BYTES = 8 * 1024 * 1024
 _BATCH_ROWS_MIN, _BATCH_ROWS_MAX = 256, 1 << 17
@@ -40,7 +40,7 @@ _WAY_ROUND = "rewrite the file with the program that made it"
 
 @dataclass(frozen=True, slots=True)
 class _PageFacts:
-    """What pyarrow doesn't tell of a file's pages; see `options_like`."""
+    """Facts about a file's pages that pyarrow doesn't expose; see `options_like`."""
 
     rows_per_page: int | None
     checksums: bool
@@ -48,7 +48,7 @@ class _PageFacts:
 
 
 def _page_facts(file: SourceFile) -> _PageFacts:
-    """Look at the page index of the first row group, and at its first data page."""
+    """Read the page index of the first row group, and its first data page."""
     if not file.footer.row_groups or not file.footer.leaves:
         return _PageFacts(None, checksums=False, v2=False)
     group = file.footer.row_groups[0]
@@ -71,11 +71,11 @@ def rewrite_whole(
 ) -> int:
     """Write `source` with `edits` to `sink` and return the number of rows; neither is closed.
 
-    `sink` is what pyarrow writes to. Rows and row groups stay where they are, but that a row group
-    larger than ROW_GROUP_BYTES_MAX in memory is cut. Memory holds one row group, decoded and
-    encoded. Checksums of pages are verified. Raises `CorruptFileError` naming `name` where the
-    source can't be decoded, `UnsupportedError` where it is encrypted or a column's type can't be
-    written again, `UsageError` where an edit's values don't fit their column. Blocks.
+    `sink` is what pyarrow writes to. Rows keep their order and their row groups, except that a row
+    group larger than ROW_GROUP_BYTES_MAX in memory is split. Memory holds one row group, decoded
+    and encoded. Checksums of pages are verified. Blocks. Raises `CorruptFileError` with `name` if
+    the source can't be decoded, `UnsupportedError` if it is encrypted or a column's type can't be
+    written again, and `UsageError` if an edit's values don't fit their column.
     """
     # First, since pyarrow ends the process on some encrypted files.
     pages = _page_facts(SourceFile(source, name))
@@ -98,7 +98,7 @@ def rewrite_whole(
             rows += group.num_rows
         writer.close()
     except BaseException:
-        # Closed after a failure it would raise an error of its own in place of this one.
+        # Closing the writer after a failure would raise another error in place of this one.
         writer.is_open = False
         raise
     return rows
@@ -114,7 +114,7 @@ def arrow_schema(source: pa.NativeFile, name: str) -> pa.Schema:
 
 
 class _Reader:
-    """Decodes a file row group by row group."""
+    """Decodes a file, one row group at a time."""
 
     def __init__(self, source: pa.NativeFile, name: str) -> None:
         self._source, self.name = source, name
@@ -127,7 +127,7 @@ class _Reader:
         return range(len(self.file.schema))
 
     def groups(self, edits: Edits) -> Iterator[pa.Table]:
-        """Yield the file's rows with the edits, in order, as tables to become row groups."""
+        """Yield the file's rows with the edits, in order; each table becomes a row group."""
         first = 0
         for at in range(self.file.metadata.num_row_groups):
             held: list[pa.Table] = []
@@ -167,7 +167,9 @@ class _Reader:
         )
 
     def _int96_unit(self) -> str:
-        """Microseconds, which reach further, unless times are finer; milliseconds reach all."""
+        """The unit of INT96 times: microseconds unless times are finer; milliseconds have the
+        widest range.
+        """
         files = (self.file, self._opened("us"), self._opened("ms"))
         names = [
             self.file.schema.column(at).path
@@ -201,7 +203,7 @@ class _Reader:
 
 
 def edited(table: pa.Table, edits: Edits) -> pa.Table:
-    """Return `table` with the edits, for columns of any type; rows count from its first."""
+    """Return `table` with the edits, for columns of any type; rows count from the table's first."""
     simple: dict[str, ColumnEdit] = {}
     for name, edit in edits.columns.items():
         kind = table.schema.field(name).type
@@ -249,7 +251,7 @@ def _taken(column: pa.ChunkedArray, edit: ColumnEdit, name: str) -> pa.ChunkedAr
 
 
 def _described(reader: _Reader, edits: Edits) -> pa.Schema:
-    """The schema with all metadata that stays true, and who wrote the file first."""
+    """The schema with all metadata that stays true, and the name of the file's first writer."""
     schema = reader.file.schema_arrow
     metadata: dict[bytes, bytes] = {**(schema.metadata or {})}
     origin = (reader.file.metadata.created_by or "").encode()
@@ -260,7 +262,7 @@ def _described(reader: _Reader, edits: Edits) -> pa.Schema:
 
 
 def _refuse_losses(reader: _Reader, schema: pa.Schema, options: Mapping[str, Any]) -> None:
-    """Write no row at all, and compare what columns that makes with those there are."""
+    """Write a file without rows and compare its columns with the source's: refuse lost types."""
     sink = pa.BufferOutputStream()
     try:
         pq.ParquetWriter(sink, schema, **options).close()

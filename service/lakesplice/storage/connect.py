@@ -43,7 +43,7 @@ def connectors(
         return [_connector(name, answer[name], wanted) for name in sorted(answer)]
     except (KeyError, TypeError, AttributeError) as error:
         raise SourceUnavailable(
-            "what answers is no Kafka Connect of 2.3 or later; correct the address"
+            "the server that answers isn't Kafka Connect 2.3 or later; correct the address"
         ) from error
 
 
@@ -87,7 +87,7 @@ def _asked(url: str, user_info: str | None, timeout_seconds: float) -> Mapping[s
         connectors = None
     if not isinstance(connectors, dict):
         raise SourceUnavailable(
-            "what answers is no Kafka Connect of 2.3 or later; correct the address", url=url
+            "the server that answers isn't Kafka Connect 2.3 or later; correct the address", url=url
         )
     return connectors
 

@@ -76,7 +76,8 @@ class LocalStore:
         target = self._resolve(path)
         with _writing(path):
             self._make_folder(target.parent)
-            # Held open to the end: an fsync reports only failures that came after its descriptor.
+            # Kept open to the end: an fsync reports only failures that happened after its
+            # descriptor was opened.
             descriptor = os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o666)
             try:
                 with pa.OSFile(str(target), "wb") as sink:
@@ -148,7 +149,7 @@ class LocalStore:
         return how many.
 
         Harmless at any moment: a writer whose file is deleted before it is linked fails with
-        `StorageError` and has written nothing. `StorageError` as the disk has it.
+        `StorageError` and has written nothing. Raises `StorageError` if the disk fails.
         """
         dropped = 0
         for folder in {self.root / TEMPORARY, self._outermost / TEMPORARY}:

@@ -31,7 +31,7 @@ class DeltaLogKeeper:
                 self._sync(version)
         except (DeltaError, OSError) as error:
             raise StorageError(
-                f"the checkpoint could not be written: {error}; it is tried again later",
+                f"the checkpoint could not be written: {error}; it will be retried later",
                 path=f"{self._root}/{_LOG}",
                 version=version,
             ) from error

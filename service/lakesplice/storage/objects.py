@@ -1,8 +1,8 @@
 """A store in a bucket: S3 and servers with its interface, Google Cloud Storage, Azure Blob Storage.
 
-    put_new   one PUT that only creates, with a token of its own in the object's metadata
-    writer    an upload in parts that shows when it is complete; a small one is put at once
-    open      the last bytes and the size by one request, then ranges
+    put_new   one PUT that only creates, with a token of its own in the object's metadata writer an
+    upload in parts, visible when complete; a small file is put at once open      the last bytes and
+    the size by one request, then ranges
 
 Failed requests are retried with growing pauses, for `Bucket.patience` in all. An answer may get
 lost after the store acted on the request: then the next attempt finds an object, and the token
@@ -29,7 +29,7 @@ from lakesplice.storage.uploads import MARK, PartsUpload, StreamUpload
 
 _FORBIDDEN_PARTS = frozenset(("", ".", ".."))
 # S3 copies no range below 5 MiB, so all of a row group of which some columns change comes through
-# the process. These have some 4 MB compressed.
+# the process. Row groups of this size have about 4 MB compressed.
 _ROW_GROUP_BYTES = 32 * 1024 * 1024
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 
@@ -221,7 +221,7 @@ def _pauses(patience: float) -> Iterator[float | None]:
     """Pauses after each attempt, growing; None after the last one."""
     ends, pause = time.monotonic() + patience, _FIRST_PAUSE
     while time.monotonic() + pause < ends:
-        # Of random length, so that those who met once don't meet again.
+        # Of random length, so that clients that collided once don't collide again.
         yield pause * (0.5 + secrets.randbelow(1000) / 1000)
         pause = min(2 * pause, _LONGEST_PAUSE)
     yield None

@@ -41,7 +41,7 @@ def open_store(uri: str | Path, options: Mapping[str, str] | None = None) -> Any
 
 
 def is_there(store: AnyStore) -> bool:
-    """Whether the root of a store is there: a folder, or a prefix with something below it."""
+    """Return whether the root of a store exists: a folder, or a prefix with something below it."""
     return store.root.is_dir() if isinstance(store, LocalStore) else bool(store.folders())
 
 
@@ -49,7 +49,7 @@ def drop_temporaries(store: Store, before_ms: EpochMs) -> int:
     """Delete files that dead processes left half written before a moment; return how many. Blocks.
 
     0 for a bucket: there no reader sees a file before it is whole, and the store's own rules end
-    abandoned uploads. `StorageError` as `LocalStore.drop_temporaries`.
+    abandoned uploads. Raises `StorageError` as `LocalStore.drop_temporaries` does.
     """
     return store.drop_temporaries(before_ms) if isinstance(store, LocalStore) else 0
 

@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 UNTRUSTED = "lakesplice.untrusted"
-"""Set in the scope of a request that is served without the token that there is."""
+"""Set in the scope of a request that is served without its required token."""
 _ERROR = "give the token (metrics.token) as a bearer, or as the password of any user"
 _ASKS = {
     "WWW-Authenticate": 'Basic realm="lakesplice", charset="UTF-8"',

@@ -1,5 +1,5 @@
-"""What programs ask of the service: /metrics for Prometheus, /healthz and /readyz for its
-supervisor; and the web application that has them.
+"""The pages for programs: /metrics for Prometheus, /healthz and /readyz for the supervisor; and the
+web application that serves them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lakesplice.telemetry.registry import CONTENT_TYPE, Metrics
 # These threads do all that blocks. They are few, so that pages can't slow down ingest.
 _THREADS = 4
 PROBES = ("/healthz", "/readyz")
-"""What an orchestrator asks, which has no token."""
+"""The paths that an orchestrator requests; it has no token."""
 _FRESH = {"Cache-Control": "no-store"}
 
 
@@ -90,7 +90,7 @@ def _health_answer(
     request: Request, question: str, reasons: dict[str, str], **more: dict[str, str]
 ) -> Response:
     status = HTTPStatus.SERVICE_UNAVAILABLE if reasons else HTTPStatus.OK
-    # With a line's end, for people who ask with curl.
+    # Ends with a newline, for people who use curl.
     why = {} if request.scope.get(UNTRUSTED) else {"reasons": reasons, **more}
     body = json.dumps({question: not reasons, **why}) + "\n"
     return Response(body, status, _FRESH, "application/json")

@@ -30,9 +30,7 @@ class Health:
         self._troubles: dict[str, str] = {}
 
     def tick(self, deadline_seconds: float | None = None) -> None:
-        """Report that the main loop is alive; a deadline holds until the next call that gives
-        one.
-        """
+        """Report that the main loop is alive; a deadline is valid until the next one."""
         with self._lock:
             self._ticked = self._monotonic()
             self._deadline_seconds = deadline_seconds or self._deadline_seconds
@@ -53,7 +51,7 @@ class Health:
             self._troubles = dict(troubles)
 
     def troubles(self) -> dict[str, str]:
-        """Return what was set last."""
+        """Return what `note_troubles` set last."""
         with self._lock:
             return dict(self._troubles)
 

@@ -46,7 +46,7 @@ class WebServer:
 
     @property
     def url(self) -> str:
-        """Where it is, without a slash at the end."""
+        """Its address, without a slash at the end."""
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"http://{host}:{self.port}"
 

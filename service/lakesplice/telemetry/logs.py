@@ -43,7 +43,7 @@ def configure_logs(level: str, format: str, stream: TextIO | None = None) -> Non
         final += [structlog.processors.format_exc_info, mask_secrets]
         final += [structlog.processors.JSONRenderer(default=str)]
     else:
-        # Without colours and boxes: a traceback is masked and stays greppable.
+        # Without colours and boxes, so that secrets in a traceback are masked and grep works.
         final += [structlog.processors.format_exc_info, mask_secrets]
         final += [structlog.dev.ConsoleRenderer(colors=out.isatty())]
     structlog.configure(

@@ -15,7 +15,7 @@ _PARENT, _RESIDENT_PAGES = 1, 21
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process as /proc/<pid>/stat has it."""
+    """A process as /proc/<pid>/stat describes it."""
 
     pid: int
     parent: int

@@ -31,7 +31,7 @@ class Label:
 class Metric:
     """One metric. `name` is complete, with prefix, unit and `_total`; `remedy` is for people.
 
-    `nothing` is the value of an age if there is nothing that could be old; None: no series at all.
+    `nothing` is the value of an age if there is nothing to be old; None means no series at all.
     `is_rare`: most tables never count it, so its series is created with the first count.
     """
 

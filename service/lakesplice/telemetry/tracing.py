@@ -1,4 +1,4 @@
-"""Traces: spans of what a driver does, sent to an OpenTelemetry collector; off unless asked for.
+"""Traces: spans of what a driver does, sent to an OpenTelemetry collector; off by default.
 
 A span has names, numbers and counts, never a value of a row.
 """
@@ -23,7 +23,7 @@ class Span(Protocol):
     """A piece of work that is under way."""
 
     def note(self, **facts: Fact) -> None:
-        """Add what became known of it."""
+        """Add an attribute that became known during the work."""
         ...
 
 
@@ -42,7 +42,7 @@ class Tracing:
     def span(self, name: str, **facts: Fact) -> Iterator[Span]:
         """Trace the block; an exception that leaves it marks the span as failed.
 
-        What the block logs has the number of the trace as `trace`.
+        Log lines of the block have the trace's number as `trace`.
         """
         if self._tracer is None:
             yield _NO_SPAN
@@ -57,15 +57,16 @@ class Tracing:
 def open_tracing(
     endpoint: str | None, headers: Mapping[str, str], share: float, facts: Mapping[str, Fact]
 ) -> Tracing:
-    """Return what traces to a collector at an address, by OTLP over HTTP; nothing without one.
+    """Return a `Tracing` that sends to a collector by OTLP over HTTP; without an address it does
+    nothing.
 
-    `share` of all traces is sent, 0 to 1; `facts` are on each span's resource. Spans are sent by a
-    thread of their own, and dropped if nobody takes them: no work waits for a collector. `close`
-    sends what is left, for some seconds at most.
+    `share` (0 to 1) of all traces is sent; `facts` are attributes of each span's resource. A thread
+    of its own sends the spans and drops them if the collector doesn't accept them: no work waits
+    for a collector. `close` sends the remaining spans, for a few seconds at most.
     """
     if endpoint is None:
         return Tracing()
-    # It takes 0.2 s to import, and few use it.
+    # The import takes 0.2 s, and few users need it.
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
     exporter = OTLPSpanExporter(endpoint, headers=dict(headers), timeout=_SEND_SECONDS)
@@ -73,7 +74,9 @@ def open_tracing(
 
 
 def tracing_to(exporter: SpanExporter, share: float, facts: Mapping[str, Fact]) -> Tracing:
-    """Return what traces to an exporter of OpenTelemetry; else as `open_tracing`."""
+    """Return a `Tracing` that sends to an exporter of OpenTelemetry; otherwise like
+    `open_tracing`.
+    """
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -99,7 +102,7 @@ class _Recording:
 
 class _NoSpan:
     def note(self, **facts: Fact) -> None:
-        """Forget it."""
+        """Do nothing."""
 
 
 _NO_SPAN = _NoSpan()

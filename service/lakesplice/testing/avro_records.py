@@ -12,12 +12,14 @@ _ID_BYTES = {4: ">bI", 8: ">bQ"}
 
 
 def frame(schema: int, value: bytes, id_bytes: int = 4) -> bytes:
-    """Return a value behind the head that names its schema by a number of four or eight bytes."""
+    """Return a value after the header that names its schema by a number of four or eight bytes."""
     return struct.pack(_ID_BYTES[id_bytes], 0, schema) + value
 
 
 def write_value(node: Node, value: object) -> bytes:
-    """Write one value by its schema; of a union's types null takes None, the other all else."""
+    """Write one value by its schema; in a union, None is written as null and other values as the
+    other type.
+    """
     if isinstance(node, Record):
         members = cast("Mapping[str, object]", value)
         return b"".join(write_value(member.node, members[member.name]) for member in node.fields)
@@ -45,7 +47,7 @@ def write_value(node: Node, value: object) -> bytes:
 
 
 def write_long(value: int) -> bytes:
-    """Write a number of up to 64 bits: zigzag, then seven bits a byte."""
+    """Write a number of up to 64 bits: zigzag, then seven bits per byte."""
     rest = (value << 1) ^ (value >> 63)
     octets = bytearray()
     while rest > 0x7F:

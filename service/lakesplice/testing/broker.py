@@ -22,7 +22,8 @@ _PROBE_MILLISECONDS = 2_000
 _FORMAT_SECONDS = 60.0
 _NODE_ID = 1
 
-# Small and quick to start rather than fast for hours; warnings and errors go to the log.
+# Chosen for little memory and a quick start, not for speed over hours; warnings and errors go to
+# the log.
 _JVM_OPTIONS = (
     "-Xmx256m",
     "-XX:+UseSerialGC",
@@ -62,7 +63,9 @@ class LocalBroker(LocalServer):
 
     @property
     def bootstrap_servers(self) -> str:
-        """`127.0.0.1:<port>`; the port is 0 until the first `start`, the same ever after."""
+        """`127.0.0.1:<port>`; the port is 0 until the first `start`, and doesn't change
+        afterwards.
+        """
         return f"{HOST}:{self._port}"
 
     def start(self) -> None:
@@ -79,7 +82,7 @@ class LocalBroker(LocalServer):
         self._run(command, lambda: self._port_is_open() and self._answers(), self._seconds_max)
 
     def _choose_ports(self) -> None:
-        """Take free ports that differ; both probes stay bound until both are known."""
+        """Choose two different free ports; both sockets stay bound until both ports are known."""
         wanted = [self._port, self._controller_port]
         if all(wanted):
             return
@@ -92,7 +95,7 @@ class LocalBroker(LocalServer):
         )
 
     def _properties(self) -> str:
-        """The broker's properties as a file's text: one node, everything kept once, no delays."""
+        """The broker's properties as a file's text: one node, no replicas, no delays."""
         controller = f"{HOST}:{self._controller_port}"
         settings = {
             "process.roles": "broker,controller",
@@ -123,7 +126,7 @@ class LocalBroker(LocalServer):
         return "".join(f"{name}={value}\n" for name, value in settings.items())
 
     def _format(self, properties: Path) -> None:
-        """Make the data folder a broker's, once."""
+        """Format the data folder for a broker, once."""
         cluster_id = urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
         arguments = ["kafka.tools.StorageTool", "format", "--ignore-formatted"]
         command = self._command(*arguments, f"--cluster-id={cluster_id}", "-c", str(properties))
@@ -148,7 +151,7 @@ class LocalBroker(LocalServer):
         return [self._java, *_JVM_OPTIONS, "-cp", classpath, *arguments]
 
     def _port_is_open(self) -> bool:
-        """Ask the socket before the client, whose own retries would take longer."""
+        """Try the socket before Kafka's client, whose retries would take longer."""
         with socket.socket() as probe:
             probe.settimeout(_PROBE_MILLISECONDS / 1000)
             return probe.connect_ex((HOST, self._port)) == 0

@@ -15,7 +15,7 @@ from lakesplice.model.names import SYSTEM_COLUMNS
 
 
 class DifferenceKind(StrEnum):
-    """How two tables differ, the gravest first."""
+    """How two tables differ; the most serious kind comes first."""
 
     COLUMNS = "columns"
     TYPE = "type"
@@ -27,9 +27,10 @@ class DifferenceKind(StrEnum):
 
 @dataclass(frozen=True)
 class Difference:
-    """The first difference, and of `count` of its kind.
+    """The first difference; there are `count` of its kind.
 
-    `key` is the row's, empty when whole tables differ; `column` is empty unless one is meant.
+    `key` is the row's key, empty if whole tables differ; `column` is empty unless the difference is
+    in one column.
     """
 
     kind: DifferenceKind
@@ -49,11 +50,11 @@ class Difference:
 
 
 def compare(expected: pa.Table, actual: pa.Table, key: Sequence[str]) -> Difference | None:
-    """Return the first difference, or None when both hold the same rows, whatever their order.
+    """Return the first difference; None if both have the same rows, in any order.
 
-    Columns are matched by name. System columns in `actual` alone are skipped, and so is how
-    Arrow stores one logical type (large strings, views, dictionaries, time units).
-    Nulls equal nulls, and a NaN equals a NaN.
+    Columns are matched by name. System columns that only `actual` has are ignored, and so are
+    Arrow's ways of storing one logical type (large strings, views, dictionaries, time units). A
+    null equals a null, and a NaN equals a NaN.
     """
     own = set(actual.column_names) - set(expected.column_names)
     actual = actual.drop_columns([name for name in SYSTEM_COLUMNS if name in own])
@@ -76,7 +77,7 @@ def _sorted(table: pa.Table, key: Sequence[str]) -> pa.Table:
 
 
 def _in_type(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray | None:
-    """The column in the wanted type if both mean the same, else None."""
+    """The column in the wanted type if both types have the same meaning, otherwise None."""
     plain = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if plain == wanted and plain == column.type:
         return column
@@ -100,7 +101,7 @@ def _keys(table: pa.Table, key: Sequence[str]) -> list[tuple[Any, ...]]:
 
 
 def _keys_differ(expected: pa.Table, actual: pa.Table, key: Sequence[str]) -> Difference | None:
-    """Rows that one table lacks, and keys that stand there twice."""
+    """Find rows that one table lacks, and keys that it has twice."""
     found = _keys(actual, key)
     if len(set(found)) < len(found):
         twice = [one for one, following in pairwise(found) if one == following]
@@ -124,7 +125,7 @@ def _without(keys: list[tuple[Any, ...]], others: list[tuple[Any, ...]]) -> list
 
 
 def _values_differ(expected: pa.Table, actual: pa.Table, key: Sequence[str]) -> Difference | None:
-    """The first column, in the expected order, that differs; both tables are sorted by key."""
+    """Find the first column, in the expected order, that differs; both tables are sorted by key."""
     for name in expected.column_names:
         rows = _unequal_rows(expected[name], actual[name])
         if rows:

@@ -28,7 +28,7 @@ class FixedClock:
         self.advance(seconds)
 
     def advance(self, seconds: float) -> bool:
-        """Let time pass; True, so that it can stand for a wait that was not broken off."""
+        """Let time pass. Returns True, so that it can replace a wait that wasn't interrupted."""
         self._monotonic += seconds
         self._now_ms = later(self._now_ms, seconds)
         return True
@@ -39,10 +39,10 @@ class FixedClock:
 
 
 class SeededEntropy:
-    """`Entropy` from a seed; safe to call from several threads, whose order then counts."""
+    """`Entropy` from a seed; safe from several threads, whose order then affects the numbers."""
 
     def __init__(self, seed: int) -> None:
-        # A test's randomness has to repeat; nothing secret hangs on it.
+        # A test's random numbers must repeat; no secret depends on them.
         self._random = random.Random(seed)  # noqa: S311
         self._lock = threading.Lock()
 

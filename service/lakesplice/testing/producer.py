@@ -1,4 +1,4 @@
-"""Makes topics, produces simulated events into a real Kafka, and reads topics back."""
+"""Creates topics, produces simulated events into a real Kafka, and reads topics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _REQUEST_SECONDS: Final = 30.0
 _POLL_MILLISECONDS: Final = 200
 _BATCH_BYTES: Final = 1 << 18
 _LINGER_MILLISECONDS: Final = 5
-# Simulated time lies in the past, where a broker's usual retention would delete it within minutes.
+# Simulated times are in the past; a broker's usual retention would delete such records within
+# minutes.
 _KEEP_ALL: Final = {"retention.ms": "-1"}
 
 
@@ -31,8 +32,8 @@ def create_topics(
 ) -> None:
     """Create the topics that don't exist yet, unreplicated; their records are never deleted.
 
-    `settings` are further properties and win. Blocks until each topic has a leader. Raises
-    `SourceUnavailable` when the broker doesn't do it in time.
+    `settings` are further properties, which take precedence. Blocks until each topic has a leader.
+    Raises `SourceUnavailable` if the broker takes too long.
     """
     admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers)
     try:
@@ -54,8 +55,8 @@ def create_topics(
 class EventProducer:
     """Produces events in order, acknowledged by every replica, none lost and none twice.
 
-    A key's partition is the one that every Kafka client gives it. A context manager; leaving it
-    closes the connections. One thread at a time.
+    A key gets the same partition as from every other Kafka client. A context manager; leaving it
+    closes the connections. Used by one thread at a time.
     """
 
     def __init__(self, bootstrap_servers: str) -> None:
@@ -75,9 +76,10 @@ class EventProducer:
         self.close()
 
     def produce(self, events: Iterable[Event]) -> list[Record]:
-        """Send the events and return them as records once all are acknowledged, in their order.
+        """Send the events and return them as records, in order, once all are acknowledged.
 
-        Raises `SourceUnavailable` when one is not; then any of them may have been written.
+        Raises `SourceUnavailable` if one isn't acknowledged; any of them may have been written
+        then.
         """
         sent = [(event, self._send(event)) for event in events]
         try:
@@ -91,7 +93,9 @@ class EventProducer:
         ]
 
     def close(self) -> None:
-        """Close the connections; what was not acknowledged by now is given up after a moment."""
+        """Close the connections; events that aren't acknowledged by then are abandoned after a
+        moment.
+        """
         self._producer.close(timeout=_REQUEST_SECONDS)
 
     def _send(self, event: Event):  # type: ignore[no-untyped-def]  # the client has no types
@@ -109,7 +113,7 @@ def read_topics(
 ) -> list[Record]:
     """Return every record of the topics up to their present ends, by topic, partition and offset.
 
-    Raises `SourceUnavailable` when that takes longer than `seconds_max`.
+    Raises `SourceUnavailable` if that takes longer than `seconds_max`.
     """
     consumer = KafkaConsumer(
         bootstrap_servers=bootstrap_servers, enable_auto_commit=False, group_id=None

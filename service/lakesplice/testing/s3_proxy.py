@@ -1,4 +1,4 @@
-"""A proxy before an S3 server that counts what passes and makes requests fail in chosen ways."""
+"""A proxy before an S3 server that counts requests and makes some fail in chosen ways."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Fault(Enum):
     LOST = auto()  # the server never sees it
     ANSWER_LOST = auto()  # the server acts on it
     THROTTLED = auto()
-    LATE = auto()  # the server acts on it, the answer comes after the client gave up
+    LATE = auto()  # the server acts on it, but the answer comes after the client's time-out
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,9 @@ class Request:
 
 
 class S3Proxy:
-    """The proxy as a context manager; `fault` is asked about each request before it passes."""
+    """The proxy, as a context manager; `fault` is called for each request before it is
+    forwarded.
+    """
 
     def __init__(self, server_port: int, late_seconds: float = 3.0) -> None:
         self.requests: list[Request] = []
@@ -74,7 +76,7 @@ class S3Proxy:
 
     @property
     def endpoint(self) -> str:
-        """Where it listens."""
+        """The proxy's address."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def __enter__(self) -> Self:
@@ -87,12 +89,12 @@ class S3Proxy:
         self._thread.join()
 
     def reset(self) -> None:
-        """Forget what passed."""
+        """Forget the recorded requests."""
         with self._lock:
             self.requests = []
 
     def fail(self, *faults: Fault, when: Callable[[Request], bool] = lambda _: True) -> None:
-        """Let the next requests that `when` is true of fail, one after the other."""
+        """Let the next requests for which `when` is true fail, one fault each."""
         left = list(faults)
 
         def next_fault(request: Request) -> Fault | None:
@@ -102,7 +104,7 @@ class S3Proxy:
         self.fault = next_fault
 
     def seen(self, when: Callable[[Request], bool] = lambda _: True) -> Sequence[Request]:
-        """What passed so far."""
+        """The requests so far."""
         with self._lock:
             return [request for request in self.requests if when(request)]
 
@@ -174,7 +176,7 @@ def _forwarded(
 ) -> tuple[int, list[tuple[str, str]], bytes]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     try:
-        # As they came: signatures cover some of them, the host among them.
+        # Unchanged, since signatures cover some of the headers, the host among them.
         connection.putrequest(
             handler.command, handler.path, skip_host=True, skip_accept_encoding=True
         )

@@ -19,7 +19,7 @@ _START_SECONDS_MAX = 30.0
 
 
 class S3Server(LocalServer):
-    """The server; entering and leaving it again keeps its data, not its port."""
+    """The server; if it is entered again, it has its data, but another port."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__("the S3 server", folder.absolute() / "server.log")
@@ -28,7 +28,7 @@ class S3Server(LocalServer):
 
     @property
     def endpoint(self) -> str:
-        """Where it listens."""
+        """The server's address."""
         return f"http://{HOST}:{self.port}"
 
     def start(self) -> None:
@@ -42,7 +42,7 @@ class S3Server(LocalServer):
         self._run([binary(), *where], self._answers, _START_SECONDS_MAX, keys)
 
     def make_bucket(self) -> str:
-        """Make a bucket of a new name and return it."""
+        """Create a bucket with a new name and return the name."""
         name = f"lake-{secrets.token_hex(6)}"
         client(self.endpoint).create_bucket(Bucket=name)
         return name
@@ -67,7 +67,7 @@ def options(endpoint: str) -> dict[str, str]:
 
 
 def client(endpoint: str) -> Any:
-    """A client of the server that doesn't try again."""
+    """A client of the server that doesn't retry."""
     return boto3.client(
         "s3",
         endpoint_url=endpoint,
@@ -79,7 +79,7 @@ def client(endpoint: str) -> Any:
 
 
 def binary() -> Path:
-    """The server's binary, built if it isn't there yet."""
+    """The server's binary, which is built if it is missing."""
     program = built(MODULE, VERSION)
     if program is None:
         raise RuntimeError("Go is needed to build the S3 server; run `make setup`")

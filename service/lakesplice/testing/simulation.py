@@ -1,4 +1,5 @@
-"""A driver of one table in one process: what the service does, without Spark, Kafka and threads.
+"""Simulates a driver of one table in one process: it does what the service does, without Spark,
+Kafka and threads.
 
     topic = SimulatedTopic("shop.shop.orders", partitions=2)
     topic.append(0, shop.step(100))
@@ -6,9 +7,9 @@
     driver.batch()
     driver.compact()
 
-The tasks are the service's own, called one after the other, and so is what it decides. Between any
-two calls the test may let the driver die (drop it and make another), stall (keep a planned
-compaction and commit it later), or meet a second driver of a higher generation.
+The tasks and decisions are the service's own code, called one after the other. Between any two
+calls a test may let the driver die (drop it and make another), let it stall (keep a planned
+compaction and commit it later), or start a second driver with a higher generation.
 """
 
 from __future__ import annotations
@@ -61,13 +62,13 @@ _RECORDS = pa.schema(
     ]
 )
 
-# Each round but the last lets a schema grow.
+# Each round except the last extends a schema.
 _ROUNDS_MAX = 20
 
 
 class SimulatedTopic:
-    """A topic's partitions as a broker keeps them: offsets from 0, no gaps, nothing dropped until
-    it is forgotten.
+    """A topic's partitions as a broker keeps them: offsets from 0, without gaps; `forget` drops
+    records.
     """
 
     def __init__(self, name: str, partitions: int = 1, topic_id: str = "topic-1") -> None:
@@ -78,12 +79,12 @@ class SimulatedTopic:
 
     @property
     def ends(self) -> dict[int, int]:
-        """Per partition one after its last offset."""
+        """For each partition the offset after its last one."""
         return {at: self._firsts[at] + len(log) for at, log in enumerate(self._logs)}
 
     @property
     def starts(self) -> dict[int, int]:
-        """Per partition its first offset that wasn't dropped."""
+        """For each partition its first offset that wasn't dropped."""
         return dict(enumerate(self._firsts))
 
     def add_partition(self) -> None:
@@ -100,7 +101,9 @@ class SimulatedTopic:
         return self._logs[partition][start - self._firsts[partition] :]
 
     def forget(self, before: Mapping[int, int]) -> None:
-        """Drop events before these offsets, as a topic's retention does; none may be asked for."""
+        """Drop events before these offsets, as a topic's retention does; reading them is an
+        error.
+        """
         for at, offset in before.items():
             del self._logs[at][: offset - self._firsts[at]]
             self._firsts[at] = offset
@@ -114,7 +117,9 @@ class SimulatedTopic:
         ]
 
     def read(self, starts: Mapping[int, int], ends: Mapping[int, int]) -> list[pa.RecordBatch]:
-        """Return the records in these ranges as Spark's Kafka source has them, a batch each."""
+        """Return the records in these ranges as Spark's Kafka source does, one Arrow batch per
+        range.
+        """
         return [
             self._read(at, starts[at], ends[at]) for at in sorted(ends) if starts[at] < ends[at]
         ]
@@ -139,14 +144,14 @@ def _headers(event: Event) -> list[dict[str, str | bytes | None]]:
 
 
 class SimulatedDriver:
-    """Drives the table of one topic; a new one continues where the table stands on the store.
+    """Drives the table of one topic; a new driver continues from the table's state in the store.
 
-    `ranges` is into how many key-hash ranges a batch's changes are cut, `read_tasks` on how many
-    tasks its partitions are read, `not_inserts` the policy of an insert-only table, `history` the
-    types that the source described, which may be replaced. `beside` drives the same table for
-    another topic; both have a `shape` that tells their rows apart. `held` is the table itself
-    where it is a shadow's. What the store raises in a task is returned as a value, what it raises
-    elsewhere is raised, both as in the service.
+    `ranges` is the number of key-hash ranges into which a batch's changes are divided; `read_tasks`
+    is the number of tasks that read partitions; `not_inserts` is the policy of an insert-only
+    table; `history` has the types that the source described, and may be replaced. `beside` drives
+    the same table for another topic; both then have a `shape` that distinguishes their rows. `held`
+    is the table itself if it is a shadow. As in the service, the store's errors in a task are
+    returned as values, and all other errors are raised.
     """
 
     def __init__(
@@ -198,9 +203,10 @@ class SimulatedDriver:
     def batch(
         self, ends: Mapping[int, int] | None = None, starts: Mapping[int, int] | None = None
     ) -> CommitOutcome | Conflict | TaskError:
-        """Run one batch from where the table stands up to `ends`, by default all there is.
+        """Run one batch from the table's offsets up to `ends`, by default the topic's ends.
 
-        Other `starts` are those of a query that reads on from elsewhere than the table stands.
+        With other `starts` the batch is that of a query that continues from other offsets than the
+        table's.
         """
         ends = self._topic.ends if ends is None else ends
         starts = self.table.next_offsets(ends) if starts is None else starts
@@ -208,17 +214,19 @@ class SimulatedDriver:
             outcome = self.run_tasks(starts, ends)()
             if outcome is not CommitOutcome.AGAIN:
                 return outcome
-        raise AssertionError(f"the batch still has to run again after {_ROUNDS_MAX} rounds")
+        raise AssertionError(f"the batch still must run again after {_ROUNDS_MAX} rounds")
 
     def drops(self, history: DropHistory) -> DropResult | None:
-        """Do what the service does between batches about the source's DROPs."""
+        """Apply the source's DROPs, as the service does between batches."""
         never_changes = self._not_inserts is not None
         return deal_with(self.table, history, self._policy, insert_only=never_changes)
 
     def run_tasks(
         self, starts: Mapping[int, int], ends: Mapping[int, int]
     ) -> Callable[[], CommitOutcome | Conflict | TaskError]:
-        """Run the tasks of a batch, and return what settles it, after whatever comes between."""
+        """Run the tasks of a batch, and return the function that commits it, which may be called
+        later.
+        """
         planned_on = self.table.version
         result = self.answer(starts, ends)
 
@@ -238,9 +246,7 @@ class SimulatedDriver:
     def plan_compaction(
         self, paths: Sequence[str] | None = None, *, tasks_max: int = 2
     ) -> Splice | None:
-        """Rewrite the files with waiting changes, or some files, and return what there is to
-        commit.
-        """
+        """Rewrite the files with waiting changes, or some of them; return the intent to commit."""
         planned_on, manifest = self.table.version, self.table.manifest
         files = work(manifest)
         shares = tasks(files, 1, tasks_max) if paths is None else (tuple(paths),)
@@ -256,7 +262,7 @@ class SimulatedDriver:
         return None if intent is None else self.table.commit(intent)
 
     def plan_run_merge(self, runs_max: int = RUNS_MAX) -> IndexMerge | None:
-        """Write the run that is to take the place of others, and return what there is to commit."""
+        """Write the run that replaces others, and return the intent to commit."""
         planned_on, runs = self.table.version, self.table.manifest.runs
         places = plan_merge([run.entries for run in runs], runs_max)
         if places is None:
@@ -272,7 +278,7 @@ class SimulatedDriver:
         return None if intent is None else self.table.commit(intent)
 
     def plan_file_merge(self, files_max: int = 16) -> FileMerge | None:
-        """Write the file that is to take the place of others; return what there is to commit."""
+        """Write the file that replaces others, and return the intent to commit."""
         planned_on, manifest = self.table.version, self.table.manifest
         policy = FileMergePolicy(files_max=files_max)
         chosen = plan_file_merge(manifest.files.values(), policy)
@@ -283,18 +289,20 @@ class SimulatedDriver:
         return file_merge(self.table.generation, planned_on, inputs, output, manifest)
 
     def purge(self, before_us: int) -> Committed | Conflict | None:
-        """Purge rows deleted before a moment of the source's clock; None if there are none."""
+        """Purge rows that were deleted before a moment of the source's clock; None if there are
+        none.
+        """
         intent = self.plan_purge(before_us)
         return None if intent is None else self.table.commit(intent)
 
     def plan_purge(self, before_us: int) -> Purge | None:
-        """Write files without the rows that may go; return what there is to commit."""
+        """Write files without the rows that may be purged, and return the intent to commit."""
         table, rules = self.table, PurgeRules(before_us)
         planned_on, manifest = table.version, table.manifest
         return purge(table.store, manifest, rules, planned_on, table.generation, self._entropy)
 
     def answer(self, starts: Mapping[int, int], ends: Mapping[int, int]) -> TopicResult:
-        """Run the tasks of a batch and return what they answer, which nothing has committed."""
+        """Run the tasks of a batch and return their answers, without a commit."""
         results = run_plan(self._plan(ends), self._topic.read(starts, ends), self._runs)
         return results.get(self._topic.name, TopicResult(self._topic.name))
 
@@ -339,6 +347,6 @@ def run_plan(
 
 
 def _shuffled(rows: Sequence[pa.RecordBatch], target: int) -> list[pa.RecordBatch]:
-    """Return the first stage's rows for one target, as a task of the second stage gets them."""
+    """Return the first stage's rows for one target, as a task of the second stage receives them."""
     ours = [row for row in rows if row["target"][0].as_py() == target]
     return sorted(ours, key=lambda row: (row["topic"][0].as_py(), row["range"][0].as_py()))

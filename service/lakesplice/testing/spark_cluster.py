@@ -1,8 +1,7 @@
-"""A Spark standalone cluster on this machine that shares nothing with the driver but the lake.
+"""A Spark standalone cluster on this machine that shares only the lake with the driver.
 
-Master and workers are processes of their own, from the pip package, with their own homes and
-temporary folders; the Python of the executors comes as an archive and has our dependencies, not our
-package.
+Master and workers are separate processes of the pip package, with their own home and temporary
+folders. The executors' Python comes as an archive, which has our dependencies but not our package.
 """
 
 from __future__ import annotations
@@ -37,21 +36,25 @@ _DAEMON_MEMORY = "256m"
 
 @dataclass(frozen=True)
 class Member:
-    """A process of the cluster, leader of its session, and what it writes."""
+    """A process of the cluster, which leads its own session, and its log file."""
 
     process: subprocess.Popen[bytes]
     log: Path
 
     def said(self, pattern: str) -> re.Match[str] | None:
-        """The first place in the log that matches."""
+        """Return the first match in the log."""
         return re.search(pattern, self.log.read_text(errors="replace"))
 
 
 class Cluster:
-    """A master and workers of one core each, as a context manager: registered when entered."""
+    """A master and workers of one core each, as a context manager; inside the block all are
+    registered.
+    """
 
     def __init__(self, folder: Path, workers: int = 2, *, secret: str = "") -> None:
-        """With a `secret` all members, drivers and executors authenticate and encrypt."""
+        """With a `secret`, all members, drivers and executors authenticate each other and
+        encrypt.
+        """
         self._folder = folder
         self._security = _security(secret) if secret else {}
         self._count = workers
@@ -88,14 +91,16 @@ class Cluster:
         return {"master": self.url, "options": ours | self._security | options}
 
     def executors(self, worker: Member) -> list[int]:
-        """The process ids of the executors that a worker runs."""
+        """Return the process ids of the executors that a worker runs."""
         columns = ["ps", "-ww", "-o", "pid=,args=", "--ppid", str(worker.process.pid)]
         listing = subprocess.run(columns, capture_output=True, text=True, check=False).stdout
         rows = (line.split(maxsplit=1) for line in listing.splitlines())
         return [int(pid) for pid, args in rows if _EXECUTOR in args]
 
     def join(self, stack: ExitStack, url: str) -> Member:
-        """Start a worker with this cluster's secret that asks the master of another one."""
+        """Start a worker that has this cluster's secret and registers with another cluster's
+        master.
+        """
         self.url = url
         return self._launch(stack, "stranger", [_WORKER, "--webui-port", "0", *self._worker(0)])
 
@@ -151,7 +156,7 @@ def _security(secret: str) -> dict[str, str]:
 
 
 def await_said(member: Member, pattern: str) -> re.Match[str]:
-    """Wait until a member's log has the pattern."""
+    """Wait until a member's log matches the pattern."""
     ends, pause = time.monotonic() + _START_SECONDS_MAX, threading.Event()
     while (found := member.said(pattern)) is None:
         alive = member.process.poll() is None and time.monotonic() < ends
@@ -161,20 +166,22 @@ def await_said(member: Member, pattern: str) -> re.Match[str]:
 
 
 def foreign_python(folder: Path) -> Path:
-    """The Python of a new environment with all that is installed here except this package."""
+    """Return the Python of a new environment that has all packages installed here except this
+    one.
+    """
     made = folder / "environment"
     if not made.exists():
         venv.EnvBuilder(symlinks=True).create(made)
         version = f"python{sys.version_info.major}.{sys.version_info.minor}"
         packages = made / "lib" / version / "site-packages"
-        # A folder named in a .pth file is searched, but its own .pth files, where an editable
-        # package is, are not read.
+        # A folder that a .pth file names is searched, but its own .pth files, which name editable
+        # packages, are not read.
         (packages / "dependencies.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
     return made / "bin" / "python"
 
 
 def environment(folder: Path) -> Path:
-    """An archive of `foreign_python`, as executors elsewhere would get one."""
+    """Return an archive of `foreign_python`, as executors on other machines would get one."""
     archive = folder / "environment.tar.gz"
     if not archive.exists():
         with tarfile.open(archive, "w:gz") as packed:
@@ -183,7 +190,7 @@ def environment(folder: Path) -> Path:
 
 
 def _end(member: Member) -> None:
-    """End the member's session: whatever it started that is still there, too."""
+    """End the member's session, with all processes that it started."""
     with suppress(ProcessLookupError):
         os.killpg(member.process.pid, signal.SIGKILL)
     member.process.wait()

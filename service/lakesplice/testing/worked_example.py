@@ -1,4 +1,4 @@
-"""Writes docs/format-example.md: a small table, every byte of it, always the same.
+"""Writes docs/format-example.md: every byte of a small table, the same on each run.
 
 python -m lakesplice.testing.worked_example > docs/format-example.md
 """

@@ -171,12 +171,12 @@ def test_a_table_is_read_in_the_columns_that_its_records_have() -> None:
         (
             STORED,
             SourceSchema((ID, NAME, SourceField("gone", NAME.type, "string")), ("id",)),
-            "has a column gone, which the database hasn't",
+            "has a column gone, which the database lacks",
         ),
         (
             STORED,
             SourceSchema((ID, SourceField("name", ColumnType(Kind.DATE), "date")), ("id",)),
-            "column name: a varchar",
+            "column name: the database's varchar",
         ),
     ],
 )

@@ -183,7 +183,7 @@ def test_tables_says_that_nothing_matches_and_that_nobody_drives(
     said = lakesplice("tables", lake).err
     assert "no topic matches kafka.topic_pattern shop; the broker has a.shop.items" in said
     publish(lake, written_ms=now_ms() - 7_200_000)
-    assert "the driver was last heard 2h ago" in lakesplice("tables", lake).err
+    assert "the driver last reported 2h ago" in lakesplice("tables", lake).err
     publish(lake, written_ms=now_ms() - 7_200_000, running=False)
     assert "the last one ended 2h ago" in lakesplice("tables", lake).err
 

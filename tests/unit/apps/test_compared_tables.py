@@ -67,7 +67,7 @@ def test_a_renamed_column_is_compared_once_under_its_present_name() -> None:
         (_column(2, "title", "string", source_type="masked:redact"), "masked"),
         (_column(2, "title", "string", source_type="computed:upper(id)"), "computed"),
         (_column(2, "title", "integer"), "can't be read as the integer"),
-        (_column(2, "title", "string", source_name=""), "no such column any more"),
+        (_column(2, "title", "string", source_name=""), "the source no longer has this column"),
         (_column(2, "gone", "string"), "the database has no such column"),
     ],
 )

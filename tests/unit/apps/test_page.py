@@ -165,7 +165,7 @@ def test_before_it_drives_it_says_what_it_waits_for(tmp_path: Path) -> None:
     service = PagedService(tmp_path)
     service.health.expect("lake", "another driver has the lake")
     assert "lake: another driver has the lake" in page(service, "/")
-    assert "ask again later" in page(service, "/tables/one/goods", 503)
+    assert "try again later" in page(service, "/tables/one/goods", 503)
 
 
 def test_a_chart_has_a_bar_for_each_batch_with_the_newest_at_its_end() -> None:
@@ -182,7 +182,7 @@ def test_a_chart_has_a_bar_for_each_batch_with_the_newest_at_its_end() -> None:
     assert drawn.height - heights[1] == 4
     assert "3 records of 1 tables" in drawn.bars[0].title
     assert all(bar.y + bar.height == drawn.height for bar in drawn.bars)
-    assert "3 batches, 1 not wholly committed" in drawn.title
+    assert "3 batches, 1 not completely committed" in drawn.title
     assert chart([batch(0)]).bars[0].height > 0
     assert chart([]).bars == ()
     assert len(chart([batch(1)] * 90).bars) == 60

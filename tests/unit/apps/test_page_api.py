@@ -210,7 +210,7 @@ def test_before_it_drives_it_says_what_it_waits_for(tmp_path: Path) -> None:
     assert (lake["drives"], lake["generation"]) == (False, None)
     assert lake["waits_for"] == {"lake": "another driver has the lake"}
     assert service.get("tables") == {"tables": [], "all": 0}
-    assert "ask again later" in service.get("tables/one/goods", 503)["error"]
+    assert "try again later" in service.get("tables/one/goods", 503)["error"]
 
 
 def test_what_compaction_does_is_shown_while_it_does_it(service: PagedService) -> None:

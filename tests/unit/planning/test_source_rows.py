@@ -24,8 +24,8 @@ def _read(ddl: str, to: str, source_type: str = "") -> ReadColumn | Unreadable:
 @pytest.mark.parametrize(
     ("ddl", "to", "source_type", "says"),
     [
-        ("uuid", "string", "", "other values of a UUID"),
-        ("json", "string", "", "other texts in its binlog"),
+        ("uuid", "string", "", "values of a UUID that differ"),
+        ("json", "string", "", "different texts of a JSON column"),
         ("vector(3)", "binary", "", "can't be read as the binary"),
         ("inet6", "string", "", "can't be read as the string"),
         ("tinyint(1)", "boolean", "", "can't be read as the boolean"),

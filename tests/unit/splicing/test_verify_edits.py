@@ -66,5 +66,5 @@ def test_every_edited_page_that_is_damaged_is_found(
 @pytest.mark.parametrize("ours", [True, False])
 @pytest.mark.parametrize("step", [10, 170, 3000])
 def test_a_file_without_the_edits_is_found(step: int, ours: bool) -> None:
-    with pytest.raises(CorruptFileError, match="does not hold what was meant"):
+    with pytest.raises(CorruptFileError, match="contain the intended values"):
         verify(written(ours=ours, dictionary=False), step)

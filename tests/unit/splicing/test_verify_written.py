@@ -48,7 +48,7 @@ def test_what_was_written_as_it_should_be_passes(written: Assembled) -> None:
     [
         (lambda group: with_chunk(group, lambda c: replace(c, num_values=4)), "number of values"),
         (lambda group: with_chunk(group, lambda c: replace(c, compressed_size=1)), "don't end"),
-        (lambda group: replace(group, chunks=group.chunks[:1]), "other rows"),
+        (lambda group: replace(group, chunks=group.chunks[:1]), "describe the rows"),
         (
             lambda group: with_chunk(
                 group, lambda c: replace(c, dictionary_page_offset=c.start + 1)
@@ -65,5 +65,5 @@ def test_a_footer_that_cannot_be_true_is_refused(
 
 
 def test_a_footer_of_other_rows_than_were_meant_is_refused(written: Assembled) -> None:
-    with pytest.raises(CorruptFileError, match="other rows"):
+    with pytest.raises(CorruptFileError, match="describe the rows"):
         verify_written(written, 4, "new")

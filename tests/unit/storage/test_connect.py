@@ -43,10 +43,10 @@ def test_only_settings_that_are_wanted_are_kept() -> None:
     ("answer", "said"),
     [
         ((401, b"{}"), "refuses"),
-        ((200, b"<html>"), "no Kafka Connect"),
-        ([], "no Kafka Connect"),
-        ({"shop": {}}, "no Kafka Connect"),
-        ({"shop": "info"}, "no Kafka Connect"),
+        ((200, b"<html>"), "isn't Kafka Connect"),
+        ([], "isn't Kafka Connect"),
+        ({"shop": {}}, "isn't Kafka Connect"),
+        ({"shop": "info"}, "isn't Kafka Connect"),
     ],
 )
 def test_an_answer_that_is_not_connects_says_so(answer: Any, said: str) -> None:

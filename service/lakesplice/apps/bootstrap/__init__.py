@@ -1,5 +1,5 @@
-"""`lakesplice bootstrap` and `rebuild`: tables of a source are read in chunks into shadows, which
-their topics feed meanwhile, and become tables of the lake.
+"""`lakesplice bootstrap` and `rebuild`: read a source's tables in chunks into shadows, while their
+topics also feed the shadows. Then each shadow becomes the table of the lake.
 """
 
 from lakesplice.apps.bootstrap.fill_tools import Database

@@ -1,4 +1,4 @@
-"""A shadow gets its rows from tables of the source's database, in chunks by key."""
+"""Fills shadows with rows from tables of the source's database, in chunks by key."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ID_BITS = 64
 
 
 class DatabaseFill:
-    """Fills shadows of one table, `name`, whose rows `origin` has at the source."""
+    """Fills shadows of the table `name`; its table at the source is `origin`."""
 
     def __init__(
         self,
@@ -37,18 +37,20 @@ class DatabaseFill:
         self._source = SourceState(topic.name, topic.id)
 
     def plan(self) -> ShadowPlan:
-        """Return the chunks, and where topic and binlog stand before the first is read. Blocks.
+        """Return the chunks, and the topic's offsets and the binlog position before the first chunk
+        is read. Blocks.
 
-        `UsageError` if the table can't be read as it is streamed.
+        Raises `UsageError` if the table can't be read with the values that streaming gives it.
         """
         tools, read = self._tools, self._read_plan()
-        # Noted before the start, since what is above that is then published at or behind the ends.
+        # Read before the start position: changes above that position are then at or after these
+        # offsets.
         ends = tools.catalogue.describe([self._topic.name])[self._topic.name].latest
         with tools.connect() as connection:
             server = connection.identity()
             found = key_bounds(connection, read, tools.required_database().bounds.chunk_rows)
         if isinstance(found, TableChanged):
-            raise UsageError("the table was altered just now; give the command again")
+            raise UsageError("the table was altered just now; run the command again")
         start, bounds = found
         return ShadowPlan(
             shadow=f"{tools.entropy.bits(ID_BITS):016x}",
@@ -65,8 +67,8 @@ class DatabaseFill:
         )
 
     def fill(self, table: DriverTable, plan: ShadowPlan) -> bool:
-        """Read the chunks that are missing while the topic feeds the shadow, and wait for records
-        that are newer than every row read; return whether they came. Blocks.
+        """Read the missing chunks while the topic feeds the shadow, then wait for records that are
+        newer than all rows read. Return whether such records came. Blocks.
         """
         filling = self._filling(table, plan)
         filling.fill()
@@ -90,7 +92,9 @@ class DatabaseFill:
         )
 
     def _read_plan(self) -> ReadPlan:
-        """Return how the source's table is read, by what it and its topic's records are now."""
+        """Return how to read the source's table, from its present columns and the topic's newest
+        records.
+        """
         tools, origin = self._tools, self._origin
         topic = tools.catalogue.describe([self._topic.name])[self._topic.name]
         reading = tools.reading(origin, self._source)
@@ -107,7 +111,9 @@ class DatabaseFill:
         return found
 
     def _read_plan_again(self) -> ReadPlan:
-        """Return the same after the table was altered: its next record shows how."""
+        """Return how to read the table after it was altered; its next record shows the new
+        columns.
+        """
         clock = self._tools.clock
         until = clock.monotonic() + self._wishes.settle_seconds
         while True:

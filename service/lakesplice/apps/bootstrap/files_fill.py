@@ -1,4 +1,4 @@
-"""A shadow gets its rows from files that somebody wrote at a place in the source's binlog."""
+"""Fills shadows with rows from files that were written at a known place in the source's binlog."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from lakesplice.table.ingest.driver_table import DriverTable
 
 @dataclass
 class FilesFill:
-    """Fills shadows of one table, `name`, whose rows `origin` has at the source."""
+    """Fills shadows of the table `name`; its table at the source is `origin`."""
 
     tools: FillTools
     wishes: Wishes
@@ -38,10 +38,11 @@ class FilesFill:
     topic: Topic
 
     def plan(self) -> ShadowPlan:
-        """Return the files' parts, and the topic's first offsets: from there on it has what changed
-        since. Blocks.
+        """Return the files' parts, and the topic's first offsets, from which it has all changes
+        since the files were written. Blocks.
 
-        `UsageError` if there are no such files, or the topic doesn't reach back to their position.
+        Raises `UsageError` if there are no such files, or if the topic doesn't reach back to their
+        position.
         """
         tools, topic = self.tools, self.topic
         folder, pattern = split_glob(self.wishes.files)
@@ -65,8 +66,8 @@ class FilesFill:
         )
 
     def fill(self, table: DriverTable, plan: ShadowPlan) -> bool:
-        """Take the parts that are missing, and the topic's changes since; return whether every
-        partition has a newer one. Blocks. `UsageError` if a row can't be taken exactly.
+        """Commit the missing parts and the topic's changes since then. Return whether every
+        partition has a newer change. Blocks; raises `UsageError` if a row can't be stored exactly.
         """
         tools, store = self.tools, self._files(plan.server)
         reading = tools.reading(self.origin, table.source)
@@ -101,7 +102,7 @@ class FilesFill:
         return settled(table, feed, tools.clock, self.wishes.settle_seconds)
 
     def _files(self, folder: str) -> AnyStore:
-        """The files' folder, reached with the lake's options if it is in a bucket, too."""
+        """The store of the files' folder; a bucket is reached with the lake's options."""
         return open_store(folder, self.tools.settings.lake.options if "://" in folder else None)
 
 
@@ -123,11 +124,12 @@ def require_stream_since(
     *,
     trusted: bool = False,
 ) -> None:
-    """Check that a topic has every change since a position; `UsageError` if that isn't known.
+    """Check that a topic has every change since a position; raise `UsageError` if that isn't known.
 
     `earliest` has the first offset of each partition, `firsts` the positions of the first records.
-    If the broker deleted records of a partition, its first one has to be at or below the position.
-    Otherwise one of any partition shows that the connector ran by then; or it is `trusted`.
+    If the broker deleted records of a partition, its first record must be at or below the position.
+    Otherwise one such record in any partition shows that the connector ran by then; with `trusted`
+    the caller says so.
     """
     cut = [at for at, offset in earliest.items() if offset]
     if short := [at for at in cut if at not in firsts or firsts[at] > start]:

@@ -1,4 +1,4 @@
-"""What a command that fills tables works with: broker, lake, database and a session of Spark."""
+"""The tools of a command that fills tables: broker, lake, database and a Spark session."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _MASTER = "local[2]"
 
 @dataclass(frozen=True)
 class Database:
-    """The server that is read, and how much it may be burdened with; `certificates` is a file of
-    trusted ones.
+    """The server that is read, and the limits of its load; `certificates` is a file of trusted
+    certificates.
     """
 
     address: DatabaseAddress
@@ -44,7 +44,7 @@ class Database:
 
 @dataclass
 class FillTools:
-    """What all tables of a command share; `database` is None if none was named."""
+    """The tools that all tables of a command share; `database` is None if none was named."""
 
     settings: Settings
     lake: AnyStore
@@ -59,11 +59,11 @@ class FillTools:
     patience: RequestWait
 
     def topics(self, globs: Sequence[str]) -> list[tuple[TableName, Topic]]:
-        """Return the topics that the configuration reads and that match, by their tables."""
+        """Return the matching topics that the configuration reads, by their tables."""
         pattern = self.settings.kafka.topic_pattern.pattern
         chosen = {}
         for name in self.catalogue.matching(pattern):
-            with suppress(UsageError):  # a name that is no table's, which the service reports
+            with suppress(UsageError):  # not the name of a table's topic; the service reports it
                 origin = TableName.from_topic(name)
                 if self.settings.reads(origin) and _matches(origin, globs):
                     chosen[name] = origin
@@ -71,7 +71,7 @@ class FillTools:
         return [(chosen[name], topic) for name, topic in sorted(found.items())]
 
     def required_database(self) -> Database:
-        """Return the database; `UsageError` if none was named."""
+        """Return the database; raises `UsageError` if none was named."""
         if self.database is None:
             raise UsageError("which database? give --database or set doctor.database")
         return self.database
@@ -93,19 +93,21 @@ class FillTools:
         origin: TableName,
         after_batch: Callable[[], None] | None = None,
     ) -> None:
-        """Bring a shadow of the table `name` up to where its topic ends now. Blocks.
+        """Apply a topic's records to a shadow of the table `name`, up to the topic's present end.
+        Blocks.
 
-        `UsageError` if the topic no longer has what the shadow needs; errors as `ShadowFeed.feed`.
+        Raises `UsageError` if the topic no longer has the records that the shadow needs, and the
+        errors of `ShadowFeed.feed`.
         """
         topic = self.catalogue.describe([table.source.topic]).get(table.source.topic)
         if topic is None or topic.id != table.source.topic_id:
             raise UsageError(
-                "the topic was deleted and made again; give the command again with --again"
+                "the topic was deleted and re-created; run the command again with --again"
             )
         if lost := _lost(table.next_offsets(topic.latest), topic.earliest):
             raise UsageError(
-                "the topic's retention deleted records that the table needs; set a longer one, and"
-                " give the command again with --again",
+                "the topic's retention deleted records that the table needs; set a longer "
+                "retention, and run the command again with --again",
                 partitions=lost,
             )
         if self.types is not None:

@@ -1,4 +1,4 @@
-"""Parquet and CSV files that hold a table's rows: which there are, and their parts as rows."""
+"""Finds Parquet and CSV files that hold a table's rows, and reads their parts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class FilePart:
 
     @property
     def as_bound(self) -> KeyBound:
-        """The part as a shadow's plan has it."""
+        """The part in the form in which a shadow's plan stores it."""
         return self.path, str(self.group), str(self.size)
 
     @classmethod
@@ -52,9 +52,9 @@ def split_glob(glob: str) -> tuple[str, str]:
 
 
 def file_parts(store: AnyStore, pattern: str) -> list[FilePart]:
-    """Return the parts of all files below a store whose paths match, in the order of these. Blocks.
+    """Return the parts of all files in a store whose paths match, ordered by path. Blocks.
 
-    `UsageError` if there is none, or one that is neither Parquet nor CSV.
+    Raises `UsageError` if there are no such files, or if one is neither Parquet nor CSV.
     """
     prefix = pattern[: min((pattern.find(s) for s in _WILDCARDS if s in pattern), default=0)]
     paths = sorted(path for path in store.list(prefix) if fnmatchcase(path, pattern))
@@ -66,10 +66,10 @@ def file_parts(store: AnyStore, pattern: str) -> list[FilePart]:
 def rows_of_part(
     store: AnyStore, part: FilePart, schema: SourceSchema, excluded: Collection[str] = ()
 ) -> pa.Table:
-    """Return a part's rows in the columns of a schema, with its types. Blocks.
+    """Return a part's rows in the columns and types of a schema. Blocks.
 
-    `UsageError` if the file has changed, has other columns (`excluded` ones are left out), or a
-    value that isn't exactly one of its column's type.
+    Raises `UsageError` if the file has changed, if it has other columns (`excluded` columns are
+    left out), or if a value doesn't fit its column's type exactly.
     """
     if store.size(part.path) != part.size:
         raise UsageError("a file changed since it was listed; give --again", path=part.path)

@@ -1,4 +1,4 @@
-"""The tables of a configuration that are to be filled, one after another."""
+"""Fills the tables of a configuration, one after another."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ def bootstrap(
     progress: Progress = UNWATCHED,
     patience: RequestWait | None = None,
 ) -> Iterator[TableOutcome]:
-    """Fill the tables that match, and yield what became of each. Blocks, for as long as it takes.
+    """Fill the tables that match, and yield the result of each. Blocks until all are filled.
 
-    Tables are independent: an error is one table's. `ConfigurationError`, `SourceUnavailable` if
-    broker or database can't be reached at all.
+    Tables are independent: an error concerns one table. Raises `ConfigurationError`, and
+    `SourceUnavailable` if the broker or the database can't be reached at all.
     """
     with fill_tools(settings, database, progress, patience) as tools:
         topics = tools.topics(wishes.tables)
         if wishes.tables and not topics:
             raise UsageError("no topic of these tables", tables=list(wishes.tables))
         if wishes.files and len(topics) > 1:
-            raise UsageError("files are of one table; name it with --tables", topics=len(topics))
+            raise UsageError("files belong to one table; name it with --tables", topics=len(topics))
         for origin, topic in topics:
             yield _outcome(tools, wishes, origin, topic)
 

@@ -1,4 +1,4 @@
-"""A shadow is compared with its database before it takes the table's place."""
+"""Compares a shadow with its database before it replaces the table."""
 
 from __future__ import annotations
 
@@ -29,16 +29,17 @@ _ROWS_MAX = 1_000
 
 @dataclass
 class ShadowReach(Reach):
-    """Feeds a shadow until it has what its connector had sent when it was past a place.
+    """Feeds a shadow until it has everything that its connector sent before it passed a place.
 
-    It has if every partition is past the place, or if it is fed once more after anything of the
-    connector was seen from beyond the place: that one sends changes in the binlog's order.
+    That is so if every partition is past the place, or if the shadow is fed once more after any
+    record of the connector from beyond the place was seen: the connector sends changes in the
+    binlog's order.
     """
 
     feed: Callable[[], None] = field(default=lambda: None)
 
     def wait(self, table: Store, topic: str, place: BinlogPlace) -> bool:
-        """Block until the shadow is past a place; False if it isn't in time."""
+        """Block until the shadow is past a place; return False if that takes too long."""
         until = self.clock.monotonic() + self.seconds_max
         while True:
             state = open_snapshot(table).manifest.sources[topic]
@@ -55,7 +56,7 @@ class ShadowReach(Reach):
 @dataclass(frozen=True)
 class ShadowCheck:
     """Compares shadows of a lake's tables with a database; `connect` opens a connection to it, and
-    `pace` is how fast it may be read.
+    `pace` limits how fast it is read.
     """
 
     lake: AnyStore
@@ -71,8 +72,8 @@ class ShadowCheck:
         *,
         insert_only: bool = False,
     ) -> TableReport:
-        """Compare a shadow of the table `name`. Blocks; `feed` brings the shadow up to where its
-        topic ends now.
+        """Compare a shadow of the table `name`. Blocks; `feed` applies the topic's records to the
+        shadow up to the topic's present end.
         """
         clock = self.pace.clock
         reach = ShadowReach(self.lake, clock, self.wait_seconds, feed=feed)
@@ -85,7 +86,7 @@ class ShadowCheck:
 
 
 def shadow_check(tools: FillTools) -> ShadowCheck:
-    """Return a check within the bounds of a command."""
+    """Return a check with a command's limits."""
     bounds, verify = tools.required_database().bounds, tools.settings.verify
     rate = bounds.rows_per_second or verify.rows_per_second
     pace = Pace(tools.clock, rate, bounds.threads_running_max)
@@ -93,7 +94,9 @@ def shadow_check(tools: FillTools) -> ShadowCheck:
 
 
 def note_shadow(tools: FillTools, name: TableName, plan: ShadowPlan, report: TableReport) -> None:
-    """Note in the history of the table, if there is one, that a shadow of it isn't equal."""
+    """Record in the table's history, if there is a table, that its shadow differs from the
+    database.
+    """
     if report.outcome in (Outcome.EQUAL, Outcome.NOT_COMPARED):
         return
     if live_snapshot(tools.lake.within(name.path)) is not None:
@@ -108,15 +111,15 @@ def note_shadow(tools: FillTools, name: TableName, plan: ShadowPlan, report: Tab
 
 
 def why_kept(report: TableReport) -> str:
-    """Say why a shadow doesn't take the table's place, and what to do."""
+    """Return why a shadow doesn't replace the table, and what to do."""
     count = len(report.differences) + report.unexamined
     match report.outcome:
         case Outcome.DIFFERENT:
             first = report.differences[0]
             key = ", ".join(f"{column}={value}" for column, value in first.key.items())
             return (
-                f"{count} rows differ from the database, the first is {key} ({first.kind}); the"
-                " table stays as it is. Give --again to fill it once more, or --from bootstrap"
+                f"{count} rows differ from the database, the first is {key} ({first.kind}); the "
+                f"table is unchanged. Give --again to fill it once more, or --from bootstrap"
             )
         case Outcome.UNSETTLED:
             return (
@@ -126,6 +129,6 @@ def why_kept(report: TableReport) -> str:
             )
         case _:
             return (
-                f"it can't be compared with the database: {report.reason}; give --no-verify to let"
-                " it take the table's place all the same"
+                f"it can't be compared with the database: {report.reason}; give --no-verify to "
+                f"let it replace the table in any case"
             )

@@ -1,6 +1,6 @@
-"""What keeps a shadow's index and waiting changes few while a whole topic is read into it.
+"""Merges a shadow's index runs and waiting changes while a whole topic is read into it.
 
-The service's compactor sees no shadow, so the command does this itself, between batches.
+The service's compactor doesn't see shadows, so the command does this between batches.
 """
 
 from __future__ import annotations
@@ -26,13 +26,15 @@ class ShadowUpkeep:
         self._runs = runs or RunCache()
 
     def after_batch(self) -> None:
-        """Merge what has become too many. Blocks; a race that is lost is left for the next time."""
+        """Merge runs or changes if there are too many. Blocks; after a lost race the next call
+        retries.
+        """
         self.merge_runs()
         if len(self._table.manifest.deltas) > _DELTAS_MAX:
             self._compact()
 
     def merge_runs(self) -> None:
-        """Keep the index small: a key is looked up in all of its runs."""
+        """Keep the number of runs small, since a key is looked up in all of them."""
         table, runs = self._table, self._table.manifest.runs
         places = plan_merge([run.entries for run in runs], RUNS_MAX)
         if places is None:

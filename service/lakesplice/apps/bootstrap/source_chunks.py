@@ -1,5 +1,5 @@
-"""Chunks of one table of a source database, read over several connections at once, and how much the
-database may be burdened by that.
+"""Reads chunks of one table of a source database over several connections at once, and limits the
+load.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ CONNECTIONS, CHUNK_ROWS, THREADS_RUNNING_MAX = 4, 20_000, 50
 
 @dataclass(frozen=True, slots=True)
 class LoadBounds:
-    """At most so many `connections` and, if it isn't 0, `rows_per_second`, in all; chunks of about
-    `chunk_rows` rows. While more than `threads_running_max` threads of the server work, no chunk is
-    begun.
+    """The limits: the number of `connections`, `rows_per_second` over all connections (0: no
+    limit), and the number of rows of a chunk. No chunk is started while more than
+    `threads_running_max` of the server's threads are running.
     """
 
     connections: int = CONNECTIONS
@@ -42,7 +42,7 @@ class LoadBounds:
 
 @dataclass(frozen=True)
 class ReadPlan:
-    """How a table's rows are read: `columns` are those of `schema`, in its order."""
+    """How to read a table's rows: `columns` are those of `schema`, in the same order."""
 
     table: SourceTable
     schema: SourceSchema
@@ -53,8 +53,8 @@ class ReadPlan:
 def read_plan(
     table: SourceTable, schema: SourceSchema, excluded: frozenset[str] = frozenset()
 ) -> ReadPlan | str:
-    """Return how a table is read whose newest streamed image has this schema; or why it can't be,
-    in words. `excluded` are columns that the connector leaves out.
+    """Return how to read a table whose newest streamed image has this schema, or a text that says
+    why it can't be read. `excluded` are columns that the connector leaves out.
     """
     if not table.key or not schema.key:
         return (
@@ -71,8 +71,8 @@ def read_plan(
     for one in schema.fields:
         if one.name not in here or one.type is None:
             return (
-                f"the topic's newest record has a column {one.name}, which the database hasn't;"
-                " change a row, so that a record shows the table as it is now"
+                f"the topic's newest record has a column {one.name}, which the database lacks; "
+                f"change a row, so that a record shows the table as it is now"
             )
         column = read_column(here[one.name], one.type, one.source_type)
         if isinstance(column, Unreadable):
@@ -85,9 +85,9 @@ def read_plan(
 
 
 def position_of(place: BinlogPlace) -> Position:
-    """Return the position above all that was committed at a place, and below all that came later.
+    """Return the position above all changes committed at a place, and below all later ones.
 
-    `UnsupportedError` for a binlog whose files aren't numbered.
+    Raises `UnsupportedError` for a binlog whose files aren't numbered.
     """
     _, _, number = place.file.rpartition(".")
     if not number.isdecimal():
@@ -98,8 +98,8 @@ def position_of(place: BinlogPlace) -> Position:
 def key_bounds(
     connection: SourceConnection, plan: ReadPlan, rows: int
 ) -> tuple[Position, tuple[KeyBound, ...]] | TableChanged:
-    """Return a position that the source has reached, and the last key of each chunk of so many rows
-    but the last chunk.
+    """Return a position that the source has reached, and the last key of each chunk of `chunk_rows`
+    rows, except for the last chunk.
     """
 
     def step(snapshot: Snapshot) -> tuple[Position, tuple[KeyBound, ...]]:
@@ -117,7 +117,7 @@ def key_bounds(
 class SourceChunks:
     """Reads chunks; safe from as many threads as `bounds` allows connections.
 
-    `connect` opens a connection; each is used again. `close` ends them.
+    `connect` opens a connection; connections are reused. `close` closes them.
     """
 
     connect: Callable[[], SourceConnection]
@@ -131,8 +131,9 @@ class SourceChunks:
     def read(self, chunk: int) -> list[ReadRows] | TableChanged:
         """Read a chunk, all its rows in one snapshot. Blocks.
 
-        `UnsupportedError` for a value that streaming would refuse, and if another server answers
-        than the one that the shadow was begun with; `SourceUnavailable`.
+        Raises `UnsupportedError` for a value that streaming would refuse, and if the server isn't
+        the one with which the shadow was started. Raises `SourceUnavailable` if the server doesn't
+        answer.
         """
         connection = self._connection()
         try:
@@ -157,8 +158,8 @@ class SourceChunks:
         self._opened.append(connection)
         if connection.identity() != self.shadow.server:
             raise UnsupportedError(
-                "another server answers than the one that the table was begun with, so positions"
-                " can't be compared; give the command again with --again",
+                "the server isn't the one with which the table was started, so positions can't be "
+                "compared; run the command again with --again",
                 began_with=self.shadow.server,
                 now=connection.identity(),
             )
@@ -168,8 +169,8 @@ class SourceChunks:
         plan, position = self.plan, position_of(snapshot.place.low)
         if position < self.shadow.start:
             raise UnsupportedError(
-                "the server's binlog was reset since the table was begun; give the command"
-                " again with --again"
+                "the server's binlog was reset since the table was started; run the command again "
+                "with --again"
             )
         read_ms = self.clock.now_ms()
         parts = snapshot.rows(plan.columns, plan.key, KeyRange(*self.shadow.range_of(chunk)))
@@ -181,7 +182,7 @@ class SourceChunks:
 
 
 def _images(part: SourceRows, plan: ReadPlan) -> pa.Table:
-    """Return rows in the columns of the schema; a value that streaming refuses is refused here."""
+    """Return rows in the columns of the schema; refuse each value that streaming refuses."""
     for column in plan.columns:
         if part.columns[column.name].flaws:
             raise UnsupportedError(

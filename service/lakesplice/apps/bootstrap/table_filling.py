@@ -1,5 +1,5 @@
-"""One table is filled: its shadow is begun or continued, its chunks are read while its topic feeds
-it, and it becomes the table.
+"""Fills one table: starts or continues its shadow, reads its chunks while its topic feeds it, and
+swaps it in.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ Reads = list[ReadRows] | TableChanged
 class TableFilling:
     """Fills one shadow, `table`; not thread-safe.
 
-    `feed` brings it up to where its topic ends now, and `look_again` says how the source's table
-    is read once it was altered. `connect` opens a connection to the source.
+    `feed` applies the topic's records up to the topic's present end. `look_again` returns how to
+    read the source's table after it was altered. `connect` opens a connection to the source.
     """
 
     name: TableName
@@ -57,11 +57,11 @@ class TableFilling:
         self._upkeep = ShadowUpkeep(self.table, self.entropy, self._runs)
 
     def fill(self) -> None:
-        """Read every chunk that is still open, and feed the shadow meanwhile. Blocks.
+        """Read every missing chunk, and feed the shadow meanwhile. Blocks.
 
-        `UsageError` if the table can't take the rows; errors as `SourceChunks.read`.
+        Raises `UsageError` if the table can't take the rows, and the errors of `SourceChunks.read`.
         """
-        self.feed()  # the columns are known by it, and so is whether the topic is there
+        self.feed()  # it shows the columns, and whether the topic exists
         changes = 0
         open_chunks = self._open_chunks()
         self.progress.expect(len(open_chunks))
@@ -71,14 +71,14 @@ class TableFilling:
             changes += 1
             if changes > _CHANGES_MAX:
                 raise RetryableError(
-                    "the table is altered again and again; give the command again",
+                    "the table was altered several times meanwhile; run the command again",
                     table=str(self.name),
                 )
             self.read_plan = self.look_again()
             open_chunks = self._open_chunks()
 
     def settle(self, seconds: float) -> bool:
-        """Wait as `settled` does."""
+        """Wait for newer records; see `settled`."""
         return settled(self.table, self.feed, self.clock, seconds)
 
     def _open_chunks(self) -> list[int]:
@@ -87,7 +87,9 @@ class TableFilling:
         return backfill.open_chunks()
 
     def _read_through(self, chunks: list[int]) -> bool:
-        """Read chunks over all connections; False if the source's table was altered meanwhile."""
+        """Read chunks over all connections; return False if the source's table was altered
+        meanwhile.
+        """
         source = SourceChunks(self.connect, self.read_plan, self.plan, self.bounds, self.clock)
         pool = ThreadPoolExecutor(self.bounds.connections, "chunks")
         try:
@@ -117,7 +119,7 @@ class TableFilling:
             self._keep_to_rate(began)
 
     def _take(self, reads: dict[int, Reads]) -> bool:
-        """Commit chunks; False if one could not be read, since the table was altered."""
+        """Commit chunks; return False if one could not be read, since the table was altered."""
         rows = {chunk: read for chunk, read in reads.items() if not isinstance(read, TableChanged)}
         if rows:
             refused = commit_chunks(self.table, rows, self.reading(), self.entropy, self._runs)
@@ -135,8 +137,8 @@ class TableFilling:
 
 
 def settled(table: DriverTable, feed: Callable[[], None], clock: Clock, seconds: float) -> bool:
-    """Feed a shadow for at most so long until every partition is past what was read; return whether
-    it is: then the shadow is as the source was at one moment.
+    """Feed a shadow until every partition has passed the positions of all chunks, for a limited
+    time. Return whether that is so: then the shadow equals the source at one moment.
     """
     feed()
     until = clock.monotonic() + seconds

@@ -1,4 +1,4 @@
-"""What one table calls for: a shadow that is begun or continued, filled, compared and swapped."""
+"""The work for one table: start or continue a shadow, fill it, compare it, and swap it in."""
 
 from __future__ import annotations
 
@@ -37,13 +37,15 @@ from lakesplice.table.protocol.shadow_store import close_all_shadows, close_shad
 
 
 class _Fill(Protocol):
-    """How a shadow gets its rows."""
+    """A way to fill a shadow with rows."""
 
     def plan(self) -> ShadowPlan:
-        """Return a plan for a new shadow; `UsageError` if the table can't be filled this way."""
+        """Return a plan for a new shadow; raises `UsageError` if the table can't be filled this
+        way.
+        """
 
     def fill(self, table: DriverTable, plan: ShadowPlan) -> bool:
-        """Fill a shadow to its end; return whether it is as the source was at one moment."""
+        """Fill a shadow completely; return whether it equals the source at one moment."""
 
 
 class TableWork:
@@ -57,7 +59,7 @@ class TableWork:
         self._began = tools.clock.monotonic()
 
     def done(self) -> TableOutcome:
-        """Do it, and return what became of the table. Blocks; errors are those of any part."""
+        """Do the work, and return the result. Blocks; raises the errors of all parts."""
         if self._wishes.give_up:
             return self._outcome("given up" if close_all_shadows(self._store) else "exists")
         require_one_topic(self._tools.settings, self._origin, self._topic.name)
@@ -108,7 +110,7 @@ class TableWork:
                 )
 
     def _open_plan(self) -> ShadowPlan | None:
-        """Return the plan of the shadow that is to be continued, if there is one."""
+        """Return the plan of the existing shadow to continue; None if there is none."""
         if self._wishes.again and not self._wishes.dry_run:
             close_all_shadows(self._store)
         shadows = open_shadows(self._store)
@@ -170,17 +172,19 @@ class TableWork:
 
 
 def require_one_topic(settings: Settings, origin: TableName, topic: str) -> None:
-    """Check that a table has all of its rows from one topic; `UsageError` if not."""
+    """Check that one topic feeds the table; raises `UsageError` if several may."""
     if shard_of(settings.shape(origin), Origin(topic, origin)):
         raise UsageError(
-            "several topics may feed the table, and a shadow has one; let the connectors take"
-            " snapshots of the databases that are missing",
+            "several topics may feed the table, but a shadow has only one; let the connectors "
+            "take snapshots of the missing databases",
             table=str(settings.target(origin)),
         )
 
 
 def _rows(table: DriverTable) -> int:
-    """Return how many rows were read, or of a replay how many there are, deleted ones included."""
+    """Return how many rows were read; for a replay how many the shadow has, deleted rows
+    included.
+    """
     backfill = table.manifest.backfill
     if backfill is not None and backfill.chunks:
         return backfill.rows

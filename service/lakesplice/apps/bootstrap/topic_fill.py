@@ -1,4 +1,4 @@
-"""A shadow gets its rows from its topic alone, whose records are read again from the first one."""
+"""Fills shadows only from their topic, whose records are read again from the first one."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from lakesplice.table.ingest.driver_table import DriverTable
 
 
 class TopicFill:
-    """Fills shadows of one table, `name`, whose rows `origin` has at the source."""
+    """Fills shadows of the table `name`; its table at the source is `origin`."""
 
     def __init__(self, tools: FillTools, name: TableName, origin: TableName, topic: Topic) -> None:
         self._tools, self._name, self._origin, self._topic = tools, name, origin, topic
 
     def plan(self) -> ShadowPlan:
-        """Return a plan that begins at the topic's first record; `UsageError` if the broker has
-        deleted records, since rows that didn't change later would be missing.
+        """Return a plan that starts at the topic's first record. Raises `UsageError` if the broker
+        has deleted records, since rows that didn't change later would be missing.
         """
         topic, tools = self._topic, self._tools
         require_all_records(topic.earliest)
@@ -41,14 +41,16 @@ class TopicFill:
         )
 
     def fill(self, table: DriverTable, _plan: ShadowPlan) -> bool:
-        """Read all records that the topic has; then the shadow is as the source was. Blocks."""
+        """Read all records of the topic; then the shadow equals the source at one moment.
+        Blocks.
+        """
         upkeep = ShadowUpkeep(table, self._tools.entropy)
         self._tools.feed(table, self._name, self._origin, upkeep.after_batch)
         return True
 
 
 def require_all_records(earliest: Mapping[int, int]) -> None:
-    """Check by the first offset of each partition that a topic has every record that it ever had;
+    """Check by the first offset of each partition that a topic still has all its records; raises
     `UsageError` if not. Log compaction keeps the newest record of each key, which is enough, and
     leaves the first offset at 0.
     """

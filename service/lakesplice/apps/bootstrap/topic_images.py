@@ -1,4 +1,6 @@
-"""What the newest records of a topic show of its table, and the first ones of its beginning."""
+"""Reads from a topic's newest records which columns its table has, and from its first records where
+it starts.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from lakesplice.spark.kafka.topic_ranges import TopicReader
 from lakesplice.spark.kafka.topics import Topic
 from lakesplice.table.protocol.ports import SchemaSource
 
-# How many of each partition's last records are looked at; more if none of them has a row.
+# How many of each partition's last records are read first; more if none of them has a row.
 _RECORDS = (50, 5_000)
 _DEBEZIUM = (
     FormatName.DEBEZIUM,
@@ -30,10 +32,10 @@ _DEBEZIUM = (
 def newest_schema(
     reader: TopicReader, topic: Topic, reading: RecordReading, registry: SchemaSource | None
 ) -> SourceSchema:
-    """Return the columns and their types as the topic's newest row has them. Blocks.
+    """Return the columns and types of the topic's newest row. Blocks.
 
-    `UsageError` if the topic has no row, or its rows' positions aren't places in a binlog that
-    reads of the database can be compared with.
+    Raises `UsageError` if the topic has no row, or if its rows have no binlog positions that can be
+    compared with reads of the database.
     """
     for count in _RECORDS:
         ranges = {
@@ -47,8 +49,8 @@ def newest_schema(
             break
     else:
         raise UsageError(
-            "the topic has no record of a row yet, so nothing shows how the connector writes its"
-            " columns, nor that it runs; change a row, and give the command again",
+            "the topic has no record of a row yet, so nothing shows how the connector writes its "
+            "columns, nor that it runs; change a row, and run the command again",
             topic=topic.name,
         )
     if found.ordering is not Ordering.BINLOG or found.format not in _DEBEZIUM:
@@ -64,7 +66,7 @@ def newest_schema(
 def first_positions(
     reader: TopicReader, topic: Topic, reading: RecordReading, registry: SchemaSource | None
 ) -> dict[int, Position]:
-    """Return the lowest position among the first records of each partition that has any. Blocks."""
+    """Return, for each partition with records, the lowest position among its first ones. Blocks."""
     ranges = {
         at: (first, min(topic.latest[at], first + _RECORDS[0]))
         for at, first in topic.earliest.items()

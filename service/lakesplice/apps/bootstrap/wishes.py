@@ -1,4 +1,4 @@
-"""What a command wants of the tables that it fills, and what became of each."""
+"""What a command requests for the tables that it fills, and the result for each."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from lakesplice.model.progress.shadow_plan import FilledFrom
 
 @dataclass(frozen=True, slots=True)
 class TableOutcome:
-    """What became of a table: `state` is `filled`, `planned`, `given up`, `exists`, `refused`,
-    `stopped` or `different`; the last three say why in `detail`. `different`: the shadow isn't the
-    database's table, and the table stays as it is.
+    """The result for a table: `state` is `filled`, `planned`, `given up`, `exists`, `refused`,
+    `stopped` or `different`; for the last three `detail` says why. `different`: the shadow differs
+    from the database's table, and the table is unchanged.
 
-    `is_complete` says that the table was as the source was at one moment when readers saw it first.
+    `is_complete` says that the first version that readers saw equalled the source at one moment.
     `verified` is the outcome of a comparison with the database; empty without one.
     """
 
@@ -31,12 +31,12 @@ class TableOutcome:
 
 @dataclass(frozen=True)
 class Wishes:
-    """What is to be done: `rebuild` tables that are there, begin `again` what was begun, give that
-    up and do nothing else (`give_up`), or only say (`dry_run`). `excluded` are columns that the
+    """What to do: `rebuild` existing tables, start again from the beginning (`again`), only abandon
+    what was started (`give_up`), or only report (`dry_run`). `excluded` are columns that the
     connector leaves out, as `table.column` or by their name alone. `files` is a glob of files that
-    were written at a `position` of the binlog, if the table is `filled_from` these; `connector_ran`
-    says that the connector streamed the table by then. With `verify` a shadow is
-    compared with the database before it takes the table's place.
+    were written at a `position` of the binlog, for a table that is `filled_from` files;
+    `connector_ran` says that the connector streamed the table by then. With `verify` a shadow is
+    compared with the database before it replaces the table.
     """
 
     tables: Sequence[str] = ()

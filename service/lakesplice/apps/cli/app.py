@@ -36,7 +36,7 @@ EXIT_CODES = {
     " `doctor` found, a row that `verify` found to differ, or a topic whose records `run --once`"
     " couldn't write to a table; the message says what to do",
     EXIT_USAGE: "not started, because the command, an argument or the configuration is wrong",
-    EXIT_UNSETTLED: "`verify` couldn't tell: rows aren't settled, or a table couldn't be compared",
+    EXIT_UNSETTLED: "`verify` has no result: rows are undecided, or a table couldn't be compared",
 }
 
 app = typer.Typer(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 EXIT_PROBLEM = 1
 _CHECK_CHARS_MAX = 20
 _STYLES = {"ok": "green", "unknown": "cyan", "warning": "yellow", "problem": "bold red"}
-# Settings of the connector itself have these names, whatever the configuration says.
+# The connector's own settings have these names, whatever the configuration says.
 _CONNECT, _DATABASE = "LAKESPLICE_DOCTOR__CONNECT_URL", "LAKESPLICE_DOCTOR__DATABASE"
 
 
@@ -50,12 +50,15 @@ def doctor(
         ),
     ] = 60.0,
     only_wrong: Annotated[
-        bool, typer.Option("--only-wrong", help="Leave out what is right.")
+        bool,
+        typer.Option(
+            "--only-wrong", help="Show only problems, warnings and what couldn't be checked."
+        ),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Check a set-up: machine, lake, Kafka, topics, records, and the source if its addresses are
-    given. Says what is right, what is wrong and what to change.
+    given. Shows what is right, what is wrong and what to change.
 
     Changes nothing: a probe writes some files into the lake and deletes them. The exit code is 1 if
     there is a problem, 0 if there are only warnings.
@@ -69,7 +72,7 @@ def doctor(
 
     access = Access(os.environ.get(PASSWORD, ""), certificates, timeout)
     if not as_json and sys.stderr.isatty():
-        typer.echo("looking at machine, lake, Kafka and what else is configured …", err=True)
+        typer.echo("checking machine, lake, Kafka and whatever else is configured …", err=True)
     found = examine(settings, access)
     shown = [one for one in found if one.verdict != "ok" or not only_wrong]
     if as_json:

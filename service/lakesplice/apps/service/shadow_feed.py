@@ -119,7 +119,7 @@ class ShadowFeed:
             return run_batch(frame, batch).get(topic, TopicResult(topic))
         except PySparkException as error:
             raise SourceUnavailable(
-                "records of a topic can't be read; give the command again",
+                "records of a topic can't be read; run the command again",
                 topic=topic,
                 cause=str(error).splitlines()[0],
             ) from error

@@ -35,8 +35,8 @@ def replay(
     """Replay the chosen dead letters. `UsageError` without settings: they say how to read them."""
     if settings is None:
         raise UsageError(
-            "no service runs, so the command must know how to read records; give the service's"
-            " --config, or start the service and give the command again"
+            "no service runs, so the command must know how to read records; give the service's "
+            "--config, or start the service and run the command again"
         )
     done = DeadLetterCounts()
     for topic in _topics(table, chosen):

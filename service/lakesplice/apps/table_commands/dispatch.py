@@ -260,7 +260,7 @@ def _generation(lake: AnyStore, patience: RequestWait) -> Iterator[Generation]:
     generation = take_generation(lake, patience.clock, _for_a_lease(patience.wait))
     if generation is None:
         raise UsageError(
-            "a service of this lake has just started; give the command again", lake=str(lake)
+            "a service of this lake has just started; run the command again", lake=str(lake)
         )
     try:
         yield generation

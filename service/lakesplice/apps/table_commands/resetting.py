@@ -198,7 +198,7 @@ def _starts(
     if table.starts is None:
         raise UsageError(
             "no service runs, and only a service knows where a topic begins; start the service"
-            " and give the command again, or give offsets"
+            " and run the command again, or give offsets"
         )
     return table.starts(topics, since_ms)
 

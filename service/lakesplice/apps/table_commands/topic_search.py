@@ -41,7 +41,7 @@ def search_topic(
     place = target.place
     if place is None or table.records is None or settings is None:
         raise UsageError(
-            "only a running service can search a topic; start it and give the command again, or"
+            "only a running service can search a topic; start it and run the command again, or"
             " give offsets"
         )
     ranges: Ranges = _ranges(source, topic)

@@ -1,7 +1,8 @@
-"""Verification: whether tables of a lake hold what their source's database holds.
+"""Compares tables of a lake with the database that feeds them.
 
-`verification.verify_table` compares one table: sums of row checksums of both sides by bucket
-(`source_sums.py`, `lake_rows.py`), then of the buckets that differ the keys, and of these the rows
-(`differences.py`). What can be compared at all is in `compared_table.py`, how far a lake has to be
-in `reached.py`, what a command shows in `report.py`. It changes nothing on either side.
+`verification.verify_table` compares one table. It first compares sums of row checksums by bucket
+(`source_sums.py`, `lake_rows.py`), then the keys in the buckets that differ, and then the rows of
+these keys (`differences.py`). `compared_table.py` decides what can be compared, `reached.py`
+whether the lake has read far enough, and `report.py` holds the results. A verification changes
+nothing on either side.
 """

@@ -1,4 +1,6 @@
-"""Which columns of a table are compared with which of its source, and which can't be."""
+"""Decides which columns of a table are compared with which columns of its source, and which can't
+be.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,9 @@ from lakesplice.storage.source.tables import SourceTable
 
 @dataclass(frozen=True)
 class ComparedTable:
-    """A table of a lake beside its source's. `stored` has the lake's name of each compared column,
-    `range_key` the key in whose order the source is read, `not_compared` what is left out, and why.
-    `by_key`: a row of the source is found by the lake's key without reading the table.
+    """A table of a lake and the table of its source. `stored` maps each compared column to its name
+    in the lake. The source is read in the order of `range_key`. `not_compared` maps the columns
+    that are left out to the reasons.
     """
 
     source: SourceTable
@@ -38,16 +40,20 @@ class ComparedTable:
 
     @property
     def by_key(self) -> bool:
-        """See above."""
+        """Whether the source can find a row by the lake's key without reading the whole table."""
         return set(self.range_key) == set(self.lake_key)
 
     @property
     def to_read(self) -> list[str]:
-        """The lake's columns that are read: those compared, and those of the shard."""
+        """The columns that are read in the lake: those that are compared, and those of the
+        shard.
+        """
         return [*self.stored.values(), *(name for name, _ in self.shard)]
 
     def of_source(self, rows: pa.Table) -> pa.Table:
-        """Return rows of the lake that are the source's, with the source's names in front."""
+        """Return the rows of the lake that belong to the source, with columns renamed as in the
+        source.
+        """
         if self.shard:
             rows = rows.filter(pa.array(in_shard(rows, self.shard)))
         names = {stored: name for name, stored in self.stored.items()}
@@ -64,9 +70,11 @@ class NotComparable:
 def compared_table(
     schema: TableSchema, state: SourceState, source: SourceTable, *, quick: bool, insert_only: bool
 ) -> ComparedTable | NotComparable:
-    """Return what of a table and of its source is compared."""
+    """Decide what of a table and of its source is compared, or why nothing can be."""
     if state.ordering not in (None, Ordering.BINLOG):
-        return NotComparable(f"its rows have no place in a binlog, but one of {state.ordering}")
+        return NotComparable(
+            f"its rows have no binlog positions; they are ordered by {state.ordering}"
+        )
     at_source = {column.name: column for column in source.columns}
     shard = {name for name, _ in state.shard}
     columns: list[ReadColumn] = []
@@ -80,7 +88,7 @@ def compared_table(
         else:
             columns.append(read)
     for name in at_source.keys() - {column.name for column in columns} - left_out.keys():
-        left_out[name] = "the table hasn't got it"
+        left_out[name] = "the table lacks it"
     stored = {column.source_name: column.name for column in schema.columns if column.source_name}
     key = _key(schema, shard, columns, left_out)
     if isinstance(key, NotComparable):
@@ -118,7 +126,7 @@ def _read(column: Column, source: SourceTable) -> ReadColumn | str:
     if column.copy_of is not None:
         return "it repeats a renamed column, which is compared under its present name"
     if not column.source_name:
-        return "the source has no such column any more"
+        return "the source no longer has this column"
     found = next((one for one in source.columns if one.name == column.source_name), None)
     if found is None:
         return "the database has no such column"

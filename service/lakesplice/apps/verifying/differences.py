@@ -1,8 +1,9 @@
-"""From buckets whose sums differ to the rows that do, and which of these are proven.
+"""Finds the rows that differ in buckets whose sums differ, and proves that they do.
 
-A row is proven to differ if its newest change in the lake is not from beyond the place S that the
-source was read at, and the lake has everything up to S (`reached.py`). Any other may have changed
-since, or be on its way: it is read again, at a new S, for some rounds.
+Let S be the place in the binlog at which the source was read. A row is proven to differ if its
+newest change in the lake isn't after S and the lake has all changes up to S (`reached.py`). Any
+other row may have changed since, or its change may not have arrived: it is read again, at a new S,
+for a few rounds.
 """
 
 from __future__ import annotations
@@ -41,13 +42,13 @@ from lakesplice.table.reading.table import Table
 ROUNDS = 5
 _Result = TypeVar("_Result")
 _KEYS_AT_ONCE = 500
-# Up to so many keys are looked up at the source instead of reading its whole table.
+# Up to this number, keys are looked up at the source; for more its whole table is read.
 _LOOKUPS_MAX = 50_000
 
 
 @dataclass(frozen=True)
 class Sides:
-    """Both sides of a table that is compared, and how they are asked."""
+    """Both sides of a table that is compared, and how they are read."""
 
     connection: SourceConnection
     store: Store
@@ -63,9 +64,9 @@ class Sides:
 
 @dataclass(frozen=True)
 class Found:
-    """The rows that differ: proven ones, how many aren't settled, and how many weren't looked at.
+    """The rows that differ: the proven ones, and the numbers of undecided and of unexamined ones.
 
-    `place` is where the source was last read.
+    `place` is the place in the binlog at which the source was last read.
     """
 
     proven: tuple[Difference, ...] = ()
@@ -82,11 +83,13 @@ class _SourceRows:
 
 
 class ChangedMeanwhileError(Exception):
-    """The source's table was altered; the verification begins again."""
+    """The source's table was altered; the verification must start again."""
 
 
 def differing_keys(sides: Sides, sums: SourceSums, lake: Table, buckets: Sequence[int]) -> pa.Table:
-    """Return the keys of rows that aren't equal in buckets, with the source's names. Blocks."""
+    """Return the keys of the rows that differ in these buckets, with the source's column names.
+    Blocks.
+    """
     table = sides.table
     here = rows_in_buckets(lake, table, buckets)
     key = list(table.compared.key)
@@ -113,7 +116,9 @@ def differing_keys(sides: Sides, sums: SourceSums, lake: Table, buckets: Sequenc
 
 
 def proven_differences(sides: Sides, keys: pa.Table, rows_max: int, *, values: bool) -> Found:
-    """Compare the rows of keys on both sides until they are settled, for some rounds. Blocks."""
+    """Compare the rows of these keys on both sides until each is decided, for a few rounds.
+    Blocks.
+    """
     unexamined = max(0, keys.num_rows - rows_max)
     left, proven = keys.slice(0, rows_max), []
     place: BinlogPlace | None = None
@@ -137,7 +142,7 @@ def proven_differences(sides: Sides, keys: pa.Table, rows_max: int, *, values: b
                 open_.append(row)
         left = left.take(pa.array(open_, pa.int64()))
         if not past:
-            break  # it waited as long as it may
+            break  # it has waited as long as allowed
     return Found(tuple(proven), left.num_rows, unexamined, place)
 
 
@@ -148,7 +153,7 @@ def _is_beyond(here: KeyedRows, key: str, low: Position) -> bool:
 def _compared(
     sides: Sides, key: str, there: _SourceRows, here: KeyedRows, *, values: bool
 ) -> Difference | None:
-    """Return how a row differs, None if it doesn't."""
+    """Return how a row differs; None if it doesn't."""
     alive = key in here.at and not here.is_deleted(key)
     names = [column.name for column in sides.table.compared.key]
     if key not in there.at:
@@ -181,7 +186,7 @@ def _shown(rows: pa.Table, row: int, names: Sequence[str]) -> dict[str, str]:
 
 
 class _Hashes:
-    """Hashes of the source's rows by their keys' row texts, with the keys."""
+    """Hashes of the source's rows, by the row text of their keys, and the keys themselves."""
 
     def __init__(self, table: ComparedTable) -> None:
         self._table = table
@@ -208,7 +213,7 @@ class _Hashes:
             self.add(keys, hashes)
 
     def keys(self, texts: Iterable[str]) -> pa.Table:
-        """Return the keys of row texts."""
+        """Return the keys with these row texts."""
         found = [self._keys[part].slice(row, 1) for part, row in map(self._at.__getitem__, texts)]
         schema = pa.schema([(c.name, c.type.arrow) for c in self._table.compared.key])
         return pa.concat_tables([schema.empty_table(), *found])
@@ -225,7 +230,7 @@ def _looked_up(sides: Sides, rows: pa.Table, names: Sequence[str]) -> _Hashes:
 
 
 def _scanned(sides: Sides, buckets: Sequence[int]) -> Iterator[tuple[pa.Table, list[int]]]:
-    """Read the keys and hashes of the buckets' rows of the whole table, range by range."""
+    """Read the whole table, range by range, and return the keys and hashes of the buckets' rows."""
     some = ",".join(map(str, buckets))
     only = "1" if len(buckets) == BUCKETS else f"({sides.table.compared.bucket_sql}) in ({some})"
     after: Bound | None = None
@@ -258,13 +263,13 @@ def _hashed(sides: Sides, condition: str, snapshot: Snapshot) -> tuple[pa.Table,
 
 
 def _without(found: BucketSums, expected: BucketSums, buckets: Sequence[int]) -> list[int]:
-    """Return the buckets of which not all rows were found, by the sums of the whole table."""
+    """Return the buckets of which the sums show that not all rows were found."""
     wanted = set(buckets)
     return [bucket for bucket in found.differing(expected) if bucket in wanted]
 
 
 def _source_rows(sides: Sides, keys: pa.Table) -> _SourceRows:
-    """Read the whole rows of keys, each part in a snapshot of its own."""
+    """Read all columns of these keys' rows; each part is read in a snapshot of its own."""
     compared, parts = sides.table.compared, []
     places: list[SnapshotPlace] = []
     for start in range(0, keys.num_rows, _KEYS_AT_ONCE):

@@ -1,7 +1,8 @@
-"""Sums of a verification that isn't finished, kept so that a kill costs seconds and not hours.
+"""Stores the sums of an unfinished verification, so that a kill costs seconds and not hours.
 
-They are in a file that was named, or in the lake, `_lakesplice/verify/<table>/<number>.json`: each
-a new file, as everything in a lake, and the one before is deleted.
+They are stored in a file that the user names, or in the lake under
+`_lakesplice/verify/<table>/<number>.json`: as everything in a lake, each state is a new file, and
+the previous one is deleted.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from lakesplice.table.protocol.ports import Clock, Store
 
 _FOLDER = "_lakesplice/verify"
 _EVERY_SECONDS = 5.0
-# What is older is compared from the beginning, so that a verification says something of today.
+# Older sums are not used, so that the result of a verification isn't out of date.
 _AGE_MAX_MS = 86_400_000
 
 
@@ -37,17 +38,17 @@ class FilePlace:
     path: Path
 
     def read(self) -> bytes | None:
-        """Return what was written last, None if nothing was."""
+        """Return the last written bytes; None if there are none."""
         return self.path.read_bytes() if self.path.exists() else None
 
     def write(self, data: bytes) -> None:
-        """Replace it."""
+        """Replace the file's content."""
         beside = self.path.with_name(f".{self.path.name}.new")
         beside.write_bytes(data)
         beside.replace(self.path)
 
     def delete(self) -> None:
-        """Forget it; may be called twice."""
+        """Delete the file; may be called twice."""
         self.path.unlink(missing_ok=True)
 
 
@@ -84,7 +85,7 @@ class LakePlace:
 
 @dataclass
 class KeptSums:
-    """What is kept of one table's verification. Not thread-safe."""
+    """The stored sums of one table's verification. Not thread-safe."""
 
     place: _Place
     clock: Clock
@@ -92,7 +93,7 @@ class KeptSums:
     _kept_at: float = field(default=0.0, init=False)
 
     def take_up(self, sums: SourceSums, table: ComparedTable) -> None:
-        """Let sums be what was kept of the same comparison, if anything was."""
+        """Restore the sums of the same comparison, if some were stored."""
         self._mark = _mark_of(sums, table)
         data = self.place.read()
         if data is None:
@@ -104,7 +105,7 @@ class KeptSums:
                 sums.restore(kept["sums"])
 
     def keep(self, sums: SourceSums) -> None:
-        """Keep sums; not every time, since a range takes a second or less."""
+        """Store the sums, but not at each call, since a range takes a second or less."""
         now = self.clock.monotonic()
         if now - self._kept_at < _EVERY_SECONDS and not sums.done:
             return
@@ -115,12 +116,12 @@ class KeptSums:
         self.place.write(json.dumps(document).encode())
 
     def forget(self) -> None:
-        """The verification is finished, or begins anew."""
+        """Delete the stored sums: the verification is finished, or starts again."""
         self.place.delete()
 
 
 def _mark_of(sums: SourceSums, table: ComparedTable) -> str:
-    """What tells one comparison from another: table, columns, hash, buckets."""
+    """A digest that identifies a comparison: its table, columns, hash and buckets."""
     source = table.source
     said = (source.sql, source.made, source.columns, table.compared, table.range_key, sums.buckets)
     return hashlib.sha256(repr(said).encode()).hexdigest()

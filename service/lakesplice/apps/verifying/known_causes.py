@@ -1,4 +1,4 @@
-"""Differences that the connector is known to make, where a row shows them."""
+"""Recognises differences with a known cause, such as a setting of the connector."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FLOAT_DIGITS = 6
 
 
 def note_of(table: ComparedTable, kind: Kind, differing: Mapping[str, tuple[Any, Any]]) -> str:
-    """Return what is known to cause such a difference; empty if it doesn't explain every column."""
+    """Return the known cause of a difference; empty if it doesn't explain every column."""
     if kind is Kind.SURPLUS:
         return _INSERT_ONLY if table.insert_only else _CASCADE if table.source.cascades else ""
     if table.insert_only and kind is Kind.CHANGED:

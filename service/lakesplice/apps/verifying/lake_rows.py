@@ -1,7 +1,7 @@
-"""The lake's rows of a table that is compared: their sums by bucket, and some of them by key.
+"""Reads the lake's rows of a compared table: their sums by bucket, and some rows by key.
 
-Values are read and their checksums computed again: the digests that rows have say what ingest
-wrote, not what is there.
+The values are read and their checksums computed again: the stored row digests show what ingest
+wrote, not what the files hold now.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _SYSTEM = (POSITION_FILE, POSITION_OFFSET, IS_DELETED)
 
 @dataclass(frozen=True)
 class KeyedRows:
-    """Rows with the source's names, found by their keys' row texts: `at` has their places.
+    """Rows with the source's column names; `at` maps the row text of each key to the row's number.
 
-    A tombstone counts only where no row of its key lives: a row that moved to another partition
-    left one. `twice` has keys of which more than one row lives, which must not be.
+    A tombstone counts only if its key has no live row, since a row that moved to another partition
+    leaves one. `twice` has the keys with more than one live row, which is always an error.
     """
 
     rows: pa.Table
@@ -50,8 +50,8 @@ class KeyedRows:
 def lake_sums(
     lake: Table, table: ComparedTable, buckets: Collection[int] | None, progress: Progress
 ) -> tuple[BucketSums, int]:
-    """Return the sums of the rows that live, of some buckets only if they are given, and how many
-    these are. Blocks: one scan of the real-time view.
+    """Return the sums of the live rows and their number; of the given buckets, or of all. Blocks:
+    one scan of the real-time view.
     """
     sums, count = BucketSums(table.compared.quick), 0
     wanted = _mask(buckets)
@@ -67,7 +67,7 @@ def lake_sums(
 
 
 def rows_in_buckets(lake: Table, table: ComparedTable, buckets: Collection[int]) -> KeyedRows:
-    """Return the rows and tombstones of buckets. Blocks: one scan."""
+    """Return the rows and tombstones in these buckets. Blocks: one scan."""
     wanted = _mask(buckets)
     assert wanted is not None
     return _keyed(
@@ -80,7 +80,9 @@ def rows_in_buckets(lake: Table, table: ComparedTable, buckets: Collection[int])
 
 
 def rows_of_keys(lake: Table, table: ComparedTable, keys: pa.Table) -> KeyedRows:
-    """Return the rows and tombstones of keys, which have the source's names. Blocks."""
+    """Return the rows and tombstones of these keys, whose columns have the source's names.
+    Blocks.
+    """
     first = table.compared.key[0].name
     condition = pc.field(table.stored[first]).isin(keys.column(first).unique())
     wanted = pa.array(row_texts(keys, table.compared.key).to_list())

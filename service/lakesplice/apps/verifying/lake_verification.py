@@ -29,7 +29,7 @@ ShowProgress = Callable[[str], AbstractContextManager[Progress]]
 
 @dataclass(frozen=True)
 class Sources:
-    """How the databases are reached: by the settings, with a password from elsewhere."""
+    """How to reach the databases: the settings, and a password that isn't in them."""
 
     settings: Settings
     password: str = ""
@@ -37,7 +37,9 @@ class Sources:
     clock: Clock = field(default_factory=SystemClock)
 
     def address(self, topic: str) -> DatabaseAddress:
-        """Return the server that a topic's connector reads; `UsageError` if nothing names it."""
+        """Return the server that a topic's connector reads; raises `UsageError` if no setting names
+        it.
+        """
         prefix, address = topic.partition(".")[0], None
         for known, given in self.settings.verify.databases.items():
             if topic.startswith(f"{known}."):
@@ -45,7 +47,7 @@ class Sources:
         address = address or self.settings.doctor.database
         if address is None:
             raise UsageError(
-                "nothing says which database feeds the topic; set doctor.database, or"
+                "no setting names the database that feeds the topic; set doctor.database, or"
                 " verify.databases with the connector's topic.prefix",
                 prefix=prefix,
             )
@@ -66,8 +68,8 @@ def verify_lake(
     show: ShowProgress,
     state: Path | None = None,
 ) -> Iterator[TableReport]:
-    """Compare each table that a pattern of `database.table` matches, all without one; yield a
-    report per table and topic. Blocks. `UsageError` if none matches.
+    """Compare the tables whose `database.table` matches a pattern, or all tables without a pattern.
+    Yields a report per table and topic. Blocks; raises `UsageError` if no table matches.
     """
     names = [name for name in table_names(lake) if _matches(name, patterns)]
     if not names:

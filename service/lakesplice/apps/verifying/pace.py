@@ -1,5 +1,5 @@
-"""How fast a source's database is asked: never more rows a second than allowed, and not while it
-is busy.
+"""Limits how fast a source's database is read: at most so many rows per second, and not while it is
+busy.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _SECONDS_AT_ONCE = 1.0
 
 @dataclass
 class Pace:
-    """The bounds of one connection's work. Not thread-safe."""
+    """The limits for one connection. Not thread-safe."""
 
     clock: Clock
     rows_per_second: float
@@ -29,12 +29,12 @@ class Pace:
         return max(1, round(self.rows_per_second * _SECONDS_AT_ONCE))
 
     def wait_until_idle(self, connection: SourceConnection) -> None:
-        """Block while more of the server's threads work than allowed."""
+        """Block while more of the server's threads are running than allowed."""
         while connection.threads_running() > self.threads_running_max:
             self.clock.wait(_BUSY_SECONDS)
 
     def spend(self, rows: int) -> None:
-        """Count rows that were read, and block until they are no more than allowed."""
+        """Count rows that were read, and block until the rate is within the limit."""
         now = self.clock.monotonic()
         if not self._rows:
             self._begun = now - rows / self.rows_per_second / 2

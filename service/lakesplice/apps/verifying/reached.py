@@ -1,12 +1,12 @@
-"""How far a lake has to be, to be compared with a source's rows as of a place in its binlog.
+"""Decides whether a lake has all changes of a table up to a place in its source's binlog.
 
-A row that differs may only be on its way. It isn't if the lake has everything that the connector
-had sent when it was past the place. Two things show that:
+Otherwise a row may differ only because its change hasn't arrived. The lake has all changes if it
+has everything that the connector sent before it passed the place. Either of these proves it:
 
-1. Each partition of the table's topic has a change from beyond the place.
-2. A topic of the same connector has one, and at a moment after that one's commit the driver saw
-   that the table has all records of its own topic. The connector sends changes in the binlog's
-   order; both times are of the driver's clock.
+1. Each partition of the table's topic has a change from beyond the place. 2. Another topic of the
+same connector has such a change, and after the commit of that change the driver saw that the table
+has all records of its own topic. The connector sends changes in the binlog's order; both times are
+from the driver's clock.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def stands_beyond(state: SourceState, place: BinlogPlace) -> bool:
 
 
 def all_stand_beyond(state: SourceState, place: BinlogPlace) -> bool:
-    """Return whether each partition has."""
+    """Return whether each partition has a change from beyond a place."""
     wanted = place.position(epoch_of(state))
     return bool(state.partitions) and all(at.position > wanted for at in state.partitions.values())
 
@@ -50,7 +50,7 @@ def newest_position(state: SourceState) -> Position:
 
 @dataclass
 class Reach:
-    """Waits until a lake has what a connector had sent when it was past a place. Not
+    """Waits until a lake has everything that a connector sent before it passed a place. Not
     thread-safe.
     """
 
@@ -60,7 +60,7 @@ class Reach:
     _seen_ms: dict[tuple[str, BinlogPlace], int] = field(default_factory=dict)
 
     def is_past(self, manifest: Manifest, topic: str, place: BinlogPlace) -> bool:
-        """Return whether a table of the lake, by its manifest, has all of a topic up to a place."""
+        """Return whether a table's manifest shows that it has all of a topic up to a place."""
         if all_stand_beyond(manifest.sources[topic], place):
             return True
         seen = self._seen(topic, place)
@@ -72,7 +72,7 @@ class Reach:
         return any(moment is not None and moment > seen for moment in complete)
 
     def wait(self, table: Store, topic: str, place: BinlogPlace) -> bool:
-        """Block until the table is past a place; False if it isn't in time."""
+        """Block until the table is past a place; return False if that takes too long."""
         until = self.clock.monotonic() + self.seconds_max
         while not self.is_past(open_snapshot(table).manifest, topic, place):
             if self.clock.monotonic() >= until:

@@ -1,4 +1,4 @@
-"""What a verification found of one table."""
+"""The result of the verification of one table."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 class Outcome(StrEnum):
     """How a comparison ended.
 
-    UNSETTLED: rows differ of which it isn't known whether their changes are only on their way.
-    NOT_COMPARED: nothing was compared; the report says why.
+    UNSETTLED: rows differ, but their changes may only not have arrived yet. NOT_COMPARED: nothing
+    was compared; the report says why.
     """
 
     EQUAL = "equal"
@@ -22,7 +22,9 @@ class Outcome(StrEnum):
 
 
 class Kind(StrEnum):
-    """How a row differs: MISSING and SURPLUS are of the lake."""
+    """How a row differs: the lake lacks it (MISSING), has it in excess (SURPLUS), or has other
+    values.
+    """
 
     CHANGED = "changed"
     MISSING = "missing"
@@ -31,10 +33,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Difference:
-    """A row that was proven to differ, by its key's texts.
+    """A row that was proven to differ, with its key as text.
 
-    `columns` are those that differ, by the source's names, each with its values at the source and
-    in the lake. `note` says what is known to cause such a difference, empty if nothing is.
+    `columns` maps each column that differs, by the source's name, to its values at the source and
+    in the lake. `note` is the known cause of such a difference, or empty.
     """
 
     key: Mapping[str, str]
@@ -45,11 +47,11 @@ class Difference:
 
 @dataclass(frozen=True)
 class TableReport:
-    """What was found of a table: `not_compared` has the columns that were left out, and why.
+    """The result for a table; `not_compared` maps the columns that were left out to the reasons.
 
-    `unsettled` counts rows, `unexamined` those that differ beyond the number that is looked at
-    singly. `place` is where in the binlog the comparison stands, `version` and `folder` are the
-    lake's.
+    `unsettled` counts undecided rows; `unexamined` counts differing rows beyond the number that is
+    examined one by one. `place` is the place in the binlog at which the source was read; `version`
+    and `folder` are those of the lake's table.
     """
 
     table: str
@@ -72,7 +74,7 @@ class TableReport:
 
     @property
     def exit_code(self) -> int:
-        """0 equal, 1 different, 3 unsettled or not compared."""
+        """The command's exit code: 0 equal, 1 different, 3 unsettled or not compared."""
         return {Outcome.EQUAL: 0, Outcome.DIFFERENT: 1}.get(self.outcome, 3)
 
     @property
@@ -91,6 +93,6 @@ class TableReport:
 
 
 def exit_code(reports: list[TableReport]) -> int:
-    """Return the code for several tables: a difference counts more than what isn't settled."""
+    """Return the exit code for several tables: "different" takes precedence over "unsettled"."""
     codes = {report.exit_code for report in reports}
     return 1 if 1 in codes else 3 if 3 in codes else 0

@@ -1,8 +1,7 @@
-"""The sums of a source's rows by bucket, range by range of its key, each in a snapshot of its own.
+"""Computes sums of a source's rows by bucket; each range of the key is read in its own snapshot.
 
-What is done is kept as a value (`SourceSums`), so that a verification that was killed continues
-behind the last range. Rows that change meanwhile differ from the lake's then; `differences.py`
-compares these again.
+The progress is a value (`SourceSums`), so a verification that was killed continues after the last
+range. Rows that change meanwhile make sums differ; `differences.py` compares them again.
 """
 
 from __future__ import annotations
@@ -27,10 +26,10 @@ _ROWS_AT_ONCE_MAX = 100_000
 
 @dataclass
 class SourceSums:
-    """The sums up to the key `after`, None at the beginning; `done` at the end.
+    """The sums of all rows up to the key `after` (None at the beginning); `done` at the end.
 
-    `places` are the lowest and the highest place of its snapshots, `buckets` the condition of those
-    that are added up.
+    `places` are the lowest and the highest place of the snapshots. `buckets` is the SQL condition
+    of the buckets that are summed.
     """
 
     sums: BucketSums
@@ -41,12 +40,12 @@ class SourceSums:
     buckets: str = "1"
 
     def add_place(self, place: SnapshotPlace) -> None:
-        """Note where a snapshot stands."""
+        """Record the place of a snapshot."""
         low, high = self.places or (place.low, place.high)
         self.places = lowest(low, place.low), highest(high, place.high)
 
     def as_json(self) -> dict[str, Any]:
-        """Return everything, to be kept."""
+        """Return everything as JSON, to be stored."""
         return {
             "counts": _packed(self.sums.counts),
             "totals": _packed(self.sums.totals),
@@ -57,7 +56,9 @@ class SourceSums:
         }
 
     def restore(self, kept: Mapping[str, Any]) -> None:
-        """Take what was kept; `KeyError`, `TypeError` or `ValueError` if it isn't that."""
+        """Restore from `as_json`'s result; raises `KeyError`, `TypeError` or `ValueError` for other
+        content.
+        """
         counts, totals = (np.frombuffer(base64.b64decode(kept[n]), "<i8") for n in _ARRAYS)
         self.sums.counts[:], self.sums.totals[:] = counts, totals.view(np.uint64)
         places = [BinlogPlace(str(file), int(offset)) for file, offset in kept["places"]]
@@ -70,12 +71,12 @@ _ARRAYS = ("counts", "totals")
 
 
 def lowest(*places: BinlogPlace) -> BinlogPlace:
-    """Return the place that is before the others."""
+    """Return the lowest of the places."""
     return min(places, key=lambda place: place.position())
 
 
 def highest(*places: BinlogPlace) -> BinlogPlace:
-    """Return the place that is after the others."""
+    """Return the highest of the places."""
     return max(places, key=lambda place: place.position())
 
 
@@ -87,7 +88,7 @@ def add_source_sums(
     keep: Callable[[SourceSums], None],
     progress: Progress,
 ) -> TableChanged | None:
-    """Sum up the ranges that are still to come. Blocks; `keep` is called after each range."""
+    """Sum up the remaining ranges. Blocks; calls `keep` after each range."""
     while not found.done:
         pace.wait_until_idle(connection)
         changed = connection.in_snapshot(

@@ -39,9 +39,9 @@ _DAY_MS = 86_400_000
 
 @dataclass(frozen=True)
 class Wish:
-    """What to compare of a table, and how: a `share` below 1 takes another part of the buckets each
-    day; of rows that differ at most `rows_max` are looked at, with their `values` if asked.
-    `insert_only` tables keep rows that their source deletes.
+    """What to compare of a table, and how. A `share` below 1 compares another part of the buckets
+    each day. At most `rows_max` of the differing rows are examined, with their `values` if
+    requested. `insert_only` tables keep rows that their source deletes.
     """
 
     quick: bool = False
@@ -53,8 +53,8 @@ class Wish:
 
 @dataclass(frozen=True)
 class Access:
-    """What a verification works with; `kept` has the sums of one that was broken off. `store` is
-    the table's own if it isn't where the lake has it: a shadow's.
+    """The stores and the connection that a verification uses; `kept` has the sums of an interrupted
+    one. `store` is the table's own if it isn't where the lake has it: a shadow's.
     """
 
     lake: AnyStore
@@ -67,10 +67,10 @@ class Access:
 
 
 def verify_table(access: Access, name: TableName, topic: str, wish: Wish) -> TableReport:
-    """Compare a table of a lake with what feeds it by a topic. Blocks, for as long as the source
-    may be read slowly.
+    """Compare a table of a lake with the source that feeds it through a topic.
 
-    `SourceUnavailable` if the database doesn't answer; what was done until then is kept.
+    Blocks for long, since the source is read slowly. Raises `SourceUnavailable` if the database
+    doesn't answer; the progress until then is stored.
     """
     begun = access.pace.clock.monotonic()
     report = TableReport(str(name), Outcome.NOT_COMPARED, "the source's table changes too often")
@@ -109,7 +109,9 @@ def _verified(access: Access, name: TableName, topic: str, wish: Wish) -> TableR
 
 
 def _problem(access: Access, manifest: Manifest, topic: str) -> str:
-    """Say why positions of the lake and places of the database can't be compared, if so."""
+    """Return why the lake's positions can't be compared with the database's binlog; empty if they
+    can.
+    """
     state = manifest.sources[topic]
     if newest_position(state) > access.connection.place().position(epoch_of(state)):
         return (
@@ -176,7 +178,7 @@ def _outcome(found: Found) -> Outcome:
 
 
 def _buckets_of_day(share: float, now_ms: int) -> Collection[int] | None:
-    """Return the buckets of today: one part after the other, until all had their day."""
+    """Return today's buckets: each day takes the next part, until all have been compared."""
     if share >= 1:
         return None
     count = max(1, round(share * BUCKETS))

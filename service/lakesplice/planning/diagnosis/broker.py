@@ -17,7 +17,7 @@ _RELEASES = (
 )
 
 
-# What the client says, and what to do then; the first that fits counts.
+# Parts of the client's message and what to do about each; the first that matches is used.
 _SILENCES = (
     ("Authorization", "allow the principal Describe on the cluster and the topics: kafka-acls"),
     (
@@ -31,8 +31,8 @@ _SILENCES = (
     ),
     (
         "Timeout",
-        "the port is open, so set security.protocol and sasl.mechanism in kafka.options as the"
-        " broker's listener has them, and see that its advertised.listeners can be reached",
+        "the port is open, so set security.protocol and sasl.mechanism in kafka.options as the "
+        "broker's listener does, and check that its advertised.listeners can be reached",
     ),
 )
 
@@ -95,10 +95,12 @@ def judge_silence(cause: str) -> Finding:
 
 
 def judge_version(broker: BrokerFacts) -> Finding:
-    """Say which Kafka answers. Any that Spark's client speaks with will do."""
+    """Report which version of Kafka answers. Any version with which Spark's client works is
+    fine.
+    """
     count = counted(broker.brokers, "broker")
     if broker.metadata_level is None:
-        return _AREA.ok("version", f"{count}; the release is not said (ZooKeeper, or before 3.3)")
+        return _AREA.ok("version", f"{count}; the release isn't known (ZooKeeper, or before 3.3)")
     known = [release for level, release in _RELEASES if level <= broker.metadata_level]
     return _AREA.ok("version", f"{count}, Kafka {known[-1] if known else 'before 3.0'} or later")
 
@@ -106,9 +108,9 @@ def judge_version(broker: BrokerFacts) -> Finding:
 def judge_topics(
     topics: Sequence[TopicFacts], brokers: int, outage_seconds: float
 ) -> Iterator[Finding]:
-    """Judge topics together: how long records stay, whether some vanish, what we may do.
+    """Judge topics together: retention, compaction, and what we may do.
 
-    Nothing for no topics.
+    Returns no findings if there are no topics.
     """
     if not topics:
         return
@@ -134,7 +136,7 @@ def judge_letter_topic(name: str, topic: TopicFacts | None) -> Finding:
 
 
 def judge_group(name: str, refusal: str) -> Finding:
-    """Judge the group to which offsets are written; `refusal` is why it can't be seen, if so."""
+    """Judge the group to which offsets are written; `refusal` says why we may not see it, if so."""
     if refusal:
         return _AREA.problem(
             "consumer group",
@@ -145,7 +147,7 @@ def judge_group(name: str, refusal: str) -> Finding:
 
 
 def judge_schema_topics(names: Sequence[str], found: Mapping[str, TopicFacts]) -> Iterator[Finding]:
-    """Judge the topics of schema changes: they have to be there, and whole."""
+    """Judge the topics of schema changes: they must exist and keep all their records."""
     if missing := [name for name in names if name not in found]:
         yield _AREA.problem(
             "schema changes",

@@ -1,4 +1,6 @@
-"""Judges the settings of Debezium's connectors as Kafka Connect tells them: docs/connector.md."""
+"""Judges the settings of Debezium's connectors, as Kafka Connect returns them:
+docs/connector.md.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,9 @@ Settings = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class ConnectorFacts:
-    """A connector: its state, how many of its tasks failed, and its settings by their names, those
-    alone that `is_looked_at` allows. `is_read`: some topic of its prefix is read here, None if
-    topics aren't known. `types_told`: its topic of schema changes is read here.
+    """A connector: its state, how many of its tasks failed, and those of its settings that
+    `is_looked_at` allows. `is_read` says whether a topic of its prefix is read here; None if topics
+    aren't known. `types_told` says whether its topic of schema changes is read here.
     """
 
     name: str
@@ -180,7 +182,7 @@ def _judge_state(one: ConnectorFacts) -> Finding:
     return _AREA.problem(
         one.name,
         f"{one.state.lower()}{tasks or ', without a task'}",
-        f"see the trace at /connectors/{one.name}/status, mend the cause, then restart it",
+        f"see the trace at /connectors/{one.name}/status, correct the cause, then restart it",
     )
 
 
@@ -210,7 +212,7 @@ def _judge_nulls(one: ConnectorFacts) -> Iterator[Finding]:
             yield _AREA.problem(one.name, seen, remedy)
         else:
             yield _AREA.warning(
-                *(one.name, f"{seen}, unless the worker says otherwise"),
+                *(one.name, f"{seen}, unless the worker sets it otherwise"),
                 f"set value.converter and {name}={wanted} at the connector",
             )
     for transform in _flattening(one.settings):

@@ -17,10 +17,11 @@ _EVERYTHING = "ALL PRIVILEGES"
 _ALIASES = {"ALL": _EVERYTHING, "REPLICATION REPLICA": "REPLICATION SLAVE"}
 _OF_TABLES = frozenset(("SELECT", "LOCK TABLES"))
 _ON = frozenset(("1", "ON"))
-# Since this release of MariaDB transactions have one position, unless it is told otherwise.
+# Since this release of MariaDB all changes of a transaction share one position, unless configured
+# otherwise.
 _ONE_POSITION_FROM = (11, 4)
 
-# What is asked of the server; a variable that it doesn't have is left out.
+# The variables that are read from the server; those that it doesn't have are left out.
 VARIABLES = (
     *("log_bin", "binlog_format", "binlog_row_image", "binlog_row_metadata"),
     *("binlog_row_value_options", "binlog_transaction_compression", "binlog_legacy_event_pos"),
@@ -30,8 +31,8 @@ VARIABLES = (
 
 @dataclass(frozen=True, slots=True)
 class DatabaseFacts:
-    """A server: its version, its variables in upper case, the statements of SHOW GRANTS without
-    what follows the user, and how far its clock is ahead of ours.
+    """A server: its version, its variables (values in upper case), the statements of SHOW GRANTS up
+    to the user's name, and how many seconds its clock is ahead of ours.
     """
 
     version: str
@@ -143,7 +144,8 @@ def _judge_expiry(facts: DatabaseFacts, outage_seconds: float) -> Finding:
         return _AREA.unknown(
             "binlog expiry",
             "the server doesn't say how long it keeps its binlogs",
-            "see that it is longer than the connector may be down; managed servers have a setting",
+            "check that it is longer than the connector may be down; managed servers have a "
+            "setting",
         )
     if kept == 0:
         return _AREA.ok("binlog expiry", "binlogs are kept until somebody purges them")
@@ -207,7 +209,7 @@ def privileges(grants: Iterable[str]) -> frozenset[str]:
     for match in filter(None, map(_GRANT.match, grants)):
         listed = re.sub(r"\(.*?\)", "", match[1]).split(",")
         names = {_ALIASES.get(name, name) for name in (one.strip().upper() for one in listed)}
-        # All that concerns tables of some database, nothing of the server.
+        # Privileges on databases and tables only, none on the server.
         within = names == {_EVERYTHING} and match[2] != "*.*"
         found |= _OF_TABLES if within else names
     return frozenset(found - {"USAGE", "PROXY"})

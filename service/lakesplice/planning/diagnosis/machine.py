@@ -10,15 +10,15 @@ from lakesplice.planning.diagnosis.finding import Area, Finding, counted, size
 _AREA = Area("machine")
 _JAVA_MIN = 17
 _GIB = 1 << 30
-# The JVM beside its heap, a Python worker for each task, and the driver's own Python.
+# The JVM's memory outside its heap, that of a Python worker per task, and the driver's own Python.
 _HEAP_FACTOR, _WORKER_BYTES, _DRIVER_BYTES = 1.25, 300 << 20, 500 << 20
 _ROOM_PROBLEM, _ROOM_WARNING = _GIB // 2, 5 * _GIB
 
 
 @dataclass(frozen=True, slots=True)
 class JavaFacts:
-    """The Java that Spark would start; `version` is empty if there is none, `where` says how it was
-    looked for, `error` what happened.
+    """The Java that Spark would start; `version` is empty if there is none; `where` says where it
+    was searched, `error` what happened.
     """
 
     version: str
@@ -28,8 +28,8 @@ class JavaFacts:
 
 @dataclass(frozen=True, slots=True)
 class MemoryFacts:
-    """Bytes that this process and its children may hold in all, and what they are to be used for:
-    the heap of the driver's JVM, and a worker for each of the tasks that run at once.
+    """Bytes that this process and its children may use in all, and what needs them: the heap of the
+    driver's JVM, and a worker for each of the tasks that run at once.
     """
 
     limit_bytes: int
@@ -39,7 +39,7 @@ class MemoryFacts:
 
 @dataclass(frozen=True, slots=True)
 class RoomFacts:
-    """A folder and the room on its disk; `use` says what it is for."""
+    """A folder and the free space on its disk; `use` says what the folder is for."""
 
     use: str
     folder: str
@@ -48,8 +48,8 @@ class RoomFacts:
 
 @dataclass(frozen=True, slots=True)
 class ExecutorFacts:
-    """A process of Spark that works at tasks: its Python, and a package that it lacks (empty: it
-    has all).
+    """A process of Spark that runs tasks: its Python version, and a package that it lacks (empty:
+    none).
     """
 
     python: str
@@ -70,7 +70,7 @@ def judge_java(java: JavaFacts) -> Finding:
 
 
 def java_major(version: str) -> int | None:
-    """Return 17 of `17.0.2`, and 8 of `1.8.0_392`; None for what is no version."""
+    """Return 17 for `17.0.2`, and 8 for `1.8.0_392`; None if the text isn't a version."""
     parts = version.replace("-", ".").replace("_", ".").split(".")
     first = parts[1] if parts[0] == "1" and len(parts) > 1 else parts[0]
     return int(first) if first.isdecimal() else None
@@ -93,7 +93,7 @@ def judge_memory(memory: MemoryFacts) -> Finding:
 
 
 def judge_room(room: RoomFacts) -> Finding:
-    """Judge whether a disk has room to start with."""
+    """Judge whether a disk has enough free space to start."""
     check = f"disk for {room.use}"
     seen = f"{size(room.free_bytes)} free at {room.folder}"
     remedy = "free some space, or choose a folder on another disk"
@@ -105,7 +105,7 @@ def judge_room(room: RoomFacts) -> Finding:
 
 
 def judge_port(port: int, is_free: bool, driver_runs: bool) -> Finding:
-    """Judge whether the metrics page finds its port free."""
+    """Judge whether the port of the metrics page is free."""
     if is_free or driver_runs:
         state = "free" if is_free else "in use, and a driver of the lake runs"
         return _AREA.ok("metrics port", f"{port} is {state}")

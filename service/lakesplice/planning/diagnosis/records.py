@@ -1,4 +1,6 @@
-"""Judges what a topic's first and newest records show: their format, and settings' effects."""
+"""Judges a topic's first and newest records: their format, and the effects of connector
+settings.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,13 @@ from dataclasses import dataclass, field
 from lakesplice.planning.diagnosis.finding import Area, Finding, Verdict, counted, named
 
 _AREA = Area("records")
-# It is the source's way, and no setting changes it.
+# The source itself behaves so; no setting changes it.
 _NO_SETTING = frozenset(("foreign-key-cascades",))
 
 
 @dataclass(frozen=True, slots=True)
 class RecordFacts:
-    """What some records of a topic were decoded to; none of a topic without records.
+    """The result of decoding some records of a topic; all counts are 0 for a topic without records.
 
     `format` is None if none was recognised. `changes` counts those that came from the binlog, not
     from a snapshot. `dead` counts what would become dead letters, by their codes. `stop` is the
@@ -33,7 +35,7 @@ class RecordFacts:
 
 
 def judge_records(facts: Sequence[RecordFacts], unread: Sequence[str] = ()) -> Iterator[Finding]:
-    """Judge the records of all topics; `unread` are topics that there was no time for."""
+    """Judge the records of all topics; `unread` are topics for which the time didn't suffice."""
     if not facts and not unread:
         return
     yield from _judge_formats(facts)
@@ -63,12 +65,12 @@ def _judge_formats(facts: Sequence[RecordFacts]) -> Iterator[Finding]:
         yield _AREA.warning(
             "no records",
             f"{counted(len(empty), 'topic')} ({named(empty)})",
-            "if rows are expected, see that the connector runs and took its snapshot",
+            "if rows are expected, check that the connector runs and took its snapshot",
         )
 
 
 def _judge_stops(facts: Sequence[RecordFacts]) -> Iterator[Finding]:
-    """Tell each code once: of hundreds of topics many have the same."""
+    """Report each code once, since many topics may have the same one."""
     stopped: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
     for one in facts:
         if one.stop is not None:
@@ -121,5 +123,5 @@ def _judge_effects(facts: Sequence[RecordFacts]) -> Iterator[Finding]:
         yield _AREA.unknown(
             "values",
             "all records are of snapshots, which show no setting's effect on values",
-            "change a row at the source, then look again; or give --connect",
+            "change a row at the source, then run doctor again; or give --connect",
         )

@@ -1,4 +1,4 @@
-"""Judges the lake's store by what a probe met in it."""
+"""Judges the lake's store by the results of a probe."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _SILENT_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class ProbeFacts:
-    """What happened to files of the probe in the lake at `address`, all of them deleted again.
+    """What happened to the probe's files in the lake at `address`; all were deleted afterwards.
 
-    `created`: a new name could be taken. `refused`: taking it again was refused and left its
-    content. `winners`: how many of `writers` that took one name at once were told that it is
-    theirs. `bytes_per_second` of a file written and read back; `skew_seconds` is how far the
+    `created`: a file with a new name was created. `refused`: creating it again was refused and left
+    its content. `winners`: how many of `writers` that created one name at once were told that they
+    succeeded. `bytes_per_second` of a file written and read back; `skew_seconds` is how far the
     store's clock is ahead of this machine's.
     """
 
@@ -35,7 +35,7 @@ class ProbeFacts:
 
 @dataclass(frozen=True, slots=True)
 class DriverFacts:
-    """The lake's newest driver: its generation, whether it ended in order, and how long ago its
+    """The lake's newest driver: its generation, whether it ended regularly, and how long ago its
     status was written.
     """
 
@@ -45,11 +45,11 @@ class DriverFacts:
 
 
 def judge_store(probe: ProbeFacts) -> Iterator[Finding]:
-    """Judge whether commits are safe in a store, and how quick it is."""
+    """Judge whether commits are safe in a store, and how fast it is."""
     if not probe.created:
         yield _AREA.problem(
             "put-if-absent",
-            "the store refused a name that no file had",
+            "the store refused to create a file under a new name",
             "put-if-absent has to work: see what the store, or a proxy before it, supports",
         )
     elif not probe.refused or probe.winners != 1:
@@ -93,7 +93,7 @@ def _judge_skew(seconds: float) -> Finding:
 
 
 def judge_driver(driver: DriverFacts | None) -> Finding:
-    """Say whether a driver has the lake: a second one would wait for it."""
+    """Report whether a driver has the lake: a second one would wait for it."""
     if driver is None:
         return _AREA.ok("driver", "none has driven this lake yet")
     ago = span(driver.silent_seconds)
@@ -103,6 +103,6 @@ def judge_driver(driver: DriverFacts | None) -> Finding:
         return _AREA.ok("driver", f"generation {driver.generation} runs; another one would wait")
     return _AREA.warning(
         "driver",
-        f"generation {driver.generation} was last heard {ago} ago, and did not end in order",
-        "see whether the service still runs; a new one takes over by itself after a lease",
+        f"generation {driver.generation} last reported {ago} ago, and did not end regularly",
+        "check whether the service still runs; a new one takes over after a lease",
     )

@@ -1,4 +1,4 @@
-"""Judges which topics the configuration reads, and which table each is for."""
+"""Judges which topics the configuration reads, and which table each one feeds."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _AREA = Area("topics")
 
 @dataclass(frozen=True, slots=True)
 class SelectionFacts:
-    """Topics that match the pattern as a whole name: those that are read with the table of the
-    lake that each is for, those that aren't with the reason. `others` are all that don't match,
-    `shards` the tables whose key has what tells topics apart.
+    """The topics whose whole name matches the pattern: `tables` maps those that are read to their
+    table in the lake; those that aren't read have the reason. `others` are all topics that don't
+    match. `shards` are the tables whose key distinguishes their topics.
     """
 
     pattern: str

@@ -1,6 +1,7 @@
-"""Values of the lake as the canonical texts that their source's database gives (`columns.py`).
+"""Converts values of the lake to the canonical texts that the source's database returns
+(`columns.py`).
 
-It is the way back from `values.py`: a value that was read from a text has that text again.
+It is the inverse of `values.py`: a value that was read from a text gets the same text.
 """
 
 from __future__ import annotations
@@ -20,21 +21,23 @@ _FLAG_AT, _SYSTEM_AT, _SHAPE_AT = 4, 5, 9
 
 
 def has_canonical_texts(column: ReadColumn) -> str:
-    """Return why a column's values don't have their source's texts any more; empty if they have."""
+    """Return why a column's values no longer have their source's texts; empty if they have them."""
     kind = column.type.kind
     if column.form is TextForm.DIGITS and kind in (Kind.FLOAT, Kind.DOUBLE):
-        return "the table holds floating point numbers of exact ones"
+        return "the table holds floating-point numbers instead of exact ones"
     if (
         column.form is TextForm.DIGITS
         and kind is Kind.DECIMAL
         and column.type.scale != column.scale
     ):
-        return "the table holds another number of digits than the database"
+        return "the table and the database hold different numbers of digits"
     return ""
 
 
 def canonical_texts(column: ReadColumn, values: pa.Array) -> pl.Series:
-    """Return the texts of values of the column's type, null for null; of characters their own."""
+    """Return the texts of values of the column's type; null stays null, and characters stay as they
+    are.
+    """
     return _TEXTS[column.form](column, values)
 
 
@@ -51,7 +54,7 @@ def _digits(column: ReadColumn, values: pa.Array) -> pl.Series:
 
 
 def _bits(values: pa.Array) -> pl.Series:
-    """The number that whole bytes are, the least significant first."""
+    """The numbers that whole bytes represent, the least significant byte first."""
     numbers = [None if v is None else str(int.from_bytes(v, "little")) for v in values.to_pylist()]
     return pl.Series(numbers, dtype=pl.String)
 
@@ -89,7 +92,7 @@ def _octets(_: ReadColumn, values: pa.Array) -> pl.Series:
 
 
 def _geometry(_: ReadColumn, values: pa.Array) -> pl.Series:
-    """The server's bytes: the reference system, then the shape without it."""
+    """The server's bytes for a geometry: the reference system, then the shape without it."""
     return _hexadecimal(pa.array([_of_server(v) for v in values.to_pylist()], pa.binary()))
 
 

@@ -1,4 +1,4 @@
-"""Checksums of rows that a database and the lake compute alike, and their sums by bucket.
+"""Checksums of rows that a database and the lake compute in the same way, and their sums by bucket.
 
     row text   per column `N,` for NULL, `text,`, or of characters `bytes:text,`: no two rows have
                the same, since digits and hexadecimal have no comma
@@ -32,8 +32,8 @@ _WORD = 1 << 64
 
 @dataclass(frozen=True)
 class Compared:
-    """The columns that are compared, with names of the source, and of these the key's; `quick`
-    chooses the hash.
+    """The compared columns, with the source's names, and those of the key; `quick` chooses the
+    hash.
     """
 
     columns: tuple[ReadColumn, ...]
@@ -42,19 +42,19 @@ class Compared:
 
     @property
     def bucket_sql(self) -> str:
-        """The expression of a row's bucket."""
+        """The SQL expression of a row's bucket."""
         return f"crc32({row_text_sql(self.key)})&{BUCKETS - 1}"
 
     @property
     def hash_sql(self) -> str:
-        """The expression of a row's hash; NULL if its text is too long for the server."""
+        """The SQL expression of a row's hash; NULL if its text is too long for the server."""
         text = row_text_sql(self.columns)
         return f"crc32({text})" if self.quick else md5_sql(text)
 
     @property
     def sums_sql(self) -> str:
-        """The expressions of a bucket's sum: of a row whose hash is NULL only the number counts, so
-        that the bucket differs and is opened.
+        """The SQL expressions of a bucket's sum. A row whose hash is NULL only adds to the number
+        of rows, so that the bucket differs and its rows are compared.
         """
         total = f"sum({self.hash_sql})" if self.quick else f"bit_xor({self.hash_sql})"
         return f"{self.bucket_sql} b,count(*),{total}"
@@ -70,7 +70,7 @@ class Compared:
 
 
 class BucketSums:
-    """Per bucket the number of rows and the sum of their hashes; not thread-safe."""
+    """For each bucket the number of rows and the sum of their hashes; not thread-safe."""
 
     def __init__(self, quick: bool = False) -> None:
         self.counts = np.zeros(BUCKETS, np.int64)
@@ -95,18 +95,18 @@ class BucketSums:
             self.totals[bucket] ^= word
 
     def differing(self, other: BucketSums) -> list[int]:
-        """Return the buckets whose sums aren't equal, ascending."""
+        """Return the buckets whose sums differ, ascending."""
         different = (self.counts != other.counts) | (self.totals != other.totals)
         return [int(bucket) for bucket in np.flatnonzero(different)]
 
 
 def row_text_sql(columns: Sequence[ReadColumn]) -> str:
-    """Return the expression of a row's text."""
+    """Return the SQL expression of a row's text."""
     return f"concat({','.join(_cell_sql(column) for column in columns)})"
 
 
 def row_texts(rows: pa.Table, columns: Sequence[ReadColumn]) -> pl.Series:
-    """Return the same of rows here; their columns have the source's names."""
+    """Return the same texts for rows of the lake; their columns have the source's names."""
     cells = []
     for column in columns:
         texts = canonical_texts(column, rows.column(column.name).combine_chunks())
@@ -119,19 +119,19 @@ def row_texts(rows: pa.Table, columns: Sequence[ReadColumn]) -> pl.Series:
 
 
 def md5_sql(text: str) -> str:
-    """Return the expression of the first 64 bits of a text's MD5."""
+    """Return the SQL expression of the first 64 bits of a text's MD5."""
     return f"cast(conv(left(md5({text}),{_HASH_DIGITS}),16,10) as unsigned)"
 
 
 def md5_words(texts: pl.Series) -> Unsigned:
-    """Return the same of texts here, none of which is null."""
+    """Return the same numbers for texts of the lake, none of which is null."""
     digits = pl.DataFrame({"t": texts}).select(plh.col("t").nchash.md5().str.head(_HASH_DIGITS))
     octets = b"".join(digits.to_series().str.decode("hex").to_list())
     return np.frombuffer(octets, ">u8").astype(np.uint64)
 
 
 def bucket_of(key_texts: pl.Series) -> Integers:
-    """Return the buckets of keys' row texts."""
+    """Return the bucket of each key, given the keys' row texts."""
     buckets: Integers = (_crc32(key_texts) & np.uint64(BUCKETS - 1)).astype(np.int64)
     return buckets
 
@@ -142,7 +142,7 @@ def _crc32(texts: pl.Series) -> Unsigned:
 
 
 def _cell_sql(column: ReadColumn) -> str:
-    """A text that is too long is NULL, and then so is the row's."""
+    """The SQL expression of a cell. A text that is too long is NULL, and so is its row's text."""
     if column.form in (TextForm.OCTETS, TextForm.GEOMETRY):
         return f"if({column.plain_sql} is null,'N,',concat({column.sql},','))"
     if column.form is not TextForm.CHARACTERS:

@@ -1,7 +1,8 @@
-"""How a column of a source database is asked for, so that its text says the value exactly.
+"""How a column of a source database is read, so that its text shows the exact value.
 
-Per type of MySQL and MariaDB an expression gives the *canonical text* of a value, and a form says
-how the text is read (`values.py`). The session is in UTC, its charset utf8mb4, its sql_mode empty.
+For each type of MySQL and MariaDB an expression returns the *canonical text* of a value, and a form
+says how the text is parsed (`values.py`). The session is in UTC, its charset utf8mb4, its sql_mode
+empty.
 
     type                              expression                                   form
     integers, DECIMAL, YEAR           the column (ZEROFILL: cast, without zeros)   digits
@@ -33,7 +34,7 @@ from lakesplice.model.types import ColumnType, Kind
 
 
 class TextForm(StrEnum):
-    """How a canonical text says its value."""
+    """How a canonical text represents its value."""
 
     DIGITS = "digits"
     FLOAT_BITS = "float-bits"
@@ -48,8 +49,8 @@ class TextForm(StrEnum):
 @dataclass(frozen=True, slots=True)
 class DatabaseColumn:
     """A column as information_schema describes it; `type` is the server's own text, such as
-    `decimal(12,2) unsigned`, `charset` and `collation` None of a column without characters. The
-    `default` is the text of a constant or of a function, None where there is none.
+    `decimal(12,2) unsigned`, `charset` and `collation` are None for a column without characters.
+    `default` is the text of a constant or of a function; None if there is none.
     """
 
     name: str
@@ -61,7 +62,7 @@ class DatabaseColumn:
 
     @property
     def defined(self) -> DefinedColumn | None:
-        """The same as a statement would define it; None if the type's text can't be read."""
+        """The column as a CREATE TABLE would define it; None if the type's text can't be parsed."""
         charset = f" character set {self.charset}" if self.charset == "binary" else ""
         null = "" if self.optional else " not null"
         (read,) = read_statements(f"create table t (c {self.type}{charset}{null})", "d")
@@ -70,13 +71,13 @@ class DatabaseColumn:
 
 @dataclass(frozen=True, slots=True)
 class ReadColumn:
-    """A column that can be read: `sql` gives its canonical text or NULL, `form` says how the text
-    is read, `type` what the value is here. `plain_sql` gives the same as a value of a result,
-    without a function that a long value is too long for: bytes as they are, texts in the result's
-    charset.
+    """A column that can be read: `sql` returns its canonical text or NULL, `form` says how the text
+    is parsed, `type` is the type of the value in the lake. `plain_sql` returns the value itself
+    (bytes as they are, texts in the result's charset), without functions that have a limit of
+    length.
 
-    `bits` is n of a BIT(n), `scale` that of a DECIMAL, `unit` how many microseconds one is of what
-    a TIME becomes.
+    `bits` is n of a BIT(n), `scale` that of a DECIMAL, and `unit` the number of microseconds in a
+    unit of the value that a TIME becomes.
     """
 
     name: str
@@ -91,7 +92,7 @@ class ReadColumn:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Why a column can't be read as what streaming makes of it, and what to do."""
+    """Why a column can't be read with the values that streaming gives it, and what to do."""
 
     column: str
     reason: str
@@ -129,8 +130,8 @@ _YEAR_ZERO = 1900
 def read_column(
     column: DatabaseColumn, type_: ColumnType, source_type: str
 ) -> ReadColumn | Unreadable:
-    """Return how to read a column as the type that streaming gives it; `source_type` is that of its
-    events (`SourceField.source_type`).
+    """Return how to read a column as the type that streaming gives it; `source_type` is the type in
+    its events (`SourceField.source_type`).
     """
     defined = column.defined
     if defined is None:
@@ -139,8 +140,8 @@ def read_column(
     if found is None:
         return Unreadable(
             column.name,
-            f"a {column.type} of the database can't be read as the {type_.name} that the table"
-            " holds; leave the column out",
+            f"the database's {column.type} can't be read as the {type_.name} that the table "
+            f"holds; leave the column out",
         )
     return found
 
@@ -172,19 +173,22 @@ def _read(
     if of == "UUID":
         return Unreadable(
             column.name,
-            "Debezium 3.5 sends other values of a UUID than the database has; leave the column out",
+            "Debezium 3.5 sends values of a UUID that differ from the database's; leave the "
+            "column out",
         )
     if of == "JSON":
         return Unreadable(
             column.name,
-            "a JSON column of MySQL has other texts in its binlog than in a SELECT; leave the"
+            "MySQL's binlog and a SELECT have different texts of a JSON column; leave the"
             " column out",
         )
     return None
 
 
 def _without_zeros(name: str, text: str, defined: DefinedColumn) -> str:
-    """ZEROFILL puts zeros before a number; a YEAR of zero is what the connector makes of it."""
+    """Cast numbers, since ZEROFILL puts zeros before them; turn a YEAR of zero into the connector's
+    value.
+    """
     if defined.type == "YEAR":
         return f"if({name}=0,{_YEAR_ZERO},{name}+0)"
     if "zerofill" not in text.lower():
@@ -224,10 +228,10 @@ def _moment(
 
 
 def quoted(name: str) -> str:
-    """Return a name of a database, table or column as SQL has it."""
+    """Return a quoted name of a database, table or column."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def octets(value: bytes) -> str:
-    """Return bytes as a constant of SQL, safe whatever they are."""
+    """Return bytes as a constant of SQL; safe for any bytes."""
     return f"X'{value.hex()}'"

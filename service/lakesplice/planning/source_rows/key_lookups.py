@@ -1,4 +1,4 @@
-"""The condition of rows with some keys, whose values are the lake's."""
+"""Makes the SQL condition for rows with some keys, whose values come from the lake."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _DAY_ZERO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def keys_sql(key: Sequence[KeyColumn], columns: Sequence[ReadColumn], keys: pa.Table) -> str:
-    """Return the condition of rows with these keys; `key` and `columns` are in one order, `keys`
-    has the source's names and no null.
+    """Return the SQL condition for rows with these keys; `key` and `columns` are in one order,
+    `keys` has the source's names and no null.
     """
     constants = [_constants(of, column, keys) for of, column in zip(key, columns, strict=True)]
     rows = (",".join(parts) for parts in zip(*constants, strict=True))
@@ -31,8 +31,8 @@ def _constants(of: KeyColumn, column: ReadColumn, keys: pa.Table) -> list[str]:
 
 def _constant(of: KeyColumn, form: TextForm, text: str) -> str:
     if form is TextForm.CHARACTERS:
-        # A character that the column's charset lacks becomes another one: a row that is found so
-        # has another key, which whoever asked sees.
+        # A character that the column's charset lacks becomes another one. A row that is found in
+        # this way has another key, as the caller sees.
         value = f"convert(_utf8mb4 {octets(text.encode())} using {of.charset})"
         return f"{value} collate {of.collation}"
     if form in (TextForm.OCTETS, TextForm.GEOMETRY):

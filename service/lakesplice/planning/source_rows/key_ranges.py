@@ -1,7 +1,7 @@
-"""Ranges of a table's key in the order that the server has it.
+"""Ranges of a table's key in the server's order.
 
-A server's order is its own (collations, signs, ENUMs by their number), so a range's ends are values
-that it gave, put back into SQL exactly; nothing here compares them.
+Each server has its own order (collations, signs, ENUMs by their number). So the ends of a range are
+values that the server returned, written into SQL exactly; this code never compares them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from lakesplice.planning.source_rows.columns import DatabaseColumn, Unreadable, octets, quoted
 
-# A bound's texts, one per column of the key, as `bound_sql` gives them.
+# A bound's texts, one per column of the key, as `bound_sql` returns them.
 Bound = tuple[str, ...]
 
 
@@ -26,7 +26,7 @@ class _Form(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KeyColumn:
-    """A column of a key: its name in SQL, and how values of it are written."""
+    """A column of a key: its name in SQL, and how its values are written."""
 
     sql: str
     form: _Form
@@ -35,14 +35,14 @@ class KeyColumn:
 
     @property
     def compared(self) -> str:
-        """What is compared with a constant; an ENUM compares by text with a text, unlike in its
-        own order.
+        """The expression that is compared with a constant; an ENUM as a number, since its texts
+        have another order.
         """
         return f"({self.sql}+0)" if self.form is _Form.PLACE else self.sql
 
     @property
     def bound(self) -> str:
-        """The expression of a value's text."""
+        """The expression that returns a value's text."""
         if self.form in (_Form.NUMBER, _Form.PLACE):
             return f"{self.sql}+0"
         if self.form is _Form.QUOTED:
@@ -50,7 +50,7 @@ class KeyColumn:
         return f"hex({self.sql})"
 
     def constant(self, text: str) -> str:
-        """Return the value of a text as SQL."""
+        """Return the SQL constant of a value's text."""
         if self.form in (_Form.NUMBER, _Form.PLACE):
             return text
         if self.form is _Form.QUOTED:
@@ -63,7 +63,7 @@ class KeyColumn:
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """Rows whose keys are above `after` and not above `upto`; None: no bound there."""
+    """The rows whose keys are above `after` and not above `upto`; None means no bound."""
 
     after: Bound | None = None
     upto: Bound | None = None
@@ -81,30 +81,34 @@ _OCTETS = frozenset(("BINARY", "VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "L
 def key_columns(
     key: Sequence[str], columns: Mapping[str, DatabaseColumn]
 ) -> tuple[KeyColumn, ...] | Unreadable:
-    """Return how a key's columns are stepped through, or which can't be."""
+    """Return the key's columns for reading in ranges, or a text that names one that can't be
+    used.
+    """
     found = []
     for name in key:
         column = _key_column(columns[name])
         if column is None:
             return Unreadable(
-                name, f"a key of {columns[name].type} has no order to read its table in chunks by"
+                name,
+                f"a key of {columns[name].type} has no order in which its table can be read "
+                f"in chunks",
             )
         found.append(column)
     return tuple(found)
 
 
 def bound_sql(key: Sequence[KeyColumn]) -> str:
-    """Return expressions of a key's bound, one per column."""
+    """Return the expressions that read a key's bound, one per column."""
     return ",".join(column.bound for column in key)
 
 
 def order_sql(key: Sequence[KeyColumn]) -> str:
-    """Return the server's order of a key."""
+    """Return the ORDER BY list of a key."""
     return ",".join(column.sql for column in key)
 
 
 def range_sql(key: Sequence[KeyColumn], rows: KeyRange) -> str:
-    """Return the condition of a range's rows; `1` if it has no bounds."""
+    """Return the SQL condition for a range's rows; `1` if it has no bounds."""
     parts = []
     if rows.after is not None:
         parts.append(_beyond(key, rows.after, ">", ">"))
@@ -114,7 +118,9 @@ def range_sql(key: Sequence[KeyColumn], rows: KeyRange) -> str:
 
 
 def _beyond(key: Sequence[KeyColumn], bound: Bound, sign: str, last: str) -> str:
-    """Compare column by column: optimizers find no range in a comparison of rows."""
+    """Compare column by column, since optimizers don't use an index range for a comparison of
+    rows.
+    """
     column, value = key[0], key[0].constant(bound[0])
     if len(key) == 1:
         return f"{column.compared}{last}{value}"

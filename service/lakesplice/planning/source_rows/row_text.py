@@ -1,9 +1,9 @@
-"""A chunk of rows as one text: CSV, whose NULL is nothing and whose empty text is two quotes.
+"""A chunk of rows as one text: CSV in which NULL is an empty field and an empty text is two quotes.
 
-One text per chunk is several times cheaper to receive than a value per cell. A server cuts a text
-that is too long for one of its limits, or puts NULL for it, and only warns. Either is recognised:
-of a text that ends with a row the quotes are even in number and a line's end is last, so it
-consists of whole rows, whose number the same statement counted.
+One text per chunk is several times cheaper to receive than a value per cell. If a text is too long
+for one of its limits, a server cuts it or returns NULL, and only warns. Both are recognised: a text
+of whole rows has an even number of quotes and ends with a newline, and the same statement counted
+the rows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BLOCK_BYTES_MIN = 1 << 16
 
 
 def rows_sql(columns: Sequence[ReadColumn]) -> str:
-    """Return expressions of all rows' text and of their number, over the rows of a statement."""
+    """Return the expressions of the text of all rows of a statement, and of their number."""
     cells = ",',',".join(_cell(column) for column in columns)
     return f"group_concat(concat({cells},'\\n') separator ''),count(*)"
 
@@ -37,7 +37,7 @@ def rows_of_text(
 ) -> dict[str, Column] | None:
     """Return the rows' columns by name; None if the text was cut.
 
-    A text that isn't of these columns is a `ValueError`.
+    Raises `ValueError` if the text doesn't have these columns.
     """
     if not count:
         return _none(columns)
@@ -71,7 +71,7 @@ def rows_of_text(
 def rows_of_values(
     rows: Iterable[Sequence[bytes | None]], columns: Sequence[ReadColumn]
 ) -> dict[str, Column]:
-    """Return the same of rows that came value by value, as `plain_sql` asks for them."""
+    """Return the same for rows that were received value by value, as `plain_sql` reads them."""
     kept, found = list(rows), {}
     if not kept:
         return _none(columns)
@@ -88,13 +88,13 @@ def _none(columns: Sequence[ReadColumn]) -> dict[str, Column]:
 
 
 def _cell(column: ReadColumn) -> str:
-    """A value that is too long has no text, which is NULL, and so has its row: it is missing then,
-    and not taken for one that holds NULL.
+    """The expression of a cell. If a value is too long, its text is NULL and so is its row's: the
+    row is missing then, and isn't mistaken for a row with a NULL.
     """
     if column.form not in _QUOTED:
         return f"ifnull({column.sql},'')"
     text = column.sql
     if column.form is TextForm.CHARACTERS:
-        # Under another collation more characters than the quote may be equal to it.
+        # Under another collation other characters may equal the quote.
         text = f"replace({text} collate utf8mb4_bin,'\"','\"\"')"
     return f"if({column.plain_sql} is null,'',concat('\"',{text},'\"'))"

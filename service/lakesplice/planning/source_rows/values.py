@@ -1,6 +1,7 @@
-"""Canonical texts to the values that streaming gives for the same column.
+"""Converts canonical texts to the values that streaming gives the same column.
 
-The conversions are those of change events (`formats/events/cells`), so one value can't become two.
+The conversions are those of change events (`formats/events/cells`), so both ways give the same
+value.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ _DOUBLE_DIGITS = 16  # hexadecimal ones
 
 
 def text_type(column: ReadColumn) -> pa.DataType:
-    """Return the type to read a column's texts as: an integer where every text is one."""
+    """Return the type in which a column's texts are read: an integer if every text is one."""
     return pa.int64() if column.form in _NUMBERS else pa.string()
 
 
 def values_of(column: ReadColumn, texts: pa.Array) -> Column:
-    """Return the values that canonical texts stand for, of the column's type.
+    """Return the values of canonical texts, in the column's type.
 
-    `texts` has `text_type`; those of bytes may be the bytes themselves. A text whose value isn't of
-    the type is a flaw, as in an event.
+    `texts` has the type of `text_type`; for bytes it may hold the bytes themselves. A text whose
+    value doesn't fit the type is a flaw, as in an event.
     """
     return _READ[column.form](column, texts)
 

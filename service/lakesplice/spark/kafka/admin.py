@@ -4,7 +4,7 @@ One client library means one set of options: `kafka.options` for TLS and SASL ap
 records and to questions alike.
 
 Each access to a Java object from Python is a round trip. Hundreds of topics would need thousands of
-them, seconds in all, so an answer is transferred as a whole, as the text that Java makes of it.
+them, seconds in all, so an answer is transferred as a whole, as Java's text of the object.
 """
 
 from __future__ import annotations
@@ -70,9 +70,9 @@ class KafkaAdmin:
         return cls(session._jvm, bootstrap_servers, options, timeout_seconds)
 
     def ask(self, question: Callable[[Any], Any], right: str = "") -> str:
-        """Return the text of the answer. `SourceUnavailable` if the broker doesn't answer or
-        refuses, `CredentialsRefused` if it doesn't know us, `ConfigurationError` if the options
-        can't be. `right` is what the user needs to ask this.
+        """Return the text of the answer. Raises `SourceUnavailable` if the broker doesn't answer or
+        refuses, `CredentialsRefused` if it refuses our credentials, and `ConfigurationError` for
+        impossible options. `right` is what the user needs to ask this.
         """
         if self._client is None:
             self._client = self._made()

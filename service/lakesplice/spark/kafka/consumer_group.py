@@ -1,5 +1,5 @@
-"""A consumer group without members: its offsets say to other tools how far tables are, and may be
-set by them.
+"""A consumer group without members: its offsets show other tools how far tables are, and those
+tools may set them.
 """
 
 from __future__ import annotations
@@ -50,9 +50,7 @@ class ConsumerGroup:
         }
 
     def write(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Write offsets, and that they are ours. A group that another consumer is a member of
-        refuses them.
-        """
+        """Write offsets, marked as ours. A group with a member refuses them."""
         jvm = self._admin.jvm
         request = jvm.java.util.HashMap()
         partition = jvm.org.apache.kafka.common.TopicPartition

@@ -30,7 +30,7 @@ class FirstRecordReader:
     def __call__(self, topic: Topic) -> pa.RecordBatch:
         """Return up to 100 records (key, value, offset) of one partition, in offset order.
 
-        `SourceUnavailable` if the broker doesn't give them.
+        Raises `SourceUnavailable` if the broker doesn't return them.
         """
         at = max(topic.latest, key=lambda number: topic.latest[number] - topic.earliest[number])
         start = topic.earliest[at]

@@ -25,11 +25,11 @@ class SchemaTopicReader:
     def __call__(
         self, topic: str, ranges: Mapping[int, tuple[int, int]], mark: str | None = None
     ) -> list[tuple[int, int, bytes | None]]:
-        """Return the records' partitions, offsets and values, in that order: of each partition
-        named those from its first offset on and before its end.
+        """Return the records' partitions, offsets and values, in that order: for each partition
+        those from its first offset up to its end (exclusive).
 
-        With `mark`, a regular expression, only those whose text has it; the others don't leave the
-        executors. `SourceUnavailable` if the broker doesn't give them.
+        With `mark`, a regular expression, only records whose text matches; the others don't leave
+        the executors. Raises `SourceUnavailable` if the broker doesn't return them.
         """
         frame = records_between(self._session, self._servers, self._options, topic, ranges)
         try:

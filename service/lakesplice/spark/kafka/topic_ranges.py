@@ -74,7 +74,7 @@ class TopicReader:
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield batches of one partition each, in offset order, in the columns that formats decode.
 
-        `SourceUnavailable` if the broker doesn't give them.
+        Raises `SourceUnavailable` if the broker doesn't return them.
         """
         frame = records_between(self._session, self._servers, self._options, topic, ranges)
         try:

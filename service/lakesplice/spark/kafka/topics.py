@@ -1,4 +1,4 @@
-"""Topics as the broker has them: their names, partitions and offsets."""
+"""Asks the broker for its topics: their names, partitions and offsets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole column chunk of the new file: edited, rewritten, or made from nothing.
+"""Makes whole column chunks of the new file: edited ones, rewritten ones, and new ones.
 
 Offers the bytes of one chunk and its metadata. It must not know other columns, nor how the file is
 put together.

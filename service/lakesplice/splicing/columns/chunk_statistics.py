@@ -1,4 +1,6 @@
-"""What the file says of an edited chunk's values: bounds of its pages, statistics of the whole."""
+"""The metadata about an edited chunk's values: the bounds of its pages and the chunk's
+statistics.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +18,14 @@ from lakesplice.splicing.structures.page_index import ColumnIndex
 from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.splicing.thrift.compact import EMPTY, Struct
 
-# pyarrow writes a page's own bounds, whole or not at all; others cut long ones in the column index,
-# and Polars gives every page those of its chunk.
+# pyarrow writes the exact bounds of each page, or none. Other writers shorten long bounds in the
+# column index, and Polars gives every page the bounds of its chunk.
 _WHOLE_BOUNDS = "parquet-cpp-arrow"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Description:
-    """The new column index, if there can be one, and what the statistics are folded from."""
+    """The new column index, if there can be one, and what the statistics are computed from."""
 
     leaf: Leaf
     column_index: ColumnIndex | None
@@ -36,7 +38,9 @@ class Description:
         return None if self.column_index is None else pa.py_buffer(self.column_index.encode())
 
     def statistics(self, nulls_before: int, nulls_after: int) -> Struct:
-        """Return the chunk's statistics, where the touched pages had and have so many nulls."""
+        """Return the chunk's statistics, given the nulls of its touched pages before and after the
+        edit.
+        """
         count = self.before.null_count
         nulls = None if count is None else count - nulls_before + nulls_after
         if nulls is not None and nulls < 0:  # the count was wrong before
@@ -58,15 +62,13 @@ class Description:
 def described(
     source: SourceFile, row_group: int, column: int, done: Sequence[Recoded]
 ) -> Description:
-    """Return the description of a chunk some pages of which were re-encoded; the others' bounds
-    are taken over.
-    """
+    """Describe a chunk of which some pages were re-encoded; the other pages keep their bounds."""
     leaf, chunk = source.leaf(column), source.chunk(row_group, column)
     file_part = source.file_part(row_group, column)
     before = Statistics.from_struct(chunk.statistics or EMPTY, file_part)
     index = source.column_index(row_group, column)
     if index is not None:
-        # Bounds that can't be are folded into nothing; without any, nothing is skipped.
+        # If a bound is impossible, the column index is dropped: readers then skip no page.
         index = _replaced(index, done) if credible(leaf, *_filled(index)) else None
     if index is not None:
         index = ordered(leaf, index)
@@ -74,15 +76,16 @@ def described(
 
 
 def ordered(leaf: Leaf, index: ColumnIndex) -> ColumnIndex:
-    """Return a column index that says how its bounds go."""
+    """Return a column index that says whether its bounds ascend, descend or neither."""
     order = boundary_order(leaf, *_filled(index))
     return replace(index, boundary_order=int(order))
 
 
 def bounds_are_whole(source: SourceFile) -> bool:
-    """Return whether the bounds of the file's column indexes are values of their pages.
+    """Return whether the bounds in the file's column indexes are exact values of their pages.
 
-    What is kept of former writers is believed in files that we signed; others hand it on as it is.
+    The recorded names of earlier writers count only in files that we signed: other programs copy
+    the record without keeping it true.
     """
     footer = source.footer
     if not spliced_by_us(footer):

@@ -1,4 +1,6 @@
-"""Pages of one value throughout, told by the column index without reading them."""
+"""Finds pages in which every value is the same, from the column index, without reading the
+pages.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ from lakesplice.splicing.structures.source import SourceFile
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ConstantPages:
-    """Which pages of a chunk have one value throughout, null included, and of each page the value;
-    null where there may be several.
+    """Which pages of a chunk hold one value only (null counts as a value), and which value. Where a
+    page may hold several values, the value here is null.
     """
 
     known: Mask
@@ -30,10 +32,11 @@ class ConstantPages:
 
 
 def constant_pages(source: SourceFile, row_group: int, column: int) -> ConstantPages | None:
-    """Return what the column index says of a flat chunk's pages; None if it can't be trusted.
+    """Find a flat chunk's pages of one value by its column index; None if it can't be trusted.
 
-    Only our own files are believed: other writers' bounds may have been cut. Bounds say nothing of
-    a NaN and little of the sign of a zero. Reads no page; raises `CorruptFileError`.
+    Only our own files are believed: other writers' bounds may have been cut. Bounds don't show
+    whether a page has a NaN, nor reliably the sign of a zero. Reads no page; raises
+    `CorruptFileError`.
     """
     leaf = source.leaf(column)
     if not _is_bounded(leaf) or not is_ours(source) or not bounds_are_whole(source):
@@ -57,7 +60,9 @@ def _is_bounded(leaf: Leaf) -> bool:
 
 
 def _decoded(source: SourceFile, row_group: int, column: int, bounds: Sequence[bytes]) -> pa.Array:
-    """Bounds as values: they are a dictionary's entries, but that texts lack their lengths."""
+    """Decode bounds: they are encoded like entries of a dictionary, but texts lack their
+    lengths.
+    """
     leaf = source.leaf(column)
     if leaf.physical == Physical.BYTE_ARRAY:
         bounds = [len(one).to_bytes(4, "little") + one for one in bounds]

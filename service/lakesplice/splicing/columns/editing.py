@@ -1,4 +1,4 @@
-"""A column chunk with new values in some rows: its touched pages are re-encoded, the others stay.
+"""Edits a column chunk in some rows: re-encodes the touched pages and copies the others.
 
     extend the dictionary -> re-encode touched pages, span by span -> describe the chunk
 
@@ -49,14 +49,14 @@ _LEVELS = frozenset((Encoding.RLE, Encoding.BIT_PACKED))
 
 
 class _EncodeWhole(Exception):
-    """Found while editing: the chunk is to be encoded whole."""
+    """Raised while a chunk is edited if it turns out that the whole chunk must be encoded."""
 
     def __init__(self, reason: Reason) -> None:
         self.reason = reason
 
 
 def check_editable(source: SourceFile, row_groups: Sequence[int], column: int) -> None:
-    """Raise `UnsupportedError` with a `reason` where chunks of a column can't be edited; reads
+    """Raise `UnsupportedError` with a `reason` if chunks of a column can't be edited; reads
     nothing.
     """
     for row_group in row_groups:
@@ -69,10 +69,10 @@ def check_editable(source: SourceFile, row_groups: Sequence[int], column: int) -
 
 
 class EditedChunks:
-    """The flat chunks of one row group that are edited, by their columns.
+    """The edited flat chunks of one row group, by column.
 
-    What has to be known of them before is found out for all at once, at a fraction of the time that
-    one after the other would take. The caller has seen to `check_editable`.
+    All chunks are planned together, which takes a fraction of the time of planning one after the
+    other. The caller must have called `check_editable`.
     """
 
     def __init__(
@@ -89,10 +89,10 @@ class EditedChunks:
         self._planning = threading.Lock()
 
     def image(self, column: int) -> ChunkImage:
-        """Return a chunk with its edit laid over, the rows of which count from the row group's
-        first.
+        """Return a chunk with its edit applied; the edit's rows count from the row group's first
+        row.
 
-        Blocks, may be called by several threads. Raises `CorruptFileError` where pages can't be
+        Blocks; may be called by several threads. Raises `CorruptFileError` if pages can't be
         decoded.
         """
         chunk = self._source, self._row_group, column
@@ -116,7 +116,7 @@ class EditedChunks:
         source.read_offset_indexes([(row_group, column) for column in self._edits])
         plans = {column: self._plan_of(column, edit) for column, edit in self._edits.items()}
         if self._options.verify_copies:
-            # Of chunks that are encoded whole, all is decoded.
+            # Chunks that are encoded whole need no check here: decoding checks all their pages.
             kept = [(row_group, column) for column, plan in plans.items() if plan.whole is None]
             check_chunks(source, kept)
         return plans
@@ -181,7 +181,9 @@ class _Chunk:
         return PageHeader.decode(page.to_pybytes(), 0, self._file_part)
 
     def _dictionary(self, edit: ColumnEdit) -> Dictionary | None:
-        """The dictionary with what the pages that refer to it will need; None if none does."""
+        """The dictionary, extended by the values its pages will need; None if no page refers to
+        it.
+        """
         page = self._dictionary_page
         if page is None:
             return None
@@ -198,7 +200,7 @@ class _Chunk:
         wanted = extended(old, stored(edit.values.slice(0, stop), old.type))
         dictionary = Dictionary(page, wanted, len(old))
         if dictionary.grown and len(old):
-            # By what an entry takes now, before anything is encoded.
+            # Estimated from the present size of an entry, before anything is encoded.
             size = _unpacked(*self._header(page)) * len(wanted) // len(old)
             self._check_growth(dictionary, size)
         return dictionary
@@ -212,7 +214,7 @@ class _Chunk:
             kinds = set(self._chunk.encodings) - _LEVELS
         if kinds and all(with_dictionary(kind) for kind in kinds):
             return [True] * len(self._index)
-        # Headers only: what follows them is not decoded.
+        # Only the headers are read; the pages are not decoded.
         pages = (
             read_page(self._source.source, at, self._chunk.end, self._file_part)
             for at in self._index.offsets.tolist()
@@ -281,9 +283,10 @@ class _Chunk:
         )
 
     def _grown(self, done: Sequence[Recoded], dictionary: Dictionary | None) -> pa.Buffer | None:
-        """The page of the extended dictionary, its encoding called what it was; None without.
+        """The page of the extended dictionary, under the old name of its encoding; None if it
+        didn't grow.
 
-        None too if no page refers to it, though the footer has it that all do.
+        Also None if no page refers to the dictionary although the footer says that all do.
         """
         found = (one.part.dictionary for one in done if one.part.dictionary is not None)
         page = next(found, None)
@@ -294,7 +297,7 @@ class _Chunk:
         return pa.py_buffer(named.encode() + page.slice(start).to_pybytes())
 
     def _pieces(self, new: dict[int, Piece]) -> list[Piece]:
-        """The data pages in their order: runs of untouched ones, and the new."""
+        """The data pages in their order: runs of untouched pages, and the new pages."""
         pieces: list[Piece] = []
         done = 0
         for number, data in new.items():
@@ -304,7 +307,7 @@ class _Chunk:
         return pieces + self._copies(done, len(self._index))
 
     def _copies(self, first: int, end: int) -> list[Piece]:
-        """Pages [first, end) as they are; one piece unless the writer left gaps between them."""
+        """Copies of the pages [first, end); one piece unless the writer left gaps between them."""
         if first == end:
             return []
         index = self._index

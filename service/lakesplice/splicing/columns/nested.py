@@ -1,7 +1,8 @@
-"""A nested column edited: the chunks of its leaves are decoded together and encoded whole.
+"""Edits a nested column: decodes the chunks of its leaves together and encodes them whole.
 
-Its leaves are one array of pyarrow's and their pages need not line up, so nothing would be gained
-page by page. The schema is unchanged; pyarrow must only store the same leaves at the same levels.
+pyarrow reads the leaves as one array, and their pages need not line up, so an edit page by page
+would save nothing. The schema is unchanged; pyarrow must only store the same leaves at the same
+levels.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ _CHILDREN = 5  # a field of SchemaElement
 
 
 def check_nested(source: SourceFile, row_group: int, leaves: list[Leaf], edit: ColumnEdit) -> None:
-    """Raise `UnsupportedError` with a `reason` where the column can't be written again, and
-    `UsageError` for nulls in a column that has none.
+    """Raise `UnsupportedError` with a `reason` if pyarrow can't write the column again, and
+    `UsageError` if the edit has nulls and the column doesn't allow them.
     """
     for leaf in leaves:
         reason = source.refusal(row_group, leaf.column)
@@ -52,7 +53,9 @@ def check_nested(source: SourceFile, row_group: int, leaves: list[Leaf], edit: C
 
 
 class NestedChunks:
-    """The chunks of a nested column in one row group, with an edit; made once, by any thread."""
+    """The edited chunks of a nested column in one row group; the first thread that asks makes
+    them.
+    """
 
     def __init__(
         self, source: SourceFile, row_group: int, leaves: list[Leaf], edit: ColumnEdit
@@ -138,7 +141,7 @@ class NestedChunks:
 
 
 def _null_in_vain(field: pa.Field, values: pa.Array) -> bool:
-    """Whether the values have a null, at any depth, where their type has none."""
+    """Whether the values have a null, at any depth, where their type doesn't allow one."""
     if values.null_count and not field.nullable:
         return True
     kind, values = field.type, values.drop_null()
@@ -150,7 +153,7 @@ def _null_in_vain(field: pa.Field, values: pa.Array) -> bool:
 
 
 def _schema(source: SourceFile, leaves: list[Leaf]) -> pa.Schema:
-    """The column as pyarrow reads it, with what may be null."""
+    """The column's schema as pyarrow reads it, nullability included."""
     return pq.read_schema(pa.BufferReader(MAGIC + _footer(source, leaves, (), 0).encode()))
 
 
@@ -176,7 +179,7 @@ def _written(source: SourceFile, leaves: list[Leaf], table: pa.Table) -> SourceF
 
 
 def _footer(source: SourceFile, leaves: list[Leaf], chunks: tuple[Chunk, ...], rows: int) -> Footer:
-    """A file of this column alone, its schema taken as it is."""
+    """The footer of a file that has only this column, with the column's schema unchanged."""
     root = Struct({4: (Wire.BINARY, b"schema"), _CHILDREN: (Wire.I32, 1)})
     group = RowGroup(chunks=chunks, num_rows=rows, total_byte_size=1)
     return Footer(

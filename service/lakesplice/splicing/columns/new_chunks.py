@@ -1,4 +1,4 @@
-"""Column chunks that come from nowhere: of a new column, or of new rows."""
+"""Makes column chunks that no source file has: those of a new column, or of new rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ ROWS_PER_PAGE = 4096
 
 
 def leaf_of(field: pa.Field, file_part: FilePart) -> Leaf:
-    """Return the leaf that pyarrow writes a flat field as; `UnsupportedError` for a nested one."""
+    """Return the leaf as which pyarrow writes a flat field; raises `UnsupportedError` for a nested
+    one.
+    """
     if pa.types.is_nested(field.type) or pa.types.is_null(field.type):
         raise UnsupportedError(
             "only a flat column can be added; rewrite the file",
@@ -87,7 +89,9 @@ def _empty_chunk(leaf: Leaf, style: Style) -> ChunkImage:
 
 
 def pages_like(source: SourceFile, row_group: int) -> Integers:
-    """Return the first rows of pages that line up with those of the row group's first column."""
+    """Return the first row of each page such that the pages line up with those of the row group's
+    first column.
+    """
     rows = source.footer.row_groups[row_group].num_rows
     index = source.page_locations(row_group, 0) if source.footer.leaves else None
     if index is not None and len(index) and not source.leaf(0).max_repetition:
@@ -128,5 +132,5 @@ def _data_headers(source: SourceFile, row_group: int, column: int) -> Iterator[P
 
 
 def _bare(chunk: Chunk) -> Chunk:
-    """The description without where it was."""
+    """The chunk's description without the offsets of its source file."""
     return replace(chunk, offset_index=None, column_index=None, bloom_offset=None)

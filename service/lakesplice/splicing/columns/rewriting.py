@@ -1,8 +1,8 @@
-"""A flat column chunk encoded whole: its pages keep their rows, its dictionary is rebuilt.
+"""Encodes a whole flat column chunk: its pages keep their rows, and its dictionary is rebuilt.
 
-Decoded and encoded are spans of it, one behind the other. A dictionary grows from span to span at
-its end, so what was encoded before stays valid; beyond a size it is left as it is, and the pages
-from there on have none.
+The chunk is decoded and encoded in spans, one after the other. The dictionary grows only at its
+end, from span to span, so spans that are already encoded stay valid. Once it exceeds a size it no
+longer grows, and the pages after that have no dictionary.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def rewritten_chunk(
     reason: Reason,
     memory: Memory,
 ) -> ChunkImage:
-    """Return a flat chunk with `edit` laid over, all of it re-encoded because of `reason`.
+    """Return a flat chunk with `edit` applied, all of it re-encoded because of `reason`.
 
     Blocks. Raises `CorruptFileError` where it can't be decoded, `UnsupportedError` where it can't
     be written again in the chunk's layout.
@@ -93,8 +93,8 @@ def rewritten_chunk(
 def encoded_chunk(
     chunk: Chunk, pages: EncodedPages, pieces: Sequence[Piece], first_rows: Integers
 ) -> ChunkImage:
-    """Return the image of a chunk made of new pages only, their bytes in `pieces`; what `chunk`
-    says beside is kept.
+    """Return the image of a chunk that has only new pages, whose bytes are in `pieces`. Everything
+    else that `chunk` says is kept.
     """
     dictionary = pages.dictionary
     head = 0 if dictionary is None else dictionary.size
@@ -129,7 +129,7 @@ def _verify(meant: pa.Array, found: pa.Array, file_part: FilePart) -> None:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Done:
-    """A span's pages, without their bytes, and where those are."""
+    """A span's pages without their bytes, and the piece that holds the bytes."""
 
     pages: EncodedPages
     piece: Piece
@@ -139,9 +139,10 @@ class _Done:
 class _Encoder:
     """Encodes spans of a chunk; without an `encoding` they get a dictionary as long as it is small.
 
-    One that is `alone` leaves that to pyarrow, unless it is larger than without. Where values were
-    `unlike` each other before, that is tried first: it will do if it has at most the `size` of the
-    chunk as it was.
+    If the chunk is a single span (`alone`), pyarrow makes the dictionary, and the pages get none if
+    they are smaller without it. If hardly any value of the old chunk repeated (`unlike`), the
+    encoding without a dictionary is tried first, and kept if it isn't larger than the old chunk
+    (`size` in bytes).
     """
 
     def __init__(
@@ -162,8 +163,8 @@ class _Encoder:
 
     @property
     def orders_values(self) -> bool:
-        """Whether values get a dictionary of ours: otherwise all is up to pyarrow, as in a plain
-        rewrite.
+        """Whether the values get a dictionary that we make. Otherwise pyarrow makes it, as in a
+        plain rewrite.
         """
         return self._encoding is None and not self._alone
 
@@ -180,7 +181,9 @@ class _Encoder:
         return self._pages(arrays, Encoding.PLAIN)
 
     def _smaller(self, arrays: Sequence[pa.Array]) -> EncodedPages | None:
-        """Pages with their dictionary, or without where hardly a value comes twice."""
+        """Pages with a dictionary, or without one if hardly any value repeats and they are smaller
+        so.
+        """
         plain = self._pages(arrays, Encoding.PLAIN) if self._unlike else None
         if plain is not None and plain.pages.size <= self._size:
             return plain
@@ -204,7 +207,8 @@ class _Encoder:
         if entries.nbytes > DICTIONARY_BYTES_MAX:
             return None
         pages = self._pages(arrays, Encoding.RLE_DICTIONARY, entries)
-        # What pyarrow takes for one value, and we don't, has no place in a dictionary.
+        # If pyarrow counts two entries as one value, its positions differ from ours: use no
+        # dictionary.
         if pages is None or pages.dictionary_entries != len(entries):
             return None
         self._entries = entries
@@ -217,7 +221,7 @@ class _Encoder:
 
 
 def _hardly_a_value_twice(source: SourceFile, row_group: int, column: int) -> bool:
-    """Whether a chunk has a dictionary that saves little."""
+    """Whether a chunk's dictionary saves little, since most of its values occur only once."""
     chunk = source.chunk(row_group, column)
     page = source.dictionary_page(row_group, column)
     if page is None or chunk.statistics is None:
@@ -227,7 +231,7 @@ def _hardly_a_value_twice(source: SourceFile, row_group: int, column: int) -> bo
 
 
 def _twice(entries: int, values: int) -> bool:
-    """Whether values come twice and more on the average."""
+    """Whether each dictionary entry is used more than twice on average."""
     return 2 * entries < values
 
 
@@ -282,7 +286,9 @@ def _joined_index(leaf: Leaf, indexes: Sequence[ColumnIndex | None]) -> ColumnIn
 
 
 def _spans(first_rows: Integers, num_rows: int, rows_max: int) -> list[Integers]:
-    """The chunk's pages in spans: the first rows of each page, and the row behind."""
+    """Group the chunk's pages into spans: for each span the first row of each page, and the row
+    behind its last page.
+    """
     ends = np.append(first_rows[1:], num_rows)
     cuts = np.flatnonzero(np.diff(ends // rows_max)) + 1
     bounds = [0, *cuts.tolist(), len(ends)]
@@ -291,7 +297,7 @@ def _spans(first_rows: Integers, num_rows: int, rows_max: int) -> list[Integers]
 
 
 def _cut(first_rows: Integers, num_rows: int, rows_max: int) -> Integers:
-    """The first rows of pages, each with at most as many rows as a span may have."""
+    """The first rows of pages, where pages with more rows than a span may have are cut."""
     ends = np.append(first_rows[1:], num_rows)
     if (ends - first_rows <= rows_max).all():
         return first_rows

@@ -1,8 +1,7 @@
-"""Dictionaries that may outgrow the index type which a file's Arrow schema gives them.
+"""Widens the index type of dictionaries that new values may make too large for it.
 
-Parquet knows no such type, but pyarrow stores it beside (`ARROW:schema`) and refuses to read a
-column whose dictionary has more entries than it can count. So it is widened where new values may
-bring a dictionary there.
+Parquet has no such type, but pyarrow stores one in the file's metadata (`ARROW:schema`) and refuses
+to read a column whose dictionary has more entries than the type can number.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ _WIDE_BITS = 32
 
 
 def with_room(file: SourceFile, edits: Edits) -> Footer:
-    """Return the file's footer, its Arrow schema such that it can be read with the edits.
+    """Return the file's footer with an Arrow schema that also fits the edits.
 
-    Blocks; reads headers of dictionary pages, if an edited column has a narrow index type.
+    Blocks; reads headers of dictionary pages if an edited column has a narrow index type.
     """
 
     def overflows(field: pa.Field) -> bool:
@@ -39,7 +38,7 @@ def with_room(file: SourceFile, edits: Edits) -> Footer:
 
 
 def with_room_for(footer: Footer, tables: Sequence[pa.Table]) -> Footer:
-    """Return a footer, its Arrow schema such that row groups of the tables can be read."""
+    """Return a footer with an Arrow schema that also fits row groups made of the tables."""
 
     def overflows(field: pa.Field) -> bool:
         counts = (pc.count_distinct(table.column(field.name)).as_py() for table in tables)
@@ -49,7 +48,7 @@ def with_room_for(footer: Footer, tables: Sequence[pa.Table]) -> Footer:
 
 
 def wide(kind: pa.DataType) -> pa.DataType:
-    """Return a type with 32 bits at least for the indexes of dictionaries, at any depth."""
+    """Return the type with indexes of dictionaries widened to at least 32 bits, at any depth."""
     if pa.types.is_dictionary(kind):
         if kind.index_type.bit_width >= _WIDE_BITS:
             return kind
@@ -77,7 +76,7 @@ def _widened(footer: Footer, overflows: Callable[[pa.Field], bool]) -> Footer:
     try:
         schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(value)))
     except (pa.ArrowException, OSError, ValueError):
-        return footer  # what can't be read is left to readers as it is
+        return footer  # a schema that can't be read is left as it is
     wider = schema
     for at, field in enumerate(schema):
         kind = wide(field.type)
@@ -92,7 +91,7 @@ def _widened(footer: Footer, overflows: Callable[[pa.Field], bool]) -> Footer:
 
 def _may_overflow(file: SourceFile, field: pa.Field, edit: ColumnEdit) -> bool:
     if not pa.types.is_dictionary(field.type):
-        return bool(len(edit.rows))  # how many values there are within isn't looked at
+        return bool(len(edit.rows))  # the number of values within isn't checked
     columns = [leaf.column for leaf in file.footer.leaves if leaf.path == (field.name,)]
     countable, first = _countable(field.type), 0
     for row_group, group in enumerate(file.footer.row_groups):
@@ -104,14 +103,14 @@ def _may_overflow(file: SourceFile, field: pa.Field, edit: ColumnEdit) -> bool:
 
 
 def _countable(kind: pa.DataType) -> int:
-    """How many entries an index of a dictionary's type can tell apart."""
+    """How many entries the index type of a dictionary can number."""
     index = kind.index_type
     bits: int = index.bit_width
     return 1 << (bits - 1 if pa.types.is_signed_integer(index) else bits)
 
 
 def _values(file: SourceFile, row_group: int, column: int) -> int:
-    """The most different values that a chunk may have."""
+    """The largest number of different values that a chunk may have."""
     chunk = file.chunk(row_group, column)
     data = {count.encoding for count in chunk.encoding_stats or () if count.kind in _DATA}
     page = file.dictionary_page(row_group, column)

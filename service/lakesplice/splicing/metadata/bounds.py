@@ -1,8 +1,8 @@
-"""The order of a column's bounds, as bytes of statistics and of the column index have them.
+"""The order of a column's bounds, as statistics and the column index encode them.
 
 Parquet's type-defined order (parquet.thrift, `ColumnOrder`): signed or unsigned numbers by the
-logical type, byte arrays unsigned byte by byte, decimals in byte arrays as big-endian numbers.
-What has no order that all readers agree on has no bounds here.
+logical type, byte arrays as unsigned bytes, decimals in byte arrays as big-endian numbers. Types
+for which readers don't agree on an order have no bounds here.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NUMBERS = {
 
 
 def numbers(leaf: Leaf) -> np.dtype[Any] | None:
-    """Return the type of a bound that is a number of its own, None for byte arrays."""
+    """Return the type of bounds that are plain numbers; None for byte arrays."""
     code = _NUMBERS.get(Physical(leaf.physical)) if leaf.physical in _NUMBERS else None
     if code is not None:
         return np.dtype(code.replace("i", "u") if _unsigned(leaf) else code)
@@ -41,7 +41,7 @@ def numbers(leaf: Leaf) -> np.dtype[Any] | None:
 
 
 def order_key(leaf: Leaf) -> Key | None:
-    """Return what sorts bounds of the column, None where it has no order."""
+    """Return the sort key of the column's bounds; None if the column has no order."""
     kind = numbers(leaf)
     if kind is not None:
         return lambda bound: np.frombuffer(bound, kind)[0]
@@ -63,7 +63,7 @@ def is_decimal(leaf: Leaf) -> bool:
 def extremes(
     leaf: Leaf, lows: Sequence[bytes], highs: Sequence[bytes]
 ) -> tuple[bytes, bytes] | None:
-    """Return the least and the greatest bound of pages that have values, None if unordered."""
+    """Return the least and the greatest bound of the pages that have values; None if unordered."""
     key = order_key(leaf)
     if key is None or not lows:
         return None
@@ -77,8 +77,8 @@ def extremes(
 
 
 def credible(leaf: Leaf, lows: Sequence[bytes], highs: Sequence[bytes]) -> bool:
-    """Return whether pages that have values can have these bounds: values of the column's type, no
-    lower one above its upper one.
+    """Return whether these bounds are possible for pages with values: each is a value of the
+    column's type, and no lower bound is above its upper bound.
     """
     sizes, kind = {len(bound) for bound in (*lows, *highs)}, numbers(leaf)
     if kind is not None:
@@ -88,14 +88,16 @@ def credible(leaf: Leaf, lows: Sequence[bytes], highs: Sequence[bytes]) -> bool:
     if not sizes or key is None:
         return True
     length = leaf.type_length if leaf.physical == Physical.FIXED_LEN_BYTE_ARRAY else None
-    # Bytes may have been cut; a number that lacks some is another one.
+    # Byte arrays may have been shortened; a number without some of its bytes is another number.
     if max(sizes) > (length or max(sizes)) or (is_decimal(leaf) and min(sizes) < (length or 1)):
         return False
     return all(key(low) <= key(high) for low, high in zip(lows, highs, strict=True))
 
 
 def boundary_order(leaf: Leaf, lows: Sequence[bytes], highs: Sequence[bytes]) -> BoundaryOrder:
-    """Return how the bounds of pages that have values go; byte arrays count as unordered."""
+    """Return whether the bounds of pages with values ascend or descend; byte arrays count as
+    unordered.
+    """
     kind = numbers(leaf)
     if kind is None or not lows:
         return BoundaryOrder.UNORDERED

@@ -1,5 +1,5 @@
-"""What a chunk's description says of its pages' encodings: readers that filter by dictionaries go
-by it, so it is true or not there.
+"""Keeps a chunk's list of its pages' encodings true. Readers that filter by dictionaries rely on
+it, so if it can't be true it is left out.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ _VERSIONS = {PageKind.DATA: PageKind.DATA_V2, PageKind.DATA_V2: PageKind.DATA}
 
 
 def of_version(chunk: Chunk, *, v2: bool) -> Chunk:
-    """Return the description with all data pages counted as of that version.
+    """Return the description with all data pages counted as pages of that version.
 
-    pyarrow, which writes one version throughout, counts all as of the first.
+    pyarrow writes all pages in one version, but counts all of them as version 1.
     """
     other = PageKind.DATA if v2 else PageKind.DATA_V2
     stats = chunk.encoding_stats
@@ -29,15 +29,16 @@ def of_version(chunk: Chunk, *, v2: bool) -> Chunk:
 def covering(
     chunk: Chunk, new: Sequence[Chunk], pages: int, dictionary_encoding: int | None
 ) -> Chunk:
-    """Return the description of an edited chunk of so many data pages, with what `new` says of the
-    pages that were re-encoded, each in place of one of its own encoding.
+    """Return the description of an edited chunk of `pages` data pages. `new` describes the
+    re-encoded pages; each replaces a page of the same encoding.
 
-    Counts that don't agree with what was seen are dropped: without, readers don't go by them.
+    If the counts of encodings contradict what was seen, they are dropped; then readers don't rely
+    on them.
     """
     seen = {(s.kind, s.encoding) for one in new for s in _of_data(one)}
     encodings = dict.fromkeys((*chunk.encodings, *sorted(encoding for _, encoding in seen)))
     if new:
-        encodings[Encoding.RLE] = None  # the levels'
+        encodings[Encoding.RLE] = None  # the encoding of levels
     versions = {kind for kind, _ in seen}
     if len(versions) == 1 and len({one.kind for one in _of_data(chunk)}) == 1:
         chunk = of_version(chunk, v2=PageKind.DATA_V2 in versions)

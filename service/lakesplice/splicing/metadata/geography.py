@@ -1,5 +1,5 @@
-"""What GeoParquet says of a column's values in a file's metadata: where on earth all of them lie,
-and of which kinds they are. Readers skip files by it.
+"""GeoParquet's metadata about a column's values: the region that contains all of them, and their
+kinds. Readers use it to skip files.
 
 https://geoparquet.org/releases/v1.1.0/
 """
@@ -16,7 +16,7 @@ GEO = b"geo"
 
 
 def unbounded(footer: Footer, columns: Collection[str]) -> Footer:
-    """Return the footer with nothing said of where the values of these columns lie."""
+    """Return the footer without the regions and kinds of these columns."""
     pairs = footer.key_values or ()
     if all(key != GEO for key, _ in pairs):
         return footer
@@ -24,7 +24,9 @@ def unbounded(footer: Footer, columns: Collection[str]) -> Footer:
 
 
 def unbounded_value(value: bytes, columns: Collection[str]) -> bytes:
-    """Return the value of the key `geo` likewise; a value that isn't as specified is unchanged."""
+    """Do the same for the value of the key `geo`; a value that doesn't follow the specification is
+    returned unchanged.
+    """
     try:
         found = json.loads(value)
     except (ValueError, RecursionError):

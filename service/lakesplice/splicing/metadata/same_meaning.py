@@ -1,8 +1,8 @@
-"""Whether the pages of two files mean the same under one footer.
+"""Decides whether the pages of two files mean the same under one footer.
 
 Key-values decide how pages are read: Spark's marks of its old calendar and of time zones, Arrow's
-schema, the reference system of places. What a key that isn't known here decides can't be known
-either, so all must be equal but those that only tell who wrote the file.
+schema, the reference system of places. A key that isn't known here may decide anything, so all keys
+must be equal, except those that only say who wrote the file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SPARK_TURNS = ((3, 0), (3, 1))
 
 
 def disagreements(one: Footer, other: Footer) -> list[str]:
-    """Return what of two footers differs and decides how pages are read; empty if nothing does."""
+    """Return the differences between two footers that decide how pages are read; empty if none."""
     if one.schema[1:] != other.schema[1:]:
         return ["schema"]
     found = ["column orders"] if one.column_orders != other.column_orders else []

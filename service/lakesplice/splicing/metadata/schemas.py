@@ -1,4 +1,6 @@
-"""A file's schema with a column more or less, and whatever else in the footer counts columns."""
+"""Adds a column to a file's schema or removes one, and corrects everything in the footer that
+numbers columns.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from lakesplice.splicing.thrift.compact import EMPTY, Struct, Wire
 
 _NAME, _CHILDREN = 4, 5  # fields of SchemaElement
 ARROW_SCHEMA = b"ARROW:schema"
-# It lists the columns too; Spark does without.
+# It lists the columns too; Spark can read the file without it.
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 _BY_TYPE = Struct({1: (Wire.STRUCT, EMPTY)})
 
@@ -23,7 +25,7 @@ _BY_TYPE = Struct({1: (Wire.STRUCT, EMPTY)})
 def inserted(footer: Footer, at: int, leaf: Leaf, field: pa.Field) -> Footer:
     """Return the footer with a flat column before the column `at`; chunks are left as they are.
 
-    `UsageError` if there is one of its name.
+    Raises `UsageError` if a column has that name already.
     """
     _flat_only(footer)
     if field.name in footer.columns:
@@ -56,8 +58,8 @@ def removed(footer: Footer, at: int) -> Footer:
 
 
 def renumbered(group: RowGroup, numbers: Mapping[int, int]) -> RowGroup:
-    """Return a row group whose sort order names columns by their new `numbers`; one that isn't in
-    there ends the order before it.
+    """Return a row group whose sort order has the columns' new `numbers`; the order ends before the
+    first column without a new number.
     """
     order = group.sorting_columns
     if order is None:
@@ -71,7 +73,7 @@ def renumbered(group: RowGroup, numbers: Mapping[int, int]) -> RowGroup:
 
 
 def column_of(footer: Footer, name: str, path: str) -> int:
-    """Return the number of a flat column; `UsageError` if there is none of that name, or two."""
+    """Return the number of a flat column; raises `UsageError` if none or two have that name."""
     refuse_doubles(footer, (name,), path)
     for leaf in footer.leaves:
         if leaf.path == (name,):
@@ -80,7 +82,7 @@ def column_of(footer: Footer, name: str, path: str) -> int:
 
 
 def refuse_doubles(footer: Footer, names: Iterable[str], path: str) -> None:
-    """Raise `UsageError` where several columns of the file `path` have one of the names."""
+    """Raise `UsageError` if several columns of the file `path` have one of the names."""
     double = [name for name in names if footer.columns.count(name) > 1]
     if double:
         raise UsageError(

@@ -1,8 +1,8 @@
-"""What readers believe a writer only by its name is settled before the name is another.
+"""Removes statistics that readers ignore only because of the writer's name.
 
-A spliced file is signed by us (`assemble.py`), and readers work round the faults of writers by
-name: a chunk that is copied from an old writer must not need what only that name would give it.
-Column indexes are kept: readers trust those of every writer.
+Readers work around the faults of old writers by the name in the footer. A spliced file has our name
+(`assemble.py`), so a chunk that is copied from an old writer must not keep statistics that readers
+would now trust. Column indexes are kept: readers trust those of every writer.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from lakesplice.splicing.structures.enums import Physical
 from lakesplice.splicing.structures.footer import Chunk, Leaf, Statistics
 from lakesplice.splicing.structures.old_writers import writer_and_version
 
-# Before these, byte arrays were compared as if signed (PARQUET-686), or a bound was another value
-# altogether (PARQUET-251); those of parquet-cpp were wrong for another reason.
+# Earlier versions compared byte arrays as if signed (PARQUET-686), or wrote a wrong bound
+# (PARQUET-251); parquet-cpp's bounds were wrong for another reason.
 _BOUNDS_ARE_TRUE = {"parquet-mr": (1, 10, 0), "parquet-cpp": (1, 3, 0)}
 _BYTES = frozenset((Physical.BYTE_ARRAY, Physical.FIXED_LEN_BYTE_ARRAY))
 _NONE = (None, None)
 
 
 def believed(chunk: Chunk, leaf: Leaf, created_by: str | None, file_part: FilePart) -> Chunk:
-    """Return a chunk without bounds that readers don't believe its writer; counts stay."""
+    """Return a chunk without bounds that readers ignore from this writer; counts are kept."""
     if chunk.statistics is None:
         return chunk
     statistics = Statistics.from_struct(chunk.statistics, file_part)
@@ -31,7 +31,7 @@ def believed(chunk: Chunk, leaf: Leaf, created_by: str | None, file_part: FilePa
     if writer is None:
         if leaf.physical not in _BYTES or (statistics.min_legacy, statistics.max_legacy) == _NONE:
             return chunk
-        # Of an unknown writer, bounds in the fields that say how they compare are believed.
+        # From an unknown writer, readers trust the bounds in the fields with a defined order.
         kept = replace(statistics, min_legacy=None, max_legacy=None)
         return replace(chunk, statistics=kept.to_struct())
     name, version = writer
@@ -50,6 +50,6 @@ def believed(chunk: Chunk, leaf: Leaf, created_by: str | None, file_part: FilePa
 
 
 def _compares_otherwise(leaf: Leaf) -> bool:
-    """Whether values aren't compared as signed numbers are."""
+    """Whether the column's values are compared otherwise than as signed numbers."""
     kind = numbers(leaf)
     return leaf.physical in _BYTES or (kind is not None and kind.kind == "u")

@@ -1,7 +1,7 @@
-"""Who wrote a file: the name that readers go by, and under a key those who wrote its pages before.
+"""The names of a file's writers: the last one, which readers see, and under a key the earlier ones.
 
-Readers work round the faults of writers by name, so a file says who wrote it last. What they wrote
-before us is kept, one name a line, since it says what can be believed of copied pages.
+Readers work around the faults of writers by name. The earlier writers' names are kept, one per
+line, since they decide how far the metadata of copied pages can be trusted.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from dataclasses import replace
 from lakesplice.splicing.metadata.writer_options import ORIGINAL_CREATED_BY
 from lakesplice.splicing.structures.footer import Footer
 
-# The version is the package's; importing it from there would import the house from its roof.
+# The package's version, written out: importing it from the package would break the import rules.
 CREATED_BY = "lakesplice version 0.1.0"
 _OURS = "lakesplice version "
 _NOBODY = b"unknown"
 
 
 def spliced_by_us(footer: Footer) -> bool:
-    """Return whether we signed the file, in whatever version."""
+    """Return whether any version of Lakesplice wrote the file."""
     return (footer.created_by or "").startswith(_OURS)
 
 
 def writers(footer: Footer) -> tuple[bytes, ...]:
-    """Return who wrote the file's pages before it was spliced, oldest first, one at least."""
+    """Return who wrote the file's pages before it was spliced, oldest first; at least one name."""
     kept = next((v for k, v in footer.key_values or () if k == ORIGINAL_CREATED_BY), None)
     found = kept.split(b"\n") if kept else []
     if not spliced_by_us(footer):
@@ -33,12 +33,12 @@ def writers(footer: Footer) -> tuple[bytes, ...]:
 
 
 def signed(footer: Footer) -> Footer:
-    """Return the footer of a spliced file in our name."""
+    """Return the footer of a spliced file with our name as its writer."""
     return footer if footer.created_by == CREATED_BY else signed_for(footer, writers(footer))
 
 
 def signed_for(footer: Footer, names: Iterable[bytes]) -> Footer:
-    """Return the footer in our name, its pages being by `names`."""
+    """Return the footer with our name as its writer; `names` wrote its pages."""
     before = b"\n".join(dict.fromkeys(names))
     pairs = [pair for pair in footer.key_values or () if pair[0] != ORIGINAL_CREATED_BY]
     if before != _NOBODY:

@@ -1,10 +1,9 @@
-"""How a file was written, as the options with which pyarrow writes another like it.
+"""Finds the options with which pyarrow writes a file like a given one.
 
-Kept are the codec, dictionary, encoding and statistics of each column, the rows of a page, page
+They keep the codec, dictionary, encoding and statistics of each column, the rows of a page, page
 index and checksums, the format's version, the width of decimals, INT96, the sort order and all
-metadata. A compression level is nowhere recorded. What pyarrow can't write at all (an enum, an
-interval, geometry) would come back as plain bytes, so `lost_by` tells of it before anything is
-written.
+metadata. No file records a compression level. Types that pyarrow can't write (an enum, an interval,
+geometry) would become plain bytes; `lost_by` finds them before anything is written.
 """
 
 from __future__ import annotations
@@ -40,8 +39,8 @@ def options_like(
 ) -> dict[str, Any]:
     """Return the arguments of a `pq.ParquetWriter` that writes as `file` was written.
 
-    What the footer doesn't tell is given: `rows_per_page` (None for the writer's default), whether
-    its pages have checksums, and whether they are of version 2.
+    The caller passes what the footer doesn't say: `rows_per_page` (None for the writer's default),
+    whether pages have checksums, and whether they are of version 2.
     """
     footer = file.metadata
     leaves = [file.schema.column(at) for at in range(len(file.schema))]
@@ -76,7 +75,7 @@ def options_like(
 
 
 def sorting_like(file: pq.ParquetFile, edited: Mapping[str, object]) -> list[Any] | None:
-    """Return the sort order that row groups declare, or None where an edit may have broken it."""
+    """Return the sort order that row groups declare; None if an edit may have broken it."""
     footer = file.metadata
     declared = {footer.row_group(at).sorting_columns for at in range(footer.num_row_groups)}
     if len(declared) != 1 or not (order := declared.pop()):
@@ -86,9 +85,10 @@ def sorting_like(file: pq.ParquetFile, edited: Mapping[str, object]) -> list[Any
 
 
 def lost_by(source: pq.ParquetFile, written: pq.ParquetSchema) -> list[str]:
-    """Return the columns whose type would not survive, each with what it is and would become.
+    """Return the columns whose type would be lost, each with the type it has and the type it would
+    get.
 
-    A decimal may change its width, since every reader takes all of them.
+    A decimal may change its width, since every reader reads all widths.
     """
     before = [source.schema.column(at) for at in range(len(source.schema))]
     after = [written.column(at) for at in range(len(written))]

@@ -1,4 +1,4 @@
-"""The new file, written from its start to its end: pages, bloom filters, page index, footer.
+"""Writes the new file from its start to its end: pages, bloom filters, page index, footer.
 
     PAR1 | row group 0: chunk images in order | ... | bloom filters | column indexes |
     offset indexes | footer
@@ -39,7 +39,7 @@ from lakesplice.splicing.structures.footer import (
 from lakesplice.splicing.structures.page_index import OffsetIndex, encode_offset_indexes
 from lakesplice.splicing.structures.source import SourceFile
 
-# Shorter copies cost more as calls than as bytes.
+# Shorter copies cost more for the call than for the bytes.
 _COPY_BYTES_MIN = 128 * 1024
 _HELD_BYTES_MAX = 1024 * 1024
 _COPIES_BYTES_MAX = 16 * 1024 * 1024
@@ -51,7 +51,7 @@ _ORDINAL_MAX = (1 << 15) - 1
 
 @dataclass(frozen=True, slots=True)
 class GroupPlan:
-    """A row group to be: `like` says what holds beside its chunks, one maker for each leaf."""
+    """A row group to write: one maker for each leaf, and `like` for everything else."""
 
     like: RowGroup
     chunks: Sequence[MakeImage]
@@ -59,7 +59,9 @@ class GroupPlan:
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
-    """What was written: the footer and its bytes, where the pages end, how it came about."""
+    """What was written: the footer and its bytes, the offset where the pages end, and the
+    counts.
+    """
 
     footer: Footer
     encoded: bytes
@@ -70,9 +72,8 @@ class Assembled:
 def assemble(like: Footer, groups: Iterable[GroupPlan], sink: Sink, threads: int) -> Assembled:
     """Write a file of the given row groups; schema and metadata are those of `like`.
 
-    Chunks are made by `threads` threads, ahead of what is written: as many as there are threads,
-    and more where they are small. Blocks. Raises what the makers raise, and `StorageError` of the
-    sink.
+    `threads` threads make chunks ahead of the writer: as many chunks as threads, and more if they
+    are small. Blocks. Raises what the makers raise, and `StorageError` of the sink.
     """
     writer = _Writer(sink)
     writer.write(MAGIC)
@@ -80,7 +81,7 @@ def assemble(like: Footer, groups: Iterable[GroupPlan], sink: Sink, threads: int
     placed: list[tuple[RowGroup, list[_Placed]]] = []
     plans = list(groups)
     makers = (make for group in plans for make in group.chunks)
-    # Whatever fails, no thread may still read the source when the caller closes it.
+    # If anything fails, no thread may still read the source when the caller closes it.
     with closing(_made(makers, threads)) as images:
         for plan in plans:
             chunks = []
@@ -113,7 +114,7 @@ def assemble(like: Footer, groups: Iterable[GroupPlan], sink: Sink, threads: int
 
 
 class _Writer:
-    """Holds small writes back, and joins copies of neighbouring bytes."""
+    """Collects small writes, and joins copies of neighbouring bytes."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink, self._held = sink, bytearray()
@@ -190,12 +191,12 @@ class _Writer:
 
 
 class _Placed:
-    """A chunk whose pages are written; what describes it gathers here."""
+    """A chunk whose pages are written; collects where its other parts are written."""
 
     def __init__(self, image: ChunkImage, start: int) -> None:
         self.start = start
         self._chunk, self._head = image.chunk.known(), image.dictionary_bytes
-        # The pages themselves, which may be large, are not held on to.
+        # The pages themselves are not kept, since they may be large.
         self._bloom, self._column_index = image.bloom, image.column_index
         self._index: OffsetIndex | None = image.index
         self._at: dict[str, ByteRange] = {}
@@ -213,7 +214,7 @@ class _Placed:
 
     @property
     def offset_index(self) -> OffsetIndex | None:
-        """Where its pages lie, if the file is to say so."""
+        """Where the chunk's pages lie; None if the file gets no offset index for it."""
         return None if self._index is None else self._index.shifted(self.start)
 
     def write_offset_index(self, data: bytes, writer: _Writer) -> None:
@@ -221,7 +222,7 @@ class _Placed:
         writer.write(data)
 
     def described(self) -> Chunk:
-        """The chunk as the footer is to have it."""
+        """The chunk as the footer describes it."""
         bloom = self._at.get("bloom")
         return replace(
             self._chunk,
@@ -256,7 +257,7 @@ def _row_group(like: RowGroup, placed: Sequence[_Placed], ordinal: int) -> RowGr
 
 
 def _made(makers: Iterable[MakeImage], threads: int) -> Generator[ChunkImage]:
-    """Make images in order, some ahead of the one that is asked for; closed, it waits for them."""
+    """Yield the images in order and make some ahead; closing the generator waits for those."""
     tasks = _tasks(makers)
     if threads <= 1:
         for task in tasks:
@@ -282,7 +283,7 @@ def _far(ahead: Collection[tuple[_Task, object]]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """Makes the images of neighbours."""
+    """Makes the images of neighbouring chunks."""
 
     make: Callable[[], list[ChunkImage]]
     held_bytes: int = 0
@@ -292,7 +293,7 @@ class _Task:
 
 
 def _tasks(makers: Iterable[MakeImage]) -> Iterator[_Task]:
-    """Neighbours that are copied are made together, some megabytes at a time."""
+    """Group neighbouring copied chunks into one task, some megabytes each."""
     copies: list[CopiedChunk] = []
     size = 0
     for make in makers:
@@ -309,7 +310,7 @@ def _tasks(makers: Iterable[MakeImage]) -> Iterator[_Task]:
 
 
 def _joins(first: CopiedChunk, size: int, another: CopiedChunk) -> bool:
-    """Whether one more is copied with those from `first` on, which have `size` bytes."""
+    """Whether one more chunk joins the task that starts with `first` and has `size` bytes."""
     return another.source is first.source and size + another.bytes <= _COPIES_BYTES_MAX
 
 

@@ -1,8 +1,7 @@
-"""The output of a splice: written in order, in part copied from other files.
+"""The output of a splice: written in order, and partly copied from other files.
 
-A sink that knows how the source lies on disk or in an object store copies without touching the
-bytes (`storage/` has one for the local disk and one for S3). `StreamSink` is
-the plain one.
+A sink that knows where the source lies on disk or in an object store copies without reading the
+bytes (`storage/` has one for local disks and one for S3). `StreamSink` reads and writes them.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ class Sink(Protocol):
         ...
 
     def copy(self, source: pa.NativeFile, offset: int, length: int) -> None:
-        """Append `length` bytes of `source` from `offset`; its position may be moved.
+        """Append `length` bytes of `source` from `offset`; may move the position of `source`.
 
-        `CorruptFileError` if the source ends before.
+        Raises `CorruptFileError` if the source ends earlier.
         """
         ...
 
     def copies_inside(self, source: pa.NativeFile) -> bool:
-        """Whether copies from the file stay inside the store, so that this process doesn't see
-        them.
+        """Whether the store copies from the file by itself, so that the bytes don't pass through
+        this process.
         """
         ...
 
@@ -43,7 +42,7 @@ class Sink(Protocol):
 
 
 class Readable(Protocol):
-    """Bytes that can be copied from: `source` is the file, for sinks that copy by themselves."""
+    """A file to copy from; `source` is the underlying file, for sinks that copy by themselves."""
 
     source: pa.NativeFile
 
@@ -53,7 +52,7 @@ class Readable(Protocol):
 
 
 class Scratch(Readable, Protocol):
-    """Bytes put aside for a while, gone when nothing refers to it. All calls block."""
+    """A temporary store of bytes; it is deleted when nothing refers to it. All calls block."""
 
     def put(self, data: Any) -> int:
         """Append bytes, anything with the buffer protocol, and return where they start."""
@@ -83,7 +82,7 @@ class StreamSink:
             except OSError as error:
                 if error.errno is not None:
                     raise
-                block = b""  # how pyarrow says that there is nothing
+                block = b""  # pyarrow's sign for the end of the file
             if not block:
                 raise CorruptFileError("a file ends before its pages do; restore it", offset=offset)
             self._stream.write(block)

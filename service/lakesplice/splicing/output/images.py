@@ -1,7 +1,7 @@
-"""What a column chunk of the new file will be: bytes to copy, bytes to write, what describes them.
+"""Images of the new file's column chunks: bytes to copy, bytes to write, and their description.
 
-Every operation, an edit, a merge, a new column, makes such images; `assemble.py` puts them one
-behind the other. Offsets in an image count from the chunk's first byte.
+Every operation (an edit, a merge, a new column) makes such images; `assemble.py` writes them one
+after the other. Offsets in an image count from the chunk's first byte.
 """
 
 from __future__ import annotations
@@ -27,22 +27,23 @@ _BLOOM_HEADER_BYTES = 256
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Copied:
-    """Bytes [offset, offset + length) of a file, taken as they are."""
+    """Bytes [offset, offset + length) of a file, to be copied."""
 
     source: Readable
     offset: int
     length: int
 
 
-# A `Copied` or a buffer; pyarrow has no types.
+# A `Copied` or a buffer; pyarrow has no type annotations.
 Piece: TypeAlias = Any
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ChunkImage:
-    """A chunk to be: its pages in `pieces`, a dictionary page of `dictionary_bytes` first, if any.
+    """A chunk to write: its pages in `pieces`, with a dictionary page of `dictionary_bytes` first,
+    if any.
 
-    `chunk` holds what the footer will say, but for offsets. `column_index` is encoded already.
+    `chunk` is what the footer will say, except offsets. `column_index` is already encoded.
     """
 
     chunk: Chunk
@@ -55,11 +56,11 @@ class ChunkImage:
 
 
 class MakeImage(Protocol):
-    """Makes a chunk's image when it is called. That blocks, and may be called by any thread."""
+    """Makes a chunk's image when it is called. The call blocks; any thread may make it."""
 
     @property
     def held_bytes(self) -> int:
-        """About how much the image takes until it is written."""
+        """About how many bytes of memory the image takes until it is written."""
         ...
 
     def __call__(self) -> ChunkImage:
@@ -81,9 +82,9 @@ class MakeImageFunction:
 
 @dataclass(frozen=True, slots=True)
 class CopiedChunk:
-    """Makes the image of a chunk as it is; `verify` says whether to look at its pages' checksums.
+    """Makes the image of an unchanged chunk; `verify` says whether to verify its pages' checksums.
 
-    Called, it blocks; reads the chunk's indexes, its pages if need be, and raises
+    A call blocks, reads the chunk's indexes and, to verify, its pages. It raises
     `CorruptFileError`.
     """
 
@@ -99,7 +100,7 @@ class CopiedChunk:
 
     @property
     def held_bytes(self) -> int:
-        """None of its pages."""
+        """0: the pages are not held in memory."""
         return 0
 
     def __call__(self) -> ChunkImage:
@@ -109,8 +110,8 @@ class CopiedChunk:
 
 
 def copied_images(chunks: Sequence[CopiedChunk]) -> list[ChunkImage]:
-    """Make several of one file at once, which looks at their pages in a fraction of the time that
-    one after the other would take. Otherwise as calling each.
+    """Make the images of several chunks of one file together. The result is that of calling each
+    one, in a fraction of the time.
     """
     verified = [(chunk.row_group, chunk.column) for chunk in chunks if chunk.verify]
     if verified:
@@ -143,9 +144,10 @@ def _copied(source: SourceFile, row_group: int, column: int) -> ChunkImage:
 
 
 def dictionary_bytes(source: SourceFile, row_group: int, column: int) -> int:
-    """Return the size of a chunk's dictionary page, 0 without one.
+    """Return the size of a chunk's dictionary page; 0 without one.
 
-    Found by looking: old writers set its offset where there is none, or none where there is one.
+    The page itself is read, since old writers set its offset where there is no dictionary, or omit
+    it where there is one.
     """
     chunk, index = source.chunk(row_group, column), source.page_locations(row_group, column)
     before = int(index.offsets[0]) - chunk.start if index is not None and len(index) else None
@@ -165,7 +167,7 @@ def _bloom(source: SourceFile, chunk: Chunk) -> Copied | None:
         return None
     if chunk.bloom_length:
         return Copied(source, chunk.bloom_offset, chunk.bloom_length)
-    # Older writers didn't say how long it is; its header does.
+    # Older writers didn't record its length; its header has it.
     window = min(_BLOOM_HEADER_BYTES, source.footer.start - chunk.bloom_offset)
     file_part = source.file_part(0, 0).within("a bloom filter")
     try:

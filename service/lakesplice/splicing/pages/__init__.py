@@ -1,4 +1,4 @@
-"""Pages of a column chunk: which are decoded, new values laid over, encoded again.
+"""Pages of a column chunk: chooses the touched ones, decodes them, sets new values, encodes them.
 
 Offers the plan of a chunk's pages and their decoding and encoding. It must not know other chunks or
 the file around them.

@@ -1,8 +1,8 @@
-"""A chunk's dictionary, extended at its end.
+"""Extends a chunk's dictionary at its end.
 
-Old entries keep their places, so pages that refer to them stay valid. What the dictionary held when
-its chunk was last encoded whole is remembered in the chunk's own key-value metadata, so that it is
-known how far it has grown.
+Old entries keep their places, so pages that refer to them stay valid. The chunk's own key-value
+metadata records how many entries the dictionary had when the chunk was last encoded whole, so its
+growth is known.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _ENTRIES = b"lakesplice.dictionary_entries"
 
 
 def extended(old: pa.Array, values: pa.Array) -> pa.Array:
-    """Return `old` and behind it, once each, those of `values` that it lacks; nulls aside.
+    """Return `old` followed by those of `values` that it lacks, once each and without nulls.
 
     Floating-point values are the same if their bits are.
     """
     wanted = pc.unique(bits(values).drop_null())
-    # The hash table is of the few that are wanted, not of the dictionary.
+    # The hash table holds the few values, not the dictionary's entries.
     there = pc.unique(pc.index_in(bits(old), value_set=wanted).drop_null())
     lacking = np.ones(len(wanted), np.bool_)
     lacking[there.to_numpy()] = False
@@ -36,9 +36,10 @@ def extended(old: pa.Array, values: pa.Array) -> pa.Array:
 
 
 def positions(entries: pa.Array, values: pa.Array) -> pa.Array:
-    """Return where each of `values` is first among `entries`, which have all of them; null is null.
+    """Return the first position in `entries` of each of `values`, as int32; a null stays null.
 
-    As int32. The hash table is of the values, which are few, not of the entries.
+    `entries` must contain all values. The hash table holds the values, which are few, not the
+    entries.
     """
     wanted = pc.unique(values.drop_null())
     found = pc.index_in(entries, value_set=wanted).fill_null(-1).to_numpy()
@@ -59,7 +60,7 @@ def entries_at_first(chunk: Chunk) -> int | None:
 
 
 def with_entries_at_first(chunk: Chunk, entries: int | None) -> Chunk:
-    """Return the chunk's description with that number remembered; None forgets it."""
+    """Return the chunk's description with that number recorded; None removes the record."""
     kept = [pair for pair in _pairs(chunk) if pair.get(1) != _ENTRIES]
     if entries is not None:
         text = str(entries).encode()

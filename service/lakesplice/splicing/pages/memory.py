@@ -1,8 +1,8 @@
-"""What an operation takes of memory, over all its threads, whatever the size of its chunks.
+"""Bounds the memory of an operation over all its threads, whatever the size of its chunks.
 
-Values are decoded in spans of bounded bytes and no more than _SPANS of them at a time: some times
-as much is taken while a span is encoded and read back. New pages wait for their chunk to be
-written; beyond _HELD_BYTES they wait in a scratch file, if there is one.
+Values are decoded in spans of bounded bytes, at most _SPANS of them at a time. While a span is
+encoded and read back, it takes a few times its size. New pages wait for their chunk to be written;
+beyond _HELD_BYTES they wait in a scratch file, if there is one.
 """
 
 from __future__ import annotations
@@ -19,54 +19,56 @@ from lakesplice.splicing.output.copying import Scratch
 from lakesplice.splicing.output.images import Copied, Piece
 
 _SPANS = 16
-# A chunk of no more spans is decoded at once: its values are hashed once then.
+# A chunk of at most so many spans is decoded at once, so its values are hashed only once.
 _SPANS_AT_ONCE = 8
 _DICTIONARY_BYTES = 8 * 1024 * 1024
 _HELD_BYTES = 8 * 1024 * 1024
-# The allocator keeps what is freed, for each thread; to give it back takes time.
+# Allocators keep freed memory for each thread; returning it to the system takes time.
 _TIDY_BYTES = 4 * 1024 * 1024
 
 OpenScratch = Callable[[], Scratch]
 
 
 class Memory:
-    """Shared by the chunks of one operation."""
+    """The memory limits that the chunks of one operation share."""
 
     def __init__(self, options: Options) -> None:
         self._span_bytes = options.span_bytes
         self._decoded = _Room(_SPANS * options.span_bytes)
         self._tidying = AllocatorTrimmer()
         self._dictionaries = _Room(_DICTIONARY_BYTES)
-        # As many chunks are being made, made, or being written.
+        # So many chunks exist at a time: being made, waiting, and being written.
         self._held_bytes = _HELD_BYTES // (options.threads + 2)
         self._open_scratch = options.open_scratch
 
     def span_bytes(self, chunk_bytes: int) -> int:
-        """Return what is to be decoded at a time of a chunk that decodes to so many bytes."""
+        """Return how many bytes to decode at a time of a chunk that decodes to `chunk_bytes`."""
         at_once = _SPANS_AT_ONCE * self._span_bytes
         return at_once if chunk_bytes <= at_once else self._span_bytes
 
     @contextmanager
     def decoded(self, size: int) -> Iterator[None]:
-        """Wait until so many decoded bytes may be held, and hold them within the `with`.
+        """Wait until so many decoded bytes may be held, and reserve them within the `with`.
 
-        Nothing else may be waited for meanwhile.
+        The caller must not wait for anything else within it.
         """
         with self._decoded.taken(size):
             yield
         self._tidying.freed(size)
 
     def dictionary(self, size: int) -> AbstractContextManager[None]:
-        """The same for a chunk's dictionary, around its spans."""
+        """Do the same for a chunk's dictionary; its spans are decoded within this `with`."""
         return self._dictionaries.taken(size)
 
     def held(self) -> PageBuffer:
-        """Return a place for the new pages of one chunk."""
+        """Return a buffer for the new pages of one chunk."""
         return PageBuffer(self._held_bytes, self._open_scratch)
 
 
 class AllocatorTrimmer:
-    """Gives back, now and then, what allocators keep of freed bytes; for several threads."""
+    """Returns freed memory that allocators keep to the system from time to time; safe from several
+    threads.
+    """
 
     def __init__(self) -> None:
         self._freed, self._lock = 0, threading.Lock()
@@ -82,20 +84,20 @@ class AllocatorTrimmer:
             self.release()
 
     def release(self) -> None:
-        """Give it back now: Arrow's, and that of the C library, which has NumPy's and Python's."""
+        """Return it now: Arrow's, and the C library's, which NumPy and Python use."""
         pa.default_memory_pool().release_unused()
         pa.system_memory_pool().release_unused()
 
 
 class PageBuffer:
-    """New pages of one chunk, until they are written; not for several threads."""
+    """Holds the new pages of one chunk until they are written; not safe from several threads."""
 
     def __init__(self, limit: int, open_scratch: OpenScratch | None) -> None:
         self._left, self._open_scratch = limit, open_scratch
         self._scratch: Scratch | None = None
 
     def put(self, data: pa.Buffer) -> Piece:
-        """Return the bytes as a piece that holds no more than them."""
+        """Store the bytes and return them as a piece that keeps nothing else in memory."""
         if self._open_scratch is None or (self._scratch is None and data.size <= self._left):
             self._left -= data.size
             return _copy(data)
@@ -112,16 +114,16 @@ def part_of(piece: Piece, at: int, size: int) -> Piece:
 
 
 def _copy(data: pa.Buffer) -> pa.Buffer:
-    """Not as Python bytes: so many would be allocated and freed that the heap would be full of
-    gaps.
-    """
+    """Copy outside Python's heap: allocating and freeing so many Python bytes would fragment it."""
     copy = pa.allocate_buffer(data.size)
     np.frombuffer(copy, np.uint8)[:] = np.frombuffer(data, np.uint8)
     return copy
 
 
 class _Room:
-    """Bytes that may be taken at a time; more than there is is given to one alone."""
+    """A number of bytes that threads share; a thread that asks for more than all gets all,
+    alone.
+    """
 
     def __init__(self, size: int) -> None:
         self._size = self._left = size

@@ -1,4 +1,4 @@
-"""New values laid over decoded ones, in the type that a chunk's pages decode to."""
+"""Sets new values among decoded ones, in the type that a chunk's pages decode to."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from lakesplice.splicing.structures.source import SourceFile
 
 
 def laid_over(values: pa.Array, rows: Integers, new: pa.Array) -> pa.Array:
-    """Return `values` with `new` at `rows`; both have one type."""
+    """Return `values` with `new` at `rows`; both arrays have the same type."""
     table = apply_edits(pa.table({"x": values}), Edits(rows, {"x": ColumnEdit(rows, new)}))
     column = table.column(0)
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def stored(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return values in the type that the chunk's pages decode to."""
+    """Return values cast to the type that the chunk's pages decode to."""
     if isinstance(values, pa.ExtensionArray):
         values = values.storage
     return values if values.type == kind else values.cast(kind)
 
 
 def fitting(source: SourceFile, edit: ColumnEdit, kind: pa.DataType, column: str) -> pa.Array:
-    """Return an edit's values as `stored` does; `UsageError` where one doesn't fit the type."""
+    """Return an edit's values as `stored` does; raises `UsageError` if one doesn't fit the type."""
     try:
         return stored(edit.values, kind)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
@@ -43,7 +43,7 @@ def fitting(source: SourceFile, edit: ColumnEdit, kind: pa.DataType, column: str
 
 
 def null_refused(source: SourceFile, column: str) -> UsageError:
-    """Return the error for a null where a column can have none."""
+    """Return the error for a null in a column that doesn't allow null."""
     return UsageError(
         "a column that doesn't allow null can't get one", path=source.name, column=column
     )
@@ -60,16 +60,16 @@ def refused(source: SourceFile, row_group: int, column: int, reason: Reason) -> 
 
 
 def bits(values: pa.Array) -> pa.Array:
-    """Return values that are equal exactly if their bits are: a NaN is itself."""
+    """Return values that are equal exactly if their bits are equal, so a NaN equals itself."""
     if not pa.types.is_floating(values.type):
         return values
     return values.view({16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[values.type.bit_width])
 
 
 def differing(found: pa.Array, given: pa.Array) -> Mask:
-    """Mark where two arrays of one flat type hold different values, or one of them none.
+    """Mark where two arrays of one flat type differ, also where only one of them is null.
 
-    Floating-point values are the same if their bits are: 0.0 and -0.0 differ, a NaN is itself.
+    Floating-point values are compared bit by bit: 0.0 and -0.0 differ, a NaN equals itself.
     """
     equal = pc.fill_null(pc.equal(bits(found), bits(given)), False)
     if found.null_count and given.null_count:

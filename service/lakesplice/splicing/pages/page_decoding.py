@@ -1,6 +1,6 @@
-"""Pages to values, through Parquet files of one column that only ever exist in memory.
+"""Decodes pages to values, through Parquet files of one column that exist only in memory.
 
-dictionary page + some data pages, as they lie in the source  ->  file  ->  pyarrow
+dictionary page + some data pages, as they are in the source  ->  file  ->  pyarrow
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ def decode_pages(
     *,
     as_dictionary: bool = False,
 ) -> pa.Array:
-    """Return the values of data pages of a flat chunk, in the type pyarrow reads them as.
+    """Return the values of data pages of a flat chunk, in the type as which pyarrow reads them.
 
-    `pages` hold `rows` rows together and may be several to a buffer. With `as_dictionary`, which
-    text and bytes can have, they are left in their dictionary. Raises `CorruptFileError` where they
-    can't be decoded, a wrong checksum included.
+    `pages` hold `rows` rows together; a buffer may hold several pages. With `as_dictionary` (text
+    and bytes only) the result is a dictionary array. Raises `CorruptFileError` if they can't be
+    decoded or a checksum is wrong.
     """
     head = len(MAGIC) + (0 if dictionary is None else dictionary.size)
     size = head - len(MAGIC) + sum(page.size for page in pages)
@@ -68,7 +68,7 @@ def decode_pages(
 
 
 def joined(parts: Sequence[bytes | pa.Buffer]) -> pa.Buffer:
-    """Return parts in one buffer."""
+    """Return the parts joined into one buffer."""
     whole = pa.allocate_buffer(sum(len(part) for part in parts))
     sink = pa.FixedSizeBufferWriter(whole)
     for part in parts:
@@ -86,7 +86,7 @@ def decode_dictionary(
         raise file_part.corrupt("its first page isn't a dictionary")
     if start + header.compressed_size > len(data):
         raise file_part.corrupt("its dictionary is cut short")
-    # A dictionary's bytes are those of a data page without nulls.
+    # A dictionary page is encoded like a data page without nulls.
     as_data = PageHeader(
         kind=PageKind.DATA,
         uncompressed_size=header.uncompressed_size,
@@ -120,7 +120,7 @@ def read_type(leaf: Leaf, created_by: str | None, file_part: FilePart) -> pa.Dat
 
 
 def one_column(element: Struct, chunk: Chunk | None, rows: int, created_by: str | None) -> Footer:
-    """Return the footer of a file of one column, of one chunk at most; it is called x."""
+    """Return the footer of a file with one column, called x, and at most one chunk."""
     root = Struct({4: (Wire.BINARY, b"schema"), 5: (Wire.I32, 1)})
     return Footer(
         version=2,

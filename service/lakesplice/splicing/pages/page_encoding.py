@@ -1,11 +1,11 @@
-"""Values to pages, through Parquet files of one column that only ever exist in memory.
+"""Encodes values to pages, through Parquet files of one column that exist only in memory.
 
     one array a page  ->  pyarrow  ->  file  ->  its pages, index entries and statistics
 
 pyarrow ends a page with each chunk of a column when a page may have zero bytes, so pages get
-exactly the rows they are meant to have. Its dictionaries hold values in the order in which they
-came, so a first page made of the dictionary that is wanted, and then left out, gives that one: what
-keeps the old pages that refer to it valid.
+exactly the rows they are meant to have. Its dictionaries hold values in the order of their first
+occurrence. So a first page that holds the entries of the wanted dictionary, and is left out
+afterwards, produces exactly that dictionary. This keeps old pages that refer to it valid.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _WITH_DICTIONARY = frozenset((Encoding.PLAIN_DICTIONARY, Encoding.RLE_DICTIONARY
 _OLD_NAMES: dict[int, int] = {Encoding.RLE_DICTIONARY: Encoding.PLAIN_DICTIONARY}
 DICTIONARY_BYTES_MAX = 1024 * 1024
 
-# What was found out about types, each as the footer of a file of one column.
+# Results of `writable`, by the footer of a file of one such column.
 _WRITABLE: dict[bytes, bool] = {}
 _TYPES_MAX = 4096
 
@@ -54,13 +54,13 @@ def with_dictionary(encoding: int) -> bool:
 
 
 def compression(codec: int) -> str:
-    """Return pyarrow's name of a codec."""
+    """Return pyarrow's name for a codec."""
     return _CODECS[Codec(codec)]
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How the pages of a chunk are written beside their encoding."""
+    """How the pages of a chunk are written, except their encoding."""
 
     codec: int
     v2: bool
@@ -68,16 +68,16 @@ class Style:
 
     @classmethod
     def of(cls, chunk: Chunk, header: PageHeader) -> Style:
-        """Return the style of a chunk by one of its data pages."""
+        """Return the style of a chunk, given the header of one of its data pages."""
         return cls(chunk.codec, header.kind is PageKind.DATA_V2, header.crc is not None)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class EncodedPages:
-    """Data pages one behind the other, `sizes` with their headers, and a dictionary page if any.
+    """Data pages one after the other, and a dictionary page if any; `sizes` include page headers.
 
-    `chunk` describes them as a chunk of their own; `uncompressed` counts the data pages' bytes,
-    headers included.
+    `chunk` describes them as if they were a whole chunk; `uncompressed` counts the data pages'
+    uncompressed bytes, headers included.
     """
 
     chunk: Chunk
@@ -125,10 +125,10 @@ def encode_pages(
 ) -> EncodedPages | None:
     """Encode one data page for each array; None if pyarrow writes the type in another layout.
 
-    `encoding` is that of all pages; None makes a dictionary, which is given up for PLAIN from the
-    page on where it grows beyond DICTIONARY_BYTES_MAX. A `dictionary`, which must hold all values,
-    is kept in its order with a dictionary's encoding; should it hold a value twice, the new one has
-    fewer entries. Pages may be given as positions in it.
+    All pages get `encoding`. None makes a dictionary; from the page on where it grows beyond
+    DICTIONARY_BYTES_MAX, pages are PLAIN. If `dictionary` is given, it must contain all values, and
+    the new dictionary keeps its order; if it has a value twice, the new one has fewer entries.
+    Pages may be dictionary arrays over it.
     """
     given_positions = bool(pages) and pa.types.is_dictionary(pages[0].type)
     first = [] if dictionary is None or not len(dictionary) or given_positions else [dictionary]
@@ -148,7 +148,7 @@ def encode_pages(
     index = written.offset_index(0, 0)
     if index is None or not np.array_equal(index.first_rows[1:], ends[:-1]):
         raise file_part.corrupt(
-            "new pages have other rows than was meant; this is a bug in Lakesplice"
+            "new pages don't have the intended rows; this is a bug in Lakesplice"
         )
     if encoding is not None:
         _check_all(lifted.chunk, file_part, with_dictionary=given)
@@ -156,9 +156,11 @@ def encode_pages(
 
 
 def writable(leaf: Leaf, created_by: str | None, file_part: FilePart) -> bool:
-    """Return whether pyarrow writes what it reads of the column in the layout it was read from."""
+    """Return whether pyarrow writes the column's values in the same layout from which it read
+    them.
+    """
     footer = one_column(leaf.element, None, 0, created_by).encode()
-    # A file has many columns of few types.
+    # Files have many columns but few types, so results are kept.
     if footer not in _WRITABLE:
         kind = read_type(leaf, created_by, file_part)
         if len(_WRITABLE) >= _TYPES_MAX:
@@ -180,8 +182,8 @@ def _writable(leaf: Leaf, kind: pa.DataType, file_part: FilePart) -> bool:
 
 
 def decimals_as_integers(leaves: Iterable[Leaf]) -> bool:
-    """Return whether decimals that are short enough are to be written as integers: unless one of
-    the leaves has a decimal in bytes of fixed length.
+    """Return whether to write short decimals as integers: yes unless one of the leaves stores a
+    decimal in bytes of fixed length.
     """
     return not any(
         leaf.physical == Physical.FIXED_LEN_BYTE_ARRAY and is_decimal(leaf) for leaf in leaves
@@ -209,7 +211,7 @@ def _options(leaf: Leaf, encoding: int | None, style: Style, given: bool) -> dic
 
 
 def _lifted(written: SourceFile, skipped: int) -> EncodedPages:
-    """The pages without the first `skipped`."""
+    """The written pages without the first `skipped` ones."""
     chunk, index = written.chunk(0, 0), written.offset_index(0, 0)
     assert index is not None
     file_part = written.file_part(0, 0)
@@ -237,7 +239,7 @@ def _lifted(written: SourceFile, skipped: int) -> EncodedPages:
 
 
 def _fewer_pages(chunk: Chunk, pages: int, values: int) -> Chunk:
-    """The chunk without some data pages; all its data pages are of one encoding then."""
+    """The chunk without some data pages; all its data pages then have one encoding."""
     if not pages:
         return chunk
     counts = (
@@ -250,7 +252,7 @@ def _fewer_pages(chunk: Chunk, pages: int, values: int) -> Chunk:
 
 
 def _from_page(index: ColumnIndex | None, first: int) -> ColumnIndex | None:
-    """The column index of the pages from `first` on, without counts that few readers know."""
+    """The column index of the pages from `first` on, without counts that few readers use."""
     if index is None:
         return None
     nulls = index.null_counts
@@ -264,7 +266,7 @@ def _from_page(index: ColumnIndex | None, first: int) -> ColumnIndex | None:
 
 
 def _renamed(pages: EncodedPages, file_part: FilePart) -> EncodedPages:
-    """The same pages under the name that the format's first version had for their encoding."""
+    """The same pages with PLAIN_DICTIONARY, the first version's name for their encoding."""
     out, sizes, grown = bytearray(), [], 0
     for page in pages.slices():
         data = page.to_pybytes()
@@ -285,11 +287,13 @@ def _renamed(pages: EncodedPages, file_part: FilePart) -> EncodedPages:
 
 
 def _check_all(chunk: Chunk, file_part: FilePart, *, with_dictionary: bool) -> None:
-    """The law of a chunk's order rests on every new page having the encoding it was meant to."""
+    """Check that every new page has the intended encoding; the order of a chunk's pages depends on
+    it.
+    """
     counts = [s for s in chunk.encoding_stats or () if s.kind != PageKind.DICTIONARY]
     if not counts or any((s.encoding in _WITH_DICTIONARY) != with_dictionary for s in counts):
         raise file_part.corrupt(
-            "new pages have another encoding than they were meant to; this is a bug in Lakesplice",
+            "new pages don't have the intended encoding; this is a bug in Lakesplice",
             encodings=[s.encoding for s in counts],
         )
 

@@ -1,8 +1,8 @@
-"""A chunk's touched pages, read in spans of bounded bytes: as they lie, and once decoded.
+"""Reads a chunk's touched pages in spans of bounded bytes, both encoded and decoded.
 
-How much a page decodes to is known from its header, but for text: in a dictionary, where it isn't
-decoded (`as_dictionary`), and where only the difference to the value before is stored, where bounds
-of the page are a hint.
+The header shows the decoded size of a page, with two exceptions, both for text: pages with a
+dictionary, which are not decoded (`as_dictionary`), and pages that store only the difference to the
+previous value, for which the page's bounds give an estimate.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from lakesplice.splicing.structures.page_index import OffsetIndex
 from lakesplice.splicing.structures.source import SourceFile
 
 _READ_BYTES = 4 * 1024 * 1024
-# What the position of a value takes, in a dictionary or where edits are laid over.
+# The bytes of a value's position, in a dictionary or while edits are applied.
 _ROW_BYTES = 8
 _WIDTHS = {
     Physical.BOOLEAN: 1,
@@ -48,10 +48,11 @@ _IS_DATA = (PageKind.DATA, PageKind.DATA_V2)
 
 @dataclass(frozen=True, eq=False, slots=True)
 class PageRun:
-    """Pages of one encoding and version, all with checksums or none, and what they decode to in
-    bytes; `numbers` are the chunk's, `header` is that of the first.
+    """Pages of one encoding and version, either all with checksums or none.
 
-    `uncompressed` counts their bytes in the chunk when uncompressed, headers included.
+    `numbers` are the pages' numbers in the chunk, and `header` is the first page's. `decoded_bytes`
+    is the size of their values; `uncompressed` is the size of the uncompressed pages, headers
+    included.
     """
 
     numbers: Integers
@@ -63,7 +64,7 @@ class PageRun:
 
 
 def fixed_width(leaf: Leaf) -> int | None:
-    """Return what a value takes when decoded; None if that varies."""
+    """Return the bytes of a decoded value; None if they vary."""
     if leaf.physical == Physical.BYTE_ARRAY:
         return None
     known = _WIDTHS.get(Physical(leaf.physical)) if leaf.physical in _WIDTHS else None
@@ -79,7 +80,7 @@ def read_spans(
     pages: Integers,
     span_bytes: int = SPAN_BYTES,
 ) -> Iterator[PageRun]:
-    """Yield `pages` (ascending) of a flat chunk; raises `CorruptFileError`. Blocks."""
+    """Yield `pages` (ascending) of a flat chunk in spans. Blocks; raises `CorruptFileError`."""
     for few in _read_at_a_time(pages, index):
         yield from _Reader(source, row_group, column, index).spans(few, span_bytes)
 
@@ -103,7 +104,7 @@ class _Run:
     headers: HeaderArrays
 
     def bytes(self, pages: Integers) -> pa.Buffer | None:
-        """Return those of `pages`, which ascend and leave none of the run's out between two."""
+        """Return the bytes of `pages`, which must be consecutive pages of this run."""
         start, end = (
             np.searchsorted(pages, at) for at in (self.first, self.first + len(self.starts))
         )
@@ -156,7 +157,7 @@ class _Reader:
         wrong = (headers.values != self._rows[first : last + 1]) | ~np.isin(headers.kinds, _IS_DATA)
         if wrong.any():
             page = first + int(np.argmax(wrong))
-            raise self._file_part.corrupt("a page isn't what its index says", page=page)
+            raise self._file_part.corrupt("a page differs from what its index says", page=page)
         whole = replace(headers, uncompressed=headers.uncompressed + headers.bodies - starts)
         return _Run(first, data, starts, ends, whole)
 

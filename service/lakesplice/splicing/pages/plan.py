@@ -1,6 +1,6 @@
 """The plan of one edited column chunk: which pages are re-encoded, and whether all are.
 
-Pure: rows and counts in, decisions out. The order of a chunk's pages is law: pages with a
+Pure: rows and counts in, decisions out. The order of a chunk's pages is fixed: pages with a
 dictionary come first, and a page without one is never followed by one with it, since Spark's
 vectorized reader then returns wrong rows (docs/decisions/0017-page-splice.md).
 """
@@ -16,8 +16,8 @@ from lakesplice.model.arrays import Integers
 from lakesplice.splicing.faults import Reason
 from lakesplice.splicing.options import Options
 
-# A dictionary may outgrow the one the chunk was first written with by so much: entries that are
-# no longer used can't be distinguished from those that are, and all are read with every chunk.
+# How far a dictionary may outgrow the one with which the chunk was first written. Unused entries
+# can't be distinguished from used ones, and readers read all of them with every chunk.
 DICTIONARY_GROWTH_MAX = 0.02  # of the chunk's bytes
 DICTIONARY_BYTES_MAX = 2 * 1024 * 1024
 _SMALL_DICTIONARY_BYTES = 4096
@@ -25,23 +25,25 @@ _SMALL_DICTIONARY_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class ChunkPlan:
-    """What becomes of an edited chunk: `pages` are re-encoded, or all of them for `whole`."""
+    """How an edited chunk is written: `pages` are re-encoded, or all pages if `whole` has a
+    reason.
+    """
 
     pages: Integers
     whole: Reason | None = None
 
 
 def touched_pages(first_rows: Integers, rows: Integers) -> Integers:
-    """Return the pages that hold any of `rows` (ascending), ascending without repetition.
+    """Return the numbers of the pages that hold any of `rows`, ascending and without repetition.
 
-    `first_rows` are the pages' first rows, of which the first is 0.
+    `rows` ascend. `first_rows` has the first row of each page, beginning with 0.
     """
     return np.flatnonzero(rows_in_pages(first_rows, rows))
 
 
 def rows_in_pages(first_rows: Integers, rows: Integers) -> Integers:
-    """Return how many of `rows` (ascending) each page holds; none lies before the first page, and
-    those beyond its last row count for the last.
+    """Return how many of `rows` (ascending) each page holds. No row is before the first page; rows
+    beyond the last page count for the last page.
     """
     ends = np.append(np.searchsorted(rows, first_rows[1:]), len(rows))
     return np.diff(ends, prepend=0)
@@ -50,9 +52,9 @@ def rows_in_pages(first_rows: Integers, rows: Integers) -> Integers:
 def plan_chunk(
     first_rows: Integers, rows: Integers, dictionary_bytes: int, options: Options
 ) -> ChunkPlan:
-    """Return the plan for edits at `rows` of a chunk whose pages are known.
+    """Return the plan for edits at `rows` of a chunk that has an offset index.
 
-    Without a dictionary there is nothing to gain from encoding a chunk whole.
+    A chunk without a dictionary is never encoded whole, since that would save nothing.
     """
     pages = touched_pages(first_rows, rows)
     if dictionary_bytes and options.erase:
@@ -66,7 +68,7 @@ def plan_chunk(
 def dictionary_decayed(
     entries: int, entries_at_first: int, dictionary_bytes: int, chunk_bytes: int
 ) -> bool:
-    """Return whether a dictionary of so many entries is to be rebuilt with its chunk.
+    """Return whether to rebuild a dictionary of so many entries together with its chunk.
 
     `dictionary_bytes` is its size with all `entries`, `entries_at_first` what it had when the
     chunk was last encoded whole.

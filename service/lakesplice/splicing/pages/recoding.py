@@ -1,4 +1,4 @@
-"""Some pages of a chunk, decoded once, new values laid over, and encoded once.
+"""Decodes some pages of a chunk, sets new values in them, and encodes them, once each.
 
 Each page keeps its rows, its version and the kind of its encoding. Text in a dictionary is not
 decoded: its positions in the dictionary are replaced.
@@ -34,9 +34,9 @@ from lakesplice.splicing.structures.source import SourceFile
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Recoded:
-    """Pages of one encoding, re-encoded: `part` has those numbered `pages` in the chunk.
+    """Re-encoded pages of one encoding: `part` has the pages with the numbers `pages` in the chunk.
 
-    `uncompressed` is by how much they grew; nulls are counted before and after.
+    `uncompressed` is the number of bytes by which they grew; nulls are counted before and after.
     """
 
     part: EncodedPages
@@ -48,8 +48,8 @@ class Recoded:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Dictionary:
-    """A chunk's dictionary: the page as it lies in the source, and the entries wanted, of which the
-    first `old` are the page's.
+    """A chunk's dictionary: the page as it is in the source, and the wanted entries, of which the
+    first `old` are in that page.
     """
 
     page: pa.Buffer
@@ -58,7 +58,7 @@ class Dictionary:
 
     @property
     def grown(self) -> bool:
-        """Whether more is wanted than the page holds."""
+        """Whether entries are wanted that the page doesn't have."""
         return len(self.entries) > self.old
 
 
@@ -83,9 +83,7 @@ class Recoder:
     def recode(
         self, pages: Integers, edit: ColumnEdit, memory: Memory, *, verify: bool
     ) -> Iterator[Recoded]:
-        """Yield `pages` with those edits that are for them, a span at a time; raises
-        `CorruptFileError`.
-        """
+        """Yield `pages` with their edits applied, a span at a time; raises `CorruptFileError`."""
         chunk = self._source, self._row_group, self._column
         span_bytes = memory.span_bytes(int(self._rows.sum()) * value_bytes(*chunk))
         for span in read_spans(*chunk, self._index, pages, span_bytes):
@@ -103,7 +101,8 @@ class Recoder:
         new = self._with_positions(values, at, given) if span.as_dictionary else None
         if new is None:
             if span.as_dictionary:
-                # With entries twice, pyarrow's positions are of another dictionary than it gives.
+                # If the dictionary has an entry twice, pyarrow's positions don't fit the dictionary
+                # it returns.
                 values = self._decoded(self._page, span.buffers, count, False)
             new = laid_over(values, at, given)
         arrays = [new.slice(int(a), int(n)) for a, n in zip(starts, rows, strict=True)]
@@ -119,8 +118,8 @@ class Recoder:
         )
 
     def _with_positions(self, values: pa.Array, at: Integers, given: pa.Array) -> pa.Array | None:
-        """The values with the given ones, in the dictionary that is wanted; None if it isn't an
-        extension of theirs, since that has entries twice.
+        """The values with `given` set at `at`, as a dictionary array over the wanted dictionary.
+        None if the wanted dictionary doesn't extend theirs, which has an entry twice then.
         """
         wanted = self._dictionary
         if wanted is None or not len(wanted.entries) or len(values.dictionary) != wanted.old:
@@ -161,7 +160,7 @@ class Recoder:
         return part
 
     def _verify(self, part: EncodedPages, meant: pa.Array) -> None:
-        """Decode pages that refer to a dictionary with the one that will stand before them."""
+        """Decode new pages with the dictionary that the file will have, and compare the values."""
         dictionary = self._dictionary
         if dictionary is None or part.dictionary_entries != len(dictionary.entries):
             return  # the caller will not use them
@@ -181,7 +180,9 @@ class Recoder:
 def _placed(
     edit: ColumnEdit, first_rows: Integers, rows: Integers, starts: Integers, kind: pa.DataType
 ) -> tuple[Integers, pa.Array]:
-    """Those edits that are for some pages: where in what was decoded, and the values."""
+    """The edits that are in some pages: their positions among the decoded values, and the new
+    values.
+    """
     start = int(np.searchsorted(edit.rows, first_rows[0]))
     stop = int(np.searchsorted(edit.rows, first_rows[-1] + rows[-1]))
     mine = edit.rows[start:stop]

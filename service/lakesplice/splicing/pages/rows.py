@@ -1,4 +1,4 @@
-"""Chosen rows of a column; a flat one's are decoded from no more pages than hold them."""
+"""Reads chosen rows of a column; for a flat column only the pages that hold them are decoded."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ from lakesplice.splicing.structures.source import SourceFile
 def read_rows(source: SourceFile, name: str, rows: Integers) -> pa.Array:
     """Return the column's values at `rows`, which ascend without repetition.
 
-    In the type that the pages decode to. Blocks; checks checksums. Raises `CorruptFileError`,
-    `UnsupportedError` for a chunk that isn't flat, `UsageError` for a column that isn't there.
+    The values have the type to which the pages decode. Blocks; verifies checksums. Raises
+    `CorruptFileError`, `UnsupportedError` for a chunk that isn't flat, and `UsageError` for a
+    column that the file lacks.
     """
     column = column_of(source.footer, name, source.name)
     found, first = [], 0
@@ -44,8 +45,8 @@ def read_rows(source: SourceFile, name: str, rows: Integers) -> pa.Array:
 def read_nested_rows(source: SourceFile, name: str, rows: Integers) -> pa.Array:
     """Return a nested column's values at `rows`, which ascend without repetition.
 
-    Decodes the column's chunks in every row group that holds one. Blocks; checks checksums.
-    `CorruptFileError` if they can't be decoded.
+    Decodes the column's chunks in every row group that has one of the rows. Blocks; verifies
+    checksums. Raises `CorruptFileError` if they can't be decoded.
     """
     found, first = [], 0
     with decoding(FilePart(source.name, f"column {name}")):
@@ -55,7 +56,7 @@ def read_nested_rows(source: SourceFile, name: str, rows: Integers) -> pa.Array:
         for at, group in enumerate(source.footer.row_groups):
             start, stop = (int(n) for n in np.searchsorted(rows, (first, first + group.num_rows)))
             if stop > start:
-                # A name with a dot means a leaf too, so there may be more columns than one.
+                # A name with a dot may also be the path of a leaf, so several columns may match.
                 column = file.read_row_group(at, [name], use_threads=False).column(name)
                 found.append(column.combine_chunks().take(pa.array(rows[start:stop] - first)))
             first += group.num_rows
@@ -63,7 +64,7 @@ def read_nested_rows(source: SourceFile, name: str, rows: Integers) -> pa.Array:
 
 
 def read_column(source: SourceFile, row_group: int, column: int) -> pa.Array:
-    """Return all values of a flat chunk, in the type that its pages decode to."""
+    """Return all values of a flat chunk, in the type to which its pages decode."""
     _check_readable(source, row_group, column)
     count = source.chunk(row_group, column).num_values
     if not count:
@@ -75,7 +76,7 @@ def read_column(source: SourceFile, row_group: int, column: int) -> pa.Array:
 def read_chunk_rows(
     source: SourceFile, row_group: int, column: int, rows: Integers, span_bytes: int = SPAN_BYTES
 ) -> pa.Array:
-    """Return a chunk's values at `rows`, at least one, counted from the row group's first.
+    """Return a chunk's values at `rows` (at least one), which count from the row group's first row.
 
     Some `span_bytes` are decoded at a time. Otherwise as `read_rows`.
     """

@@ -1,4 +1,4 @@
-"""The values of a flat chunk from its first to its last, a bounded number decoded at a time."""
+"""Reads the values of a flat chunk in order, and decodes a bounded number at a time."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ _OFFSET_BYTES = 4
 
 
 class ChunkValues:
-    """Reads a flat chunk once; `width` is what a value takes when decoded, as far as is known.
+    """Reads a flat chunk once; `width` is the number of bytes of a decoded value, as far as is
+    known.
 
-    Held are a page, its dictionary, and the values that are asked for. Blocks; raises
-    `CorruptFileError`, checksums being verified.
+    It holds a page, the dictionary, and the requested values. Blocks; verifies checksums and raises
+    `CorruptFileError`.
     """
 
     def __init__(
@@ -74,8 +75,8 @@ class ChunkValues:
 
 
 def value_bytes(source: SourceFile, row_group: int, column: int) -> int:
-    """Return what a value of a flat chunk takes when decoded, as far as that is known: for a
-    dictionary's text the average of its entries.
+    """Return the bytes of a decoded value of a flat chunk, as far as known. For text with a
+    dictionary this is the average of the entries.
     """
     fixed = fixed_width(source.leaf(column))
     if fixed is not None:

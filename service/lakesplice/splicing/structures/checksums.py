@@ -1,8 +1,8 @@
-"""Pages that are copied are looked at before: a damaged one would be handed on for ever.
+"""Checks pages before they are copied: otherwise a damaged page would be copied from file to file.
 
 A page's checksum covers its bytes after compression, not its header (parquet.thrift, `PageHeader`),
-so the header is held against what index and footer say: rows, encodings, and, in our own files, the
-sum of the sizes. Pages without a checksum are copied on trust, as every reader reads them.
+so the header is compared with the index and the footer: rows, encodings and, in our own files, the
+sum of the sizes. Pages without a checksum are copied unchecked, as every reader reads them.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from lakesplice.splicing.structures.source import ChunkId, SourceFile
 
 _OURS = b"lakesplice"  # a key of the metadata of files that we wrote
 _BLOCK_BYTES = 16 * 1024 * 1024
-_DAMAGED = "a page's bytes are not what its checksum says"
+_DAMAGED = "a page's bytes don't match its checksum"
 _ANY_ROWS = -1
-_DICTIONARY = -1  # the number of a chunk's page that isn't a data page
+_DICTIONARY = -1  # the page number of a dictionary page
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Pages:
-    """Pages of several chunks in their order, an array each: which of the chunks, which of its
-    pages, where, of how many bytes and, unless _ANY_ROWS, of how many rows.
+    """Pages of several chunks in order, as parallel arrays: the chunk's place in the list, the
+    page's number in the chunk, offset, bytes, and rows (or _ANY_ROWS).
     """
 
     chunks: Integers
@@ -49,7 +49,7 @@ class _Pages:
 
     @classmethod
     def of(cls, source: SourceFile, chunks: Sequence[ChunkId]) -> Self:
-        """The pages of those chunks that have an offset index."""
+        """Return the pages of those chunks that have an offset index."""
         parts: list[Sequence[Integers]] = []
         for chunk, (row_group, column) in enumerate(chunks):
             index = source.page_locations(row_group, column)
@@ -60,7 +60,7 @@ class _Pages:
             if head:
                 found = (chunk, _DICTIONARY, start, head, _ANY_ROWS)
                 parts.append([np.array([value]) for value in found])
-            # A nested column's pages hold other numbers of values than of rows.
+            # In a nested column the numbers of values and rows differ.
             flat = source.leaf(column).flat
             rows = index.rows(source.footer.row_groups[row_group].num_rows)
             each = np.full(count, _ANY_ROWS) if not flat else rows
@@ -72,7 +72,7 @@ class _Pages:
         return cls(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def some(self, which: slice | Mask) -> Self:
-        """Return some of them."""
+        """Return the chosen pages."""
         return type(self)(
             self.chunks[which],
             self.numbers[which],
@@ -82,7 +82,7 @@ class _Pages:
         )
 
     def blocks(self) -> Iterator[Self]:
-        """Yield neighbours of about _BLOCK_BYTES, a page at least."""
+        """Yield blocks of neighbouring pages, each of about _BLOCK_BYTES and at least one page."""
         if not len(self.sizes):
             return
         gap = self.offsets[1:] != self.offsets[:-1] + self.sizes[:-1]
@@ -93,15 +93,16 @@ class _Pages:
 
 
 def is_ours(source: SourceFile) -> bool:
-    """Return whether we wrote the file: then each page has a checksum."""
+    """Return whether Lakesplice wrote the file; each page has a checksum then."""
     return source.key_value(_OURS) is not None
 
 
 def check_chunks(source: SourceFile, chunks: Sequence[ChunkId]) -> None:
-    """Raise `CorruptFileError` if a page isn't what its checksum, the index or the footer say.
+    """Raise `CorruptFileError` if a page contradicts its checksum, the index or the footer.
 
-    Blocks; reads the chunks, some megabytes of neighbours at a time. In our own files each page has
-    a checksum; of others' pages without one the header is looked at if a neighbour has one.
+    Blocks; reads the chunks, a few megabytes of neighbouring pages at a time. In our own files each
+    page must have a checksum. In other files the header of a page without a checksum is checked
+    only if a neighbour has one.
     """
     source.read_offset_indexes(chunks)
     for chunk in chunks:
@@ -124,7 +125,7 @@ def check_chunks(source: SourceFile, chunks: Sequence[ChunkId]) -> None:
 
 
 class _Sums:
-    """What pages have together, by their chunk."""
+    """Sums over the pages of each chunk."""
 
     def __init__(self, chunks: int) -> None:
         self._uncompressed = np.zeros(chunks, np.int64)
@@ -160,7 +161,7 @@ def _check_one_by_one(source: SourceFile, row_group: int, column: int) -> None:
 
 
 def _with_neighbours(pages: _Pages, chosen: Mask) -> _Pages:
-    """All pages of the chunks of which one is chosen."""
+    """All pages of those chunks of which at least one page is chosen."""
     return pages.some(np.isin(pages.chunks, pages.chunks[chosen]))
 
 
@@ -171,15 +172,20 @@ def _check_block(
     starts = pages.offsets - base
     ends = starts + pages.sizes
     headers = decode_headers(data, starts, ends, lambda at: _file_part(pages, at, file_parts))
-    # Nothing lies between the header, the bytes and the next page.
+    # There is nothing between the header, the bytes and the next page.
     wrong = headers.bodies + headers.compressed != ends
     wrong |= (pages.rows != _ANY_ROWS) & (headers.values != pages.rows)
     if wrong.any():
         at = int(np.argmax(wrong))
-        raise _corrupt(pages, at, file_parts, "a page's header isn't what its index says")
+        raise _corrupt(pages, at, file_parts, "a page's header differs from what its index says")
     if ours and (headers.crcs == NO_CHECKSUM).any():
         at = int(np.argmax(headers.crcs == NO_CHECKSUM))
-        raise _corrupt(pages, at, file_parts, "a page has no checksum, though all were given one")
+        raise _corrupt(
+            pages,
+            at,
+            file_parts,
+            "a page has no checksum, although all pages were written with one",
+        )
     view = memoryview(data)
     bodies, crcs = headers.bodies.tolist(), headers.crcs.tolist()
     for at, (start, end, crc) in enumerate(zip(bodies, ends.tolist(), crcs, strict=True)):

@@ -1,8 +1,8 @@
 """Column chunks and row groups as the footer describes them.
 
-Both are read into typed fields over the structure they came from. To change one, use
-`dataclasses.replace`: `to_struct` lays the typed fields over the old structure, so that what isn't
-typed here is kept, and an unchanged one gives the structure it came from.
+Both have typed fields and keep the structure from which they were read. To change one, use
+`dataclasses.replace`: `to_struct` writes the typed fields over the old structure. So fields that
+aren't typed here are kept, and an unchanged value gives its old structure.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from lakesplice.splicing.thrift.fields import (
     structs,
 )
 
-# What was read once without an error is read again without one.
+# The same bytes were already read without an error.
 _ANYWHERE = FilePart("", "")
 _I32, _BOOL = Wire.I32, Wire.TRUE
-# The fields that parquet.thrift has at present. What is newer, or an extension, may hold offsets,
-# which change with every splice, or describe values.
+# The fields that parquet.thrift has at present. Newer fields and extensions may hold offsets, which
+# change with every splice, or describe values.
 _OF_CHUNK, _OF_METADATA, _OF_ROW_GROUP = range(1, 10), range(1, 18), range(1, 8)
-# Without the statistics of sizes and of places on earth.
+# Without the statistics of sizes and of geography.
 _OF_ANY_VALUES = range(1, 16)
 
 
 @dataclass(frozen=True, slots=True)
 class ByteRange:
-    """Bytes of a file: [offset, end)."""
+    """A range of a file's bytes: [offset, end)."""
 
     offset: int
     length: int
@@ -48,7 +48,7 @@ class ByteRange:
 
 @dataclass(frozen=True, slots=True)
 class EncodingCount:
-    """How many pages of a kind a chunk has in an encoding."""
+    """How many pages of one kind and encoding a chunk has."""
 
     kind: int
     encoding: int
@@ -57,7 +57,7 @@ class EncodingCount:
 
 @dataclass(frozen=True, slots=True)
 class SortingColumn:
-    """A column that a row group is sorted by, as its leaf's number."""
+    """A column by which a row group is sorted, as its leaf's number."""
 
     column: int
     descending: bool
@@ -68,7 +68,7 @@ class SortingColumn:
 class Chunk:
     """One column of one row group; sizes include page headers, offsets count from the file's start.
 
-    `num_values` counts levels, nulls included. None is a field that isn't there.
+    `num_values` counts levels, nulls included. None means that the field is absent.
     """
 
     physical: int
@@ -93,11 +93,11 @@ class Chunk:
 
     @property
     def start(self) -> int:
-        """Where its first page starts, dictionary included.
+        """Where the first page starts, dictionary included.
 
-        Writers have set the dictionary's offset to 0 or to that of the first data page where there
-        was none; as readers do, one that isn't below the data pages' is not believed. A chunk of a
-        dictionary alone has no other.
+        Some writers set the dictionary's offset to 0, or to that of the first data page, if there
+        is no dictionary. As readers do, we ignore an offset that isn't below the data pages'. A
+        chunk that has only a dictionary has no other offset.
         """
         offset, data = self.dictionary_page_offset, self.data_page_offset
         return offset if offset and (offset < data or not data) else data
@@ -153,17 +153,19 @@ class Chunk:
         )
 
     def known(self) -> Self:
-        """Return the description without fields that aren't known, to be put somewhere else."""
+        """Return the description without unknown fields, for use in another file."""
         return self._with_only(_OF_METADATA)
 
     def valueless(self) -> Self:
-        """Return the description without anything that describes values, to be given others."""
+        """Return the description without anything that describes values, for a chunk with new
+        values.
+        """
         chunk = self._with_only(_OF_ANY_VALUES)
         return replace(chunk, statistics=None, size_statistics=None)
 
     def bare(self, start: int, head: int) -> Self:
-        """Return what it takes to decode the pages, a dictionary page of `head` bytes first, if
-        they lie at `start` of a file.
+        """Return only what is needed to decode the pages, for a file in which they begin at
+        `start`, with a dictionary page of `head` bytes first.
         """
         return replace(
             self,
@@ -248,7 +250,7 @@ class RowGroup:
         )
 
     def known(self) -> Self:
-        """Return the row group without fields that aren't known; its chunks stay."""
+        """Return the row group without unknown fields; its chunks are unchanged."""
         return replace(self, raw=self.raw.only(_OF_ROW_GROUP))
 
     def to_struct(self) -> Struct:

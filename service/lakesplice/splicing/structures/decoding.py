@@ -1,4 +1,4 @@
-"""What it means that pyarrow can't decode something: damage, a limit of pyarrow's, or the store."""
+"""Translates pyarrow's errors: a damaged file, a limit of pyarrow's, or a fault of the store."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from lakesplice.errors import StorageError, UnsupportedError
 from lakesplice.splicing.faults import FilePart, Reason
 
 _BEYOND = (pa.ArrowNotImplementedError, NotImplementedError, pa.ArrowCapacityError)
-# What doesn't fit into one Arrow array pyarrow calls invalid too.
+# pyarrow also reports "invalid" for values that don't fit into one Arrow array.
 _OVERFLOW = re.compile(r"offset overflow|overflowed binary array capacity")
 _FAILED = (pa.ArrowException, OSError, ValueError, MemoryError, NotImplementedError)
 
 
 @contextmanager
 def decoding(file_part: FilePart) -> Iterator[None]:
-    """Raise what pyarrow raises as `UnsupportedError` with a `reason` where a healthy file holds
-    what it can't decode, as `StorageError` where the store failed, which an error number tells, and
-    else as `CorruptFileError`.
+    """Raise pyarrow's errors as ours: `UnsupportedError` with a `reason` if the file is healthy but
+    pyarrow can't decode it, `StorageError` if the store failed (the error has an error number), and
+    `CorruptFileError` otherwise.
     """
     try:
         yield
@@ -49,7 +49,9 @@ def reading(name: str, part: str) -> Iterator[None]:
 
 
 def read_at(source: pa.NativeFile, length: int, offset: int, file_part: FilePart) -> bytes:
-    """Return bytes of a file, fewer at its end; `StorageError` if the store fails. Blocks."""
+    """Return bytes of a file, fewer at its end. Blocks; raises `StorageError` if the store
+    fails.
+    """
     try:
         data: bytes = source.read_at(length, offset)
     except OSError as error:
@@ -60,9 +62,9 @@ def read_at(source: pa.NativeFile, length: int, offset: int, file_part: FilePart
 
 
 def mapped(source: pa.NativeFile) -> pa.Buffer | None:
-    """Return all bytes of a file that is mapped into memory, without reading any; None for others.
+    """Return all bytes of a memory-mapped file without reading any; None for other files.
 
-    A stream of such a file would copy.
+    Reading such a file as a stream would copy the bytes.
     """
     if not isinstance(source, pa.MemoryMappedFile):
         return None
@@ -74,8 +76,8 @@ def mapped(source: pa.NativeFile) -> pa.Buffer | None:
 
 
 class RangeReader(Protocol):
-    """A file that reads ranges of its bytes by itself, several by one request: those of buckets,
-    which nothing here may import.
+    """A file that reads several ranges of its bytes by one request. Files in buckets do; this
+    folder may not import their class.
     """
 
     def read_ranges(self, offsets: Sequence[int], lengths: Sequence[int]) -> list[pa.Buffer]:
@@ -87,12 +89,12 @@ class RangeReader(Protocol):
 
 
 def ranged(source: pa.NativeFile) -> RangeReader | None:
-    """Return the file as one that reads ranges by itself; None if it doesn't."""
+    """Return the file if it reads ranges by itself; None otherwise."""
     return source if hasattr(source, "read_ranges") else None
 
 
 def buffer_at(source: pa.NativeFile, length: int, offset: int, file_part: FilePart) -> pa.Buffer:
-    """The same as a buffer."""
+    """Do what `read_at` does, and return a buffer."""
     try:
         return source.get_stream(offset, length).read_buffer()
     except OSError as error:

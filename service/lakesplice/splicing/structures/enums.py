@@ -1,7 +1,7 @@
-"""The numbers that Parquet gives its kinds, under their names in parquet.thrift.
+"""Parquet's enumerations, with their names in parquet.thrift.
 
-A file may hold numbers that are newer than these, so typed fields are plain integers wherever the
-file can be read on without knowing them.
+A file may hold newer numbers, so a typed field is a plain integer wherever the file can be read
+without knowing the number.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Physical(IntEnum):
 
 
 class Repetition(IntEnum):
-    """How often a field may stand in its parent."""
+    """How often a field may occur in its parent."""
 
     REQUIRED = 0
     OPTIONAL = 1
@@ -68,7 +68,7 @@ class PageKind(IntEnum):
 
 
 class BoundaryOrder(IntEnum):
-    """Whether the bounds of a column index rise, fall, or neither."""
+    """Whether the bounds of a column index ascend, descend, or neither."""
 
     UNORDERED = 0
     ASCENDING = 1

@@ -49,19 +49,19 @@ MAGIC = b"PAR1"
 _ENCRYPTED_MAGIC = b"PARE"
 # Footers of a hundred chunks fit, so one read fetches them.
 _TAIL_BYTES = 64 * 1024
-# A length is not to be believed so far that memory would run out.
+# A larger length could be a fault and would exhaust the memory.
 _FOOTER_BYTES_MAX = 128 * 1024 * 1024
 _NOWHERE = FilePart("", "footer")
-_KNOWN = range(1, 8)  # fields of FileMetaData; those behind are of encryption
+_KNOWN = range(1, 8)  # fields of FileMetaData; later ones concern encryption
 
 KeyValue = tuple[bytes, bytes | None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Footer:
-    """The FileMetaData; `schema` is its elements, depth first, the root before all.
+    """The FileMetaData; `schema` has its elements, depth first, beginning with the root.
 
-    `start` is the offset of the footer, behind which nothing else lies. Change one with
+    `start` is the footer's offset; the footer is the last part of the file. Change a footer with
     `dataclasses.replace`.
     """
 
@@ -110,7 +110,7 @@ class Footer:
         return footer
 
     def known(self) -> Self:
-        """Return the footer without fields that aren't known; its row groups stay."""
+        """Return the footer without unknown fields; its row groups are unchanged."""
         return replace(self, raw=self.raw.only(_KNOWN))
 
     def to_struct(self) -> Struct:
@@ -137,9 +137,10 @@ class Footer:
 
 
 def read_footer(source: pa.NativeFile, name: str) -> Footer:
-    """Return the footer of the file `name`, its offsets and sizes checked against the file's size,
-    its chunks against its schema and against each other; what old writers are known to have got
-    wrong is put right.
+    """Read and check the footer of the file `name`.
+
+    Offsets and sizes are checked against the file's size, chunks against the schema and each other.
+    Known mistakes of old writers are corrected.
 
     Blocks; reads the file's end only. Raises `CorruptFileError` with file, place and reason,
     `StorageError`, or `UnsupportedError` for a file with encrypted parts, with pages in other
@@ -173,7 +174,7 @@ def read_footer(source: pa.NativeFile, name: str) -> Footer:
 
 def _mended(footer: Footer) -> Footer:
     groups = with_true_sizes(footer.row_groups, footer.created_by, footer.start)
-    # 0 is what parquet-rs 0.3 wrote however many there were.
+    # parquet-rs 0.3 always wrote 0.
     rows = footer.num_rows or sum(group.num_rows for group in groups)
     return replace(footer, row_groups=groups, num_rows=rows)
 

@@ -1,7 +1,8 @@
-"""The headers of many pages, decoded at once.
+"""Decodes the headers of many pages at once.
 
-Nearly all are of one form: a data page of the format's first version without statistics. Together
-reading these at once costs a tenth of reading them one by one; the general codec reads the others.
+Nearly all headers have one form: a data page of the format's first version without statistics.
+Decoding these together costs a tenth of decoding them one by one. The general codec reads the
+others.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ _DATA = 0  # the kind of a data page of the first version
 # behind the checksum or without it.
 _NUMBER, _STRUCT, _STRUCT_NO_CHECKSUM = 0x15, 0x1C, 0x2C
 _KIND = bytes((_NUMBER, _DATA))
-# Levels in RLE, the ends of both structures.
+# Levels in RLE, and the ends of both structures.
 _END = bytes((_NUMBER, 6, _NUMBER, 6, 0, 0))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class HeaderArrays:
-    """What pages' headers say, an array each; `crcs` may be NO_CHECKSUM, `values` counts levels,
-    `bodies` are the places behind the headers.
+    """The headers of pages as parallel arrays. A value of `crcs` may be NO_CHECKSUM; `values`
+    counts levels; `bodies` are the offsets behind the headers.
     """
 
     kinds: Integers
@@ -57,7 +58,7 @@ def decode_headers(
 ) -> HeaderArrays:
     """Return the headers of pages at [start, end) of `data`; raises `CorruptFileError`.
 
-    `file_part` names the page of a number. A body may be said to go beyond its page.
+    `file_part` names a page by its number. A body's size may exceed its page; this isn't checked.
     """
     if len(starts) >= _MANY:
         headers, usual = _usual(data, starts)
@@ -79,7 +80,7 @@ def decode_headers(
 
 
 def may_have_checksum(data: pa.Buffer, starts: Integers) -> Mask:
-    """Return which pages may have a checksum: in a header it follows three numbers."""
+    """Return which pages may have a checksum; in a header it follows three numbers."""
     whole = np.frombuffer(data, np.uint8)
     at, usual = starts, np.ones(len(starts), np.bool_)
     for _ in range(3):  # the kind and both sizes
@@ -90,7 +91,9 @@ def may_have_checksum(data: pa.Buffer, starts: Integers) -> Mask:
 
 
 def _usual(data: pa.Buffer, starts: Integers) -> tuple[HeaderArrays, Mask]:
-    """The headers of pages, and which of them are of the usual form, for which they are right."""
+    """The headers of pages, and a mask of those in the usual form; only these headers are
+    correct.
+    """
     whole = np.frombuffer(data, np.uint8)
     at, usual = _expected(whole, starts, _KIND)
     uncompressed, at, usual = _number(whole, at, usual)
@@ -124,14 +127,16 @@ def _expected(data: Bytes, at: Integers, expected: bytes) -> tuple[Integers, Mas
 
 
 def _number(data: Bytes, at: Integers, usual: Mask) -> tuple[Integers, Integers, Mask]:
-    """The i32 fields at each place, the places behind them, and which are such fields."""
+    """The i32 field at each offset, the offset behind it, and whether it is such a field."""
     is_number = data.take(at, mode="clip") == _NUMBER
     values, behind = _numbers(data, at + 1)
     return values, behind, usual & is_number & (values == values.astype(np.int32))
 
 
 def _numbers(data: Bytes, at: Integers) -> tuple[Integers, Integers]:
-    """The i32 at each place, and the places behind them; what runs off the end won't fit later."""
+    """The i32 at each offset, and the offset behind it. A number that runs off the end fails a
+    later check.
+    """
     value = np.zeros(len(at), np.int64)
     open_, shift = np.ones(len(at), np.bool_), 0
     while open_.any() and shift < 35:

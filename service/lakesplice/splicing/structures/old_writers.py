@@ -1,4 +1,4 @@
-"""Old writers' known mistakes: what a file's `created_by` says about it, and what is put right."""
+"""Known mistakes of old writers: recognised by the file's `created_by`, and corrected."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from itertools import pairwise
 
 from lakesplice.splicing.structures.chunks import Chunk, RowGroup
 
-# Until then a page's first prefix came from the page before it (PARQUET-246).
+# Earlier versions took a page's first prefix from the previous page (PARQUET-246).
 _PAGES_STAND_ALONE = (1, 8, 2)
-# Until then a chunk's sizes lacked its dictionary's header (PARQUET-816). Other readers look a
-# hundred bytes further too.
+# Earlier versions left the dictionary's header out of a chunk's size (PARQUET-816). Other readers
+# also read a hundred bytes more.
 _SIZES_ARE_TRUE = (1, 2, 9)
 _HEADER_BYTES_MAX = 100
 _COMPRESSION_IS_SAID = (2, 0, 0)
-# "name version 1.2.3 (build x)", as parquet-java takes it apart.
+# "name version 1.2.3 (build x)", as parquet-java parses it.
 _SIGNATURE = r"(.*?)\s+version\s*([^(]*?)\s*(?:\(\s*build\s*[^)]*?\s*\))?"
 
 
 def writer_and_version(created_by: str | None) -> tuple[str, tuple[int, ...]] | None:
-    """Return a writer's name and version, empty if it is none; None where readers find no name."""
+    """Return a writer's name and version; the version is empty if there is none. None if readers
+    find no name.
+    """
     found = re.fullmatch(_SIGNATURE, created_by or "")
     if found is None:
         return None
@@ -32,14 +34,15 @@ def writer_and_version(created_by: str | None) -> tuple[str, tuple[int, ...]] | 
 def pages_need_their_predecessor(created_by: str | None) -> bool:
     """Return whether DELTA_BYTE_ARRAY pages can't be read one by one.
 
-    Nameless files count as old, since parquet-mr didn't sign in those days (PARQUET-297).
+    Files without a name count as old, since early versions of parquet-mr wrote no name
+    (PARQUET-297).
     """
     return not created_by or _older(created_by, _PAGES_STAND_ALONE)
 
 
 def compression_is_denied(created_by: str | None) -> bool:
-    """Return whether pages of version 2 say of themselves that they aren't compressed, though they
-    are (ARROW-17100).
+    """Return whether headers of version 2 pages wrongly say that the pages aren't compressed
+    (ARROW-17100).
     """
     writer = writer_and_version(created_by)
     return writer is not None and writer[0] == "parquet-cpp" and writer[1] < _COMPRESSION_IS_SAID
@@ -48,10 +51,11 @@ def compression_is_denied(created_by: str | None) -> bool:
 def with_true_sizes(
     row_groups: tuple[RowGroup, ...], created_by: str | None, limit: int
 ) -> tuple[RowGroup, ...]:
-    """Return the row groups with chunks as long as they are; `limit` is where the footer starts.
+    """Return the row groups with the true sizes of their chunks; `limit` is where the footer
+    starts.
 
-    A chunk that ends a few bytes before the next one lacks a header's size: nothing else lies
-    between chunks.
+    If a chunk ends a few bytes before the next one, its size lacks that of a header: there is
+    nothing else between chunks.
     """
     if not _older(created_by, _SIZES_ARE_TRUE):
         return row_groups

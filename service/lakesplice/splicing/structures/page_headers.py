@@ -1,4 +1,4 @@
-"""Page headers: read, written, and found one behind the other where there is no index."""
+"""Reads and writes page headers, and finds them one after the other if there is no index."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lakesplice.splicing.thrift.decoding import Limits, decode_struct
 from lakesplice.splicing.thrift.encoding import encode_struct
 from lakesplice.splicing.thrift.fields import Fields, boolean, i32, struct
 
-# A header without statistics has some 25 bytes; with long ones it is read again with more.
+# A header without statistics has about 25 bytes; if long statistics follow, more is read.
 _WINDOW_BYTES = 16 * 1024
 _HEADER_BYTES_MAX = 16 * 1024 * 1024
 _LIMITS = Limits(values_max=10_000)
@@ -27,11 +27,11 @@ _HEADERS = {PageKind.DATA: 5, PageKind.DICTIONARY: 7, PageKind.DATA_V2: 8}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageHeader:
-    """What stands before a page's bytes; sizes are without it, `crc` is of the bytes behind it.
+    """The header before a page's bytes; sizes exclude it, and `crc` covers the bytes after it.
 
-    `num_values` counts levels, nulls included, or the entries of a dictionary. What a kind doesn't
-    have is None: level encodings belong to DATA; rows, nulls, the levels' bytes and `is_compressed`
-    to DATA_V2; `is_sorted` to DICTIONARY.
+    `num_values` counts levels, nulls included, or the entries of a dictionary. Fields that a kind
+    of page doesn't have are None: level encodings belong to DATA; rows, nulls, the levels' bytes
+    and `is_compressed` to DATA_V2; `is_sorted` to DICTIONARY.
     """
 
     kind: PageKind
@@ -60,7 +60,7 @@ class PageHeader:
     def decode(
         cls, buffer: bytes | memoryview, offset: int, file_part: FilePart
     ) -> tuple[Self, int]:
-        """Return the header at `offset` and the offset behind it; raises `CorruptFileError`."""
+        """Return the header at `offset` and the offset after it; raises `CorruptFileError`."""
         found, end = decode_struct(buffer, offset, file_part=file_part, limits=_LIMITS)
         fields = Fields(found, file_part)
         kind = fields.i32(1, "type")
@@ -151,7 +151,7 @@ def _details(kind: PageKind, fields: Fields, file_part: FilePart) -> dict[str, A
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page in a file: its header at `offset`, its bytes behind it."""
+    """A page in a file: the header at `offset`, followed by the page's bytes."""
 
     offset: int
     header_size: int
@@ -159,7 +159,7 @@ class Page:
 
     @property
     def body_offset(self) -> int:
-        """Where its bytes start."""
+        """The offset of its bytes."""
         return self.offset + self.header_size
 
     @property
@@ -169,7 +169,7 @@ class Page:
 
 
 class _Window:
-    """The bytes around the last header, so that small pages don't cost a read each."""
+    """A cache of bytes around the last header, so that small pages don't each need a read."""
 
     def __init__(self, source: pa.NativeFile, limit: int) -> None:
         self._source, self._limit = source, limit
@@ -181,7 +181,7 @@ class _Window:
             try:
                 return self._decode(at, file_part)
             except CorruptFileError:
-                pass  # perhaps only cut off by the window's end
+                pass  # perhaps only the window's end cuts it off
         size = _WINDOW_BYTES
         while True:
             self._start = offset
@@ -204,7 +204,7 @@ class _Window:
 def read_page(source: pa.NativeFile, offset: int, limit: int, file_part: FilePart) -> Page:
     """Return the page whose header is at `offset`; `limit` is where its chunk ends.
 
-    Blocks; reads the header only, growing from 16 KiB. Raises `CorruptFileError`.
+    Blocks; reads only the header, first 16 KiB, then more if needed. Raises `CorruptFileError`.
     """
     return _Window(source, limit).page(offset, file_part.within(f"the page at {offset}"))
 
@@ -212,8 +212,8 @@ def read_page(source: pa.NativeFile, offset: int, limit: int, file_part: FilePar
 def walk(source: pa.NativeFile, chunk: Chunk, file_part: FilePart) -> Iterator[Page]:
     """Yield all pages of a chunk in their order, the dictionary first.
 
-    Blocks; reads headers, no bodies. Raises `CorruptFileError` where a page ends after its chunk,
-    a dictionary is not the first page, or the pages' values aren't as many as the chunk's.
+    Blocks; reads only headers. Raises `CorruptFileError` if a page ends after its chunk, if a
+    dictionary is not the first page, or if the number of values differs from the chunk's.
     """
     window, offset, values = _Window(source, chunk.end), chunk.start, 0
     while offset < chunk.end:

@@ -1,8 +1,8 @@
 """The page index: where a chunk's pages lie, and what bounds their values.
 
-An offset index is read and written as arrays. Its body is a run of varints, seven a page: the
-header of field 1, the offset, the header of field 2, the size, the header of field 3, the first
-row, the end of the structure. An index that is written otherwise is read by the general codec.
+An offset index is read and written as arrays. Its body is a run of varints, seven for each page:
+the header of field 1, the offset, the header of field 2, the size, the header of field 3, the first
+row, the end of the structure. The general codec reads an index that is encoded otherwise.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _PER_PAGE = 7
 
 @dataclass(frozen=True, eq=False, slots=True)
 class OffsetIndex:
-    """The data pages of a chunk in their order, equally long arrays.
+    """The data pages of a chunk in order, as arrays of equal length.
 
-    `sizes` include the page headers; `first_rows` count from the row group's first row.
-    `unencoded` is the bytes of each page's byte arrays, where the writer said so.
+    `sizes` include the page headers; `first_rows` count from the row group's first row. `unencoded`
+    has the size of each page's byte arrays, if the writer recorded it.
     """
 
     offsets: Integers
@@ -64,22 +64,22 @@ class OffsetIndex:
         return OffsetIndex(self.offsets + delta, self.sizes, self.first_rows, self.unencoded)
 
     def check(self, start: int, end: int, num_rows: int, file_part: FilePart) -> None:
-        """Raise `CorruptFileError` unless the pages lie in [start, end), each at the end of the one
-        before, the last to `end`, and their rows rise from 0 to below `num_rows`.
+        """Raise `CorruptFileError` unless the pages fill [start, end) without gaps at or after the
+        first page, and their first rows ascend from 0 to below `num_rows`.
         """
         self.check_order(start, end, num_rows, file_part)
         rows = self.first_rows
         if (rows[1:] <= rows[:-1]).any() or (rows[-1:] >= max(num_rows, 1)).any():
             raise file_part.corrupt("its rows do not start at 0 and rise to the last row")
-        # An entry that was moved would be taken for another page without being noticed.
+        # Otherwise an entry with a wrong offset could silently point to another page.
         if len(self) and not self.touching(end):
             raise file_part.corrupt(
                 "its pages do not follow each other to their chunk's end", end=end
             )
 
     def check_order(self, start: int, end: int, num_rows: int, file_part: FilePart) -> None:
-        """Raise `CorruptFileError` unless the pages lie in [start, end) one behind the other and
-        their rows don't fall: what it takes for a chunk that is only copied.
+        """Raise `CorruptFileError` unless the pages are in [start, end) one after the other and
+        their first rows don't descend. This suffices for a chunk that is only copied.
         """
         if not len(self):
             if num_rows:
@@ -98,7 +98,9 @@ class OffsetIndex:
             )
 
     def touching(self, end: int) -> bool:
-        """Return whether nothing lies between the pages, nor behind the last one before `end`."""
+        """Return whether there are no gaps between the pages, nor between the last one and
+        `end`.
+        """
         ends = self.ends
         return not (self.offsets[1:] != ends[:-1]).any() and int(ends[-1]) == end
 
@@ -113,7 +115,9 @@ class OffsetIndex:
 
 
 def encode_offset_indexes(indexes: Sequence[OffsetIndex]) -> list[bytes]:
-    """Return the bytes of each: of many at once at a tenth of the cost of one by one."""
+    """Return the bytes of each index. Encoding many at once costs a tenth of encoding them one by
+    one.
+    """
     body = np.empty((sum(map(len, indexes)), _PER_PAGE), np.uint64)
     body[:, 0], body[:, 2], body[:, 4], body[:, 6] = _OFFSET, _SIZE, _ROW, _STOP
     for column, name in ((1, "offsets"), (3, "sizes"), (5, "first_rows")):
@@ -145,7 +149,7 @@ def _put_list_header(out: bytearray, size: int, wire: Wire) -> None:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Run:
-    """The locations of an offset index, and the place in its bytes behind them."""
+    """The page locations of an offset index, and the position in its bytes after them."""
 
     offsets: Integers
     sizes: Integers
@@ -156,7 +160,7 @@ class _Run:
 def decode_offset_indexes(
     buffers: Sequence[bytes], file_parts: Sequence[FilePart]
 ) -> list[OffsetIndex]:
-    """Read many, at a fraction of the cost of one by one; see `OffsetIndex.decode`."""
+    """Decode many at once, for a fraction of the cost; see `OffsetIndex.decode`."""
     runs = _decode_runs(buffers)
     return [_decoded(*one) for one in zip(buffers, file_parts, runs, strict=True)]
 
@@ -170,7 +174,7 @@ def _decoded(buffer: bytes, file_part: FilePart, run: _Run | None) -> OffsetInde
 
 
 def _behind(buffer: bytes, at: int, file_part: FilePart) -> Struct:
-    """The fields behind the locations."""
+    """Decode the fields after the page locations."""
     if buffer[at:] == bytes((_STOP,)):
         return EMPTY
     rest, _ = decode_struct(buffer, at, file_part=file_part, last_id=1)
@@ -182,13 +186,15 @@ def _unencoded(index: Struct, file_part: FilePart) -> Integers | None:
 
 
 def _decode_runs(buffers: Sequence[bytes]) -> Sequence[_Run | None]:
-    """The locations in each; None where they aren't written as usual."""
+    """Decode the page locations in each buffer; None for one that isn't encoded in the usual
+    form.
+    """
     heads = [_head(buffer) for buffer in buffers]
     usual = [at for at, (size, _) in enumerate(heads) if size]
     found: list[_Run | None] = [None] * len(buffers)
     if usual:
         runs = _joined_runs([buffers[at] for at in usual], [heads[at] for at in usual])
-        if runs is None and len(usual) > 1:  # one of them is odd
+        if runs is None and len(usual) > 1:  # one of them has another form
             runs = [run for at in usual for run in _decode_runs([buffers[at]])]
         for at, run in zip(usual, runs or [None], strict=True):
             found[at] = run
@@ -196,7 +202,7 @@ def _decode_runs(buffers: Sequence[bytes]) -> Sequence[_Run | None]:
 
 
 def _head(buffer: bytes) -> tuple[int, int]:
-    """The number of locations and the place of the first; none if they can't be as usual."""
+    """The number of locations and the position of the first; none if the form is another one."""
     if buffer[:1] != bytes((_LIST_OF_STRUCTS,)) or len(buffer) < 2 or buffer[-1] > 127:
         return 0, 0
     size, at = buffer[1] >> 4, 2
@@ -210,9 +216,9 @@ def _head(buffer: bytes) -> tuple[int, int]:
 def _joined_runs(
     buffers: Sequence[bytes], heads: Sequence[tuple[int, int]]
 ) -> Sequence[_Run | None] | None:
-    """The locations in all buffers; None if one of them isn't as usual.
+    """The page locations in all buffers; None if one of them has another form.
 
-    Their bytes are read as one run of varints: each buffer's last byte ends one.
+    All bytes are read as one run of varints, since each buffer's last byte ends a varint.
     """
     bodies = [buffer[start:] for buffer, (_, start) in zip(buffers, heads, strict=True)]
     data = np.frombuffer(b"".join(bodies), np.uint8)
@@ -232,14 +238,16 @@ def _joined_runs(
     if (lengths != lengths.astype(np.int32)).any():
         return None
     stops = np.cumsum(sizes)
-    # Where in its buffer each one's locations end.
+    # Where in each buffer the locations end.
     behind = ends[last - 1] + 1 - bytes_before[:-1] + [start for _, start in heads]
     each = zip((stops - sizes).tolist(), stops.tolist(), behind.tolist(), strict=True)
     return [_Run(offsets[a:b], lengths[a:b], rows[a:b], end) for a, b, end in each]
 
 
 def _long_size(buffer: bytes, at: int) -> tuple[int, int]:
-    """The varint at a place, and the place behind it; one that can't be a size is too large."""
+    """The varint at a position, and the position after it. If it can't be a size, a number that is
+    too large is returned.
+    """
     size = shift = 0
     for byte in buffer[at : at + 5]:
         at += 1
@@ -265,16 +273,16 @@ def _optional(index: Struct, field_id: int, name: str, file_part: FilePart) -> I
 
 
 def _counts(values: Integers | None) -> Integers | None:
-    # Older parquet-cpp wrote -1 where it hadn't counted.
+    # Old versions of parquet-cpp wrote -1 if they hadn't counted.
     return None if values is None or (values < 0).any() else values
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class ColumnIndex:
-    """Bounds of the values of each page, in the pages' order; a page of nulls has empty ones.
+    """Bounds of the values of each page, in the pages' order; a page of nulls has empty bounds.
 
-    Bounds may be truncated: a lower one down, an upper one up. The histograms are those of all
-    pages one behind the other.
+    Bounds may be truncated: a lower bound downwards, an upper bound upwards. The histograms of all
+    pages follow one another.
     """
 
     null_pages: Mask

@@ -1,4 +1,4 @@
-"""The leaves of a file's schema, from its flat list of elements."""
+"""Finds the leaves of a file's schema in its flat list of elements."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NOWHERE = FilePart("", "schema")
 class Leaf:
     """A column as chunks store it: the `column`-th leaf of the schema, depth first.
 
-    `element` is its SchemaElement, with the logical type and all else that isn't typed here.
+    `element` is its SchemaElement, with the logical type and all fields that aren't typed here.
     """
 
     column: int
@@ -32,12 +32,12 @@ class Leaf:
 
     @property
     def name(self) -> str:
-        """The path with dots."""
+        """The path, joined with dots."""
         return ".".join(self.path)
 
     @property
     def flat(self) -> bool:
-        """Whether it is a top-level column with one value or null in each row."""
+        """Whether it is a top-level column with one value, or null, in each row."""
         return len(self.path) == 1 and self.max_repetition == 0
 
     @property

@@ -1,4 +1,4 @@
-"""A Parquet file to splice from: its footer, and its indexes as they are asked for."""
+"""A Parquet file to splice from: its footer, and its indexes, which are read on demand."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from lakesplice.splicing.structures.page_index import (
 
 _READABLE = frozenset(Encoding) - {Encoding.ALP}
 _REFUSED_CODECS = {Codec.LZ4: Reason.LEGACY_LZ4, Codec.LZO: Reason.LZO}
-# Some hundred thousand pages with bounds of the usual length.
+# Enough for some hundred thousand pages with bounds of the usual length.
 _INDEX_BYTES_MAX = 32 * 1024 * 1024
 
 ChunkId: TypeAlias = tuple[int, int]  # row group and column
 
 
 class SourceFile:
-    """An open file and what was read of it; `name` is what errors call it.
+    """An open file and what was read from it; errors call it `name`.
 
-    Opening reads the footer and raises what `read_footer` does. Every method that reads blocks, may
-    be called by several threads, and raises `CorruptFileError` with file, place and reason, or
-    `UnsupportedError` where an index is too large.
+    Opening reads the footer and raises the errors of `read_footer`. Every method that reads blocks,
+    may be called by several threads, and raises `CorruptFileError` with file, place and reason, or
+    `UnsupportedError` if an index is too large.
     """
 
     def __init__(self, source: pa.NativeFile, name: str) -> None:
@@ -59,7 +59,7 @@ class SourceFile:
         return self.footer.leaves[column]
 
     def row_ranges(self) -> Iterator[tuple[int, int, int]]:
-        """Yield each row group's number, its first row and the row behind its last."""
+        """Yield for each row group its number, its first row and the row after its last."""
         first = 0
         for row_group, group in enumerate(self.footer.row_groups):
             yield row_group, first, first + group.num_rows
@@ -71,7 +71,7 @@ class SourceFile:
         return FilePart(self.name, f"row group {row_group}, column {column} ({name})")
 
     def key_value(self, key: bytes) -> bytes | None:
-        """Return an entry of the file's key-value metadata; the first of that key."""
+        """Return an entry of the file's key-value metadata; the first one if the key repeats."""
         return next((v for k, v in self.footer.key_values or () if k == key), None)
 
     def read(self, offset: int, length: int) -> pa.Buffer:
@@ -80,8 +80,8 @@ class SourceFile:
         return data
 
     def read_all(self, ranges: Sequence[tuple[int, int]]) -> list[pa.Buffer]:
-        """Return exactly the bytes of each range, an offset and a length; in one go if that is
-        faster.
+        """Return exactly the bytes of each range (offset and length); reads them together if that
+        is faster.
         """
         if self._ranged is not None and ranges:
             offsets, lengths = zip(*ranges, strict=True)
@@ -101,7 +101,9 @@ class SourceFile:
         return buffer_at(self.source, length, offset, file_part)
 
     def offset_index(self, row_group: int, column: int) -> OffsetIndex | None:
-        """Return where the data pages are, checked against chunk and rows; None without one."""
+        """Return the chunk's offset index, checked against chunk and rows; None if there is
+        none.
+        """
         index, key = self.page_locations(row_group, column), (row_group, column)
         if index is not None and key not in self._gapless:
             chunk, rows = self.chunk(row_group, column), self.footer.row_groups[row_group].num_rows
@@ -110,14 +112,16 @@ class SourceFile:
         return index
 
     def page_locations(self, row_group: int, column: int) -> OffsetIndex | None:
-        """Return the same for copying: there may be gaps between pages, and pages without rows."""
+        """Return the offset index for copying: gaps between pages and pages without rows are
+        allowed.
+        """
         key = row_group, column
         self.read_offset_indexes([key])
         return self._offset_indexes.get(key)
 
     def read_offset_indexes(self, chunks: Sequence[ChunkId]) -> None:
-        """Read the offset indexes of chunks at once, at a fraction of the cost of one by one; those
-        that were read before aren't.
+        """Read the offset indexes of several chunks at once, for a fraction of the cost. Indexes
+        that are already read are skipped.
         """
         spans = [
             (key, span)
@@ -139,14 +143,16 @@ class SourceFile:
             self._offset_indexes[key] = index
 
     def column_index(self, row_group: int, column: int) -> ColumnIndex | None:
-        """Return the bounds of the data pages, as many as the offset index has; None without."""
+        """Return the chunk's column index, with as many pages as the offset index; None if there is
+        none.
+        """
         key = row_group, column
         if key not in self._column_indexes:
             self._column_indexes[key] = self._read_column_index(row_group, column)
         return self._column_indexes[key]
 
     def dictionary_page(self, row_group: int, column: int) -> Page | None:
-        """Return the chunk's first page if it is a dictionary."""
+        """Return the chunk's first page if it is a dictionary, otherwise None."""
         chunk = self.chunk(row_group, column)
         if not chunk.compressed_size:
             return None
@@ -154,13 +160,15 @@ class SourceFile:
         return page if page.header.kind is PageKind.DICTIONARY else None
 
     def pages(self, row_group: int, column: int) -> Iterator[Page]:
-        """Yield all pages of a chunk, the dictionary first, without any index."""
+        """Yield all pages of a chunk, the dictionary first; uses no index."""
         yield from walk(
             self.source, self.chunk(row_group, column), self.file_part(row_group, column)
         )
 
     def refusal(self, row_group: int, column: int) -> Reason | None:
-        """Say why the chunk can't be spliced page by page, by the footer alone; reads nothing."""
+        """Return why the chunk can't be spliced page by page, judged by the footer; reads
+        nothing.
+        """
         chunk = self.chunk(row_group, column)
         if not self.leaf(column).flat:
             return Reason.NESTED
@@ -175,9 +183,9 @@ class SourceFile:
         return Reason.NO_PAGE_INDEX if chunk.offset_index is None else None
 
     def needs_its_name(self, row_group: int, column: int) -> Reason | None:
-        """Say why the chunk's pages can't stand in a file that another writer signs.
+        """Return why the chunk's pages can't be copied into a file with another writer's name.
 
-        Reads no more than a page's header. Readers work round what its writer got wrong, by name.
+        Readers work around some faults of writers by name. Reads at most one page's header.
         """
         chunk = self.chunk(row_group, column)
         if self._old_deltas and Encoding.DELTA_BYTE_ARRAY in chunk.encodings:
@@ -203,7 +211,9 @@ class SourceFile:
         return index
 
     def refuse_large_indexes(self, row_group: int, column: int) -> None:
-        """Raise `UnsupportedError` where an index of the chunk can't be read; reads nothing."""
+        """Raise `UnsupportedError` if an index of the chunk is too large to be read; reads
+        nothing.
+        """
         chunk = self.chunk(row_group, column)
         for span in (chunk.offset_index, chunk.column_index):
             if span is not None and span.length > _INDEX_BYTES_MAX:

@@ -12,7 +12,7 @@ from lakesplice.splicing.thrift.fields import Fields, binary, boolean, i64
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Bounds in the PLAIN encoding without a length; None is a field that isn't there.
+    """Bounds in the PLAIN encoding without a length; None means that the field is absent.
 
     The `legacy` bounds are fields 1 and 2, whose order of values was never defined.
     """
@@ -46,7 +46,7 @@ class Statistics:
         )
 
     def to_struct(self) -> Struct:
-        """Return the structure, with the fields that aren't typed here as they were."""
+        """Return the structure; fields that aren't typed here are unchanged."""
         return self.raw.replaced(
             {
                 1: binary(self.max_legacy),

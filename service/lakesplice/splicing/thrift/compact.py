@@ -1,4 +1,4 @@
-"""Thrift's compact protocol, lossless: what isn't known is written back as it was read.
+"""Thrift's compact protocol, lossless: unknown fields are written back as they were read.
 
 Its types and values are here; `decoding.py` reads them, `encoding.py` writes them.
 https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 
 class Wire(IntEnum):
-    """The types of the protocol; a boolean is TRUE with its value beside it."""
+    """The types of the protocol; a boolean has the type TRUE, and its value is kept separately."""
 
     STOP = 0
     TRUE = 1
@@ -45,7 +45,7 @@ class List:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """Pairs in the order they were read."""
+    """Pairs, in the order in which they were read."""
 
     key_wire: Wire
     value_wire: Wire
@@ -54,7 +54,9 @@ class Map:
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """Fields by their ids, in the order they were read; a double or a UUID is its bytes."""
+    """Fields by their ids, in the order in which they were read; a double or a UUID is kept as
+    bytes.
+    """
 
     fields: Mapping[int, Field] = field(default_factory=dict)
 
@@ -64,9 +66,9 @@ class Struct:
         return None if found is None else found[1]
 
     def replaced(self, changes: Mapping[int, Field | None]) -> Struct:
-        """Return the struct with some fields set, or left out where None.
+        """Return the struct with some fields set, or removed if None.
 
-        Fields keep their order; new ones are put in order of their ids.
+        Fields keep their order; new fields are inserted by their ids.
         """
         fields = dict(self.fields)
         added = False
@@ -79,7 +81,7 @@ class Struct:
         return Struct(dict(sorted(fields.items())) if added else fields)
 
     def only(self, field_ids: Collection[int]) -> Struct:
-        """Return the struct without fields of other ids."""
+        """Return the struct with only the fields of these ids."""
         if all(field_id in field_ids for field_id in self.fields):
             return self
         return Struct({at: found for at, found in self.fields.items() if at in field_ids})
@@ -89,4 +91,4 @@ EMPTY = Struct()
 
 
 LIST_SIZE_FOLLOWS = 15
-RUN_MIN = 32  # from here on a list of numbers, flags or equally long bytes is read at once
+RUN_MIN = 32  # longer lists of numbers, flags or equally long bytes are read at once

@@ -30,10 +30,10 @@ from lakesplice.splicing.thrift.varints import decode_varints, unzigzag
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one structure may hold at most.
+    """The largest structure that is read.
 
-    Parquet itself nests eight levels. Four million values are the footer of some 60,000 column
-    chunks and a few seconds of work; no bytes of that number take more than a gigabyte.
+    Parquet itself nests eight levels. Four million values are the footer of about 60,000 column
+    chunks and take a few seconds; no bytes with so many values take more than a gigabyte of memory.
     """
 
     depth_max: int = 32
@@ -52,10 +52,11 @@ def decode_struct(
     limits: Limits = LIMITS,
     last_id: int = 0,
 ) -> tuple[Struct, int]:
-    """Return the structure that starts at `offset`, and the offset behind it.
+    """Return the structure that starts at `offset`, and the offset after it.
 
-    `last_id` is the field before `offset` where a caller has read the first ones itself. Raises
-    `CorruptFileError` with the place, the byte and the reason, or `UnsupportedError`.
+    `last_id` is the id of the field before `offset`, if the caller has read the first fields
+    itself. Raises `CorruptFileError` with the place, the byte and the reason, or
+    `UnsupportedError`.
     """
     reader = _Reader(buffer, offset, file_part, limits)
     try:
@@ -66,7 +67,9 @@ def decode_struct(
 
 
 class _Reader:
-    """Reads ahead from `at`; running off the buffer is an IndexError, which the caller names."""
+    """Reads from `at` on; reading beyond the buffer raises IndexError, which the caller
+    translates.
+    """
 
     __slots__ = ("_data", "_file_part", "_left", "_limits", "_size", "at")
 
@@ -132,7 +135,7 @@ class _Reader:
         return List(wire, tuple(values))
 
     def _run(self, kind: int, size: int) -> Sequence[Value] | None:
-        """Read many values at once; None where they, or their type, need one at a time."""
+        """Read many values at once; None if they, or their type, must be read one by one."""
         if kind in (1, 2):
             return [byte == 1 for byte in self._take(size)]
         if kind in (5, 6):

@@ -24,14 +24,16 @@ _LENGTHS = tuple(bytes((length,)) for length in range(128))  # as varints
 
 
 def encode_struct(struct: Struct) -> bytes:
-    """Return a structure's bytes: those it was read from, if its writer chose the short forms."""
+    """Return a structure's bytes; they equal those it was read from if its writer used the short
+    forms.
+    """
     out = bytearray()
     _put_struct(out, struct)
     return bytes(out)
 
 
 def put_varint(out: bytearray, value: int) -> None:
-    """Append an unsigned integer, seven bits a byte."""
+    """Append an unsigned integer, seven bits per byte."""
     while value > 127:
         out.append(value & 127 | 128)
         value >>= 7

@@ -1,7 +1,7 @@
-"""Typed access to a Thrift structure's fields, and the making of new ones.
+"""Typed access to a Thrift structure's fields, and functions that make new fields.
 
-A field of another type counts as missing, as it does for every reader that Thrift generates. One
-that must be there and is missing, or is out of its range, is a `CorruptFileError` that names it.
+A field of another type counts as missing, as it does for every reader that Thrift generates. If a
+required field is missing or out of range, a `CorruptFileError` names it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Fields:
-    """A structure's fields; `least` is the smallest value that makes sense."""
+    """A structure's fields; the argument `least` is the smallest valid value."""
 
     __slots__ = ("_file_part", "_struct")
 

@@ -1,7 +1,7 @@
-"""Runs of Thrift varints, all at once.
+"""Decodes and encodes runs of Thrift varints at once.
 
-An index of a few hundred pages is a few thousand integers: one by one they would cost milliseconds
-a column, in a run some fifty microseconds.
+An index of a few hundred pages has a few thousand integers: one by one they cost milliseconds per
+column, in a run about fifty microseconds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _BYTES_MAX = 10
 def decode_varints(data: Bytes, count: int) -> tuple[Unsigned, int] | None:
     """Return the first `count` varints and the number of their bytes.
 
-    None where there are fewer, or one has more than 64 bits.
+    None if there are fewer, or if one has more than 64 bits.
     """
     data = data[: count * _BYTES_MAX]
     ends = np.flatnonzero(data < 128)[:count]
@@ -49,7 +49,7 @@ def encode_varints(values: Unsigned) -> bytes:
 
 
 def encode_with_ends(values: Unsigned) -> tuple[bytes, Integers]:
-    """Return the same, and behind which byte each of them ends."""
+    """Return the varints of `values`, and the offset after each of them."""
     if not len(values):
         return b"", np.empty(0, np.int64)
     sizes = np.ones(len(values), np.int64)

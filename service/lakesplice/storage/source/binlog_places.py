@@ -1,8 +1,8 @@
-"""Where in its binlog a source database stands.
+"""Finds the place in its binlog that a source database, or a snapshot of it, has reached.
 
-MariaDB says with a consistent snapshot at which place it was taken. MySQL doesn't: there a snapshot
-lies between two places, of which the lower is noted once every transaction that the binlog had
-before is committed.
+MariaDB reports the place of a consistent snapshot. MySQL doesn't: there a snapshot is known to be
+between two places. The lower one is taken when every transaction that the binlog had before is
+committed.
 """
 
 from __future__ import annotations
@@ -23,18 +23,20 @@ _POLL_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class BinlogPlace:
-    """The end of a binlog's file at a moment: what was committed ends at or below `offset`."""
+    """The end of a binlog file at a moment: all that was committed ends at or below `offset`."""
 
     file: str
     offset: int
 
     def position(self, epoch: int = 0) -> Position:
-        """Return the position below which are all changes that were committed; `SourceUnavailable`
-        for a file whose name has no number.
+        """Return the position at or below which all committed changes are. Raises
+        `SourceUnavailable` if the file's name has no number.
         """
         number = self.file.rpartition(".")[2]
         if not number.isdecimal():
-            raise SourceUnavailable("the binlog's files have no number", file=self.file)
+            raise SourceUnavailable(
+                "the names of the binlog's files have no number", file=self.file
+            )
         return Position.of(epoch, int(number), self.offset, 0, 0)
 
     def __str__(self) -> str:
@@ -43,14 +45,16 @@ class BinlogPlace:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPlace:
-    """Where a snapshot stands: all that ends at or below `low` is in it, nothing above `high`."""
+    """The place of a snapshot: it has all changes that end at or below `low`, and none above
+    `high`.
+    """
 
     low: BinlogPlace
     high: BinlogPlace
 
 
 def place_of_snapshot(ask: Ask) -> SnapshotPlace:
-    """Return where the snapshot of MariaDB's present transaction stands."""
+    """Return the place of the snapshot of MariaDB's present transaction."""
     told = {
         text_of(name).lower(): text_of(value)
         for name, value in ask("show status like 'binlog_snapshot_%'", [])
@@ -63,9 +67,9 @@ def place_of_snapshot(ask: Ask) -> SnapshotPlace:
 
 
 def committed_place(ask: Ask, clock: Clock) -> BinlogPlace:
-    """Return a place of the binlog below which everything is committed: MySQL writes the binlog
-    first, and names in `gtid_owned` what isn't committed yet. Blocks until that is empty of what
-    was in it. Not tried with a server.
+    """Return a place of the binlog below which everything is committed. MySQL writes the binlog
+    first and lists transactions that aren't committed yet in `gtid_owned`. Blocks until the
+    transactions that were listed at the call are committed. Not tested with a server.
     """
     place = end_of_binlog(ask)
     waiting = _owned(ask)
@@ -85,7 +89,7 @@ def end_of_binlog(ask: Ask) -> BinlogPlace:
             rows = ask(statement, [])
             if rows:
                 return BinlogPlace(text_of(rows[0][0]), int(rows[0][1] or 0))
-    raise SourceUnavailable("the server tells no place in its binlog; switch log_bin on")
+    raise SourceUnavailable("the server doesn't report a place in its binlog; switch log_bin on")
 
 
 def _owned(ask: Ask) -> set[str]:
@@ -94,8 +98,8 @@ def _owned(ask: Ask) -> set[str]:
 
 
 def owned_gtids(owned: str) -> list[str]:
-    """Return the GTIDs of `uuid:number#thread`, several parted by commas, or numbers of one uuid by
-    colons.
+    """Return the GTIDs in a text of `uuid:number#thread`: several are separated by commas, numbers
+    of one uuid by colons.
     """
     found, uuid = [], ""
     for part in owned.replace("\n", "").replace(",", ":").split(":"):

@@ -1,4 +1,4 @@
-"""What columns a source database says that its tables have now."""
+"""Reads from a source database which columns its tables have now."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COLUMNS = """
 
 @dataclass(frozen=True, slots=True)
 class DatabaseAddress:
-    """A database of a MySQL or MariaDB server, and who asks."""
+    """A database of a MySQL or MariaDB server, and the user and password."""
 
     host: str
     port: int
@@ -35,9 +35,9 @@ class DatabaseAddress:
 
     @classmethod
     def parse(cls, text: str, password: str = "") -> Self:
-        """Read `mysql://user@host:port/database`; a password in it counts before the one given.
+        """Parse `mysql://user@host:port/database`; a password in it overrides the argument.
 
-        `UsageError` for anything else.
+        Raises `UsageError` for anything else.
         """
         found = cls.of_server(text, password)
         if not found.database:
@@ -46,7 +46,7 @@ class DatabaseAddress:
 
     @classmethod
     def of_server(cls, text: str, password: str = "") -> Self:
-        """Read the same, of which the database may be left out."""
+        """Parse the same address, in which the database may be left out."""
         try:
             parts = urlsplit(text)
             host, port, user = parts.hostname, parts.port or _PORT, parts.username
@@ -72,8 +72,9 @@ class SourceColumn:
 def source_columns(address: DatabaseAddress, certificates: str | None = None) -> list[SourceColumn]:
     """Return the columns of all tables of a database, table by table, in their order. Blocks.
 
-    With `certificates`, a file of trusted ones, the server must prove who it is. Of tables that the
-    user may not see nothing is returned. `SourceUnavailable` if the server can't be asked.
+    With `certificates`, a file of trusted certificates, the server must prove its identity. Tables
+    that the user may not see are left out. Raises `SourceUnavailable` if the server can't be
+    reached.
     """
     try:
         with pymysql.connect(

@@ -1,8 +1,9 @@
-"""Rows of a source database, read in consistent snapshots without locks.
+"""Reads rows of a source database in consistent snapshots, without locks.
 
-A snapshot is a transaction that reads what was committed when it began (`source_places.py`: where
-that was). DDL can pass a snapshot by unseen, so the table's description has to be the same before
-the snapshot and within it, after the table was touched: from then on DDL waits.
+A snapshot is a transaction that reads what was committed when it began (`binlog_places.py` finds
+that place in the binlog). A snapshot doesn't show DDL. So the table's description is read before
+the snapshot and again within it, after the table was first read, since from then on DDL waits. Both
+must be equal.
 """
 
 from __future__ import annotations
@@ -46,9 +47,9 @@ from lakesplice.table.protocol.ports import Clock
 Result = TypeVar("Result")
 
 _CONNECT_SECONDS = 20
-# A statement reads some 20,000 rows; one that takes this long has stopped.
+# A statement reads about 20,000 rows; if it takes this long, it hangs.
 _ANSWER_SECONDS = 600
-# How long to wait for DDL that holds the table.
+# How long to wait for DDL that locks the table.
 _LOCK_SECONDS = 30
 _DEFINITION_CHANGED, _NO_TABLE, _NO_COLUMN = 1412, 1146, 1054
 _TOO_LONG = (1153, 1301, 2027)
@@ -56,14 +57,16 @@ _TOO_LONG = (1153, 1301, 2027)
 
 @dataclass(frozen=True, slots=True)
 class TableChanged:
-    """The table was altered, made anew or dropped while it was read: begin with its description."""
+    """The table was altered, re-created or dropped while it was read: read its description
+    again.
+    """
 
     table: str
 
 
 @dataclass(frozen=True)
 class SourceRows:
-    """Rows by column, in no order."""
+    """Rows as columns, in no particular order."""
 
     count: int
     columns: dict[str, Column]
@@ -74,7 +77,7 @@ class _ChangedError(Exception):
 
 
 class SourceConnection:
-    """One connection to a server; not for several threads. A context manager.
+    """One connection to a server, and a context manager; not safe from several threads.
 
     Every call blocks, and raises `SourceUnavailable` if the server doesn't answer or refuses.
     """
@@ -82,7 +85,9 @@ class SourceConnection:
     def __init__(
         self, address: DatabaseAddress, clock: Clock, certificates: str | None = None
     ) -> None:
-        """Connect; with `certificates`, a file of trusted ones, the server must prove who it is."""
+        """Connect; with `certificates`, a file of trusted certificates, the server must prove its
+        identity.
+        """
         self._address, self._clock = address, clock
         with self._translated():
             encoders: dict[Any, Any] = {**converters.encoders}  # and no decoders
@@ -127,28 +132,28 @@ class SourceConnection:
             self._connection.close()
 
     def table(self, database: str, name: str) -> SourceTable | None:
-        """Return a table's description, None if there is no such table or we may not see it."""
+        """Return a table's description; None if it doesn't exist or our user may not see it."""
         with self._translated():
             return described(self._execute, database, name)
 
     def tables(self, database: str) -> list[str]:
-        """Return the names of a database's tables that we may see, in their order."""
+        """Return the names of a database's tables that our user may see, sorted."""
         with self._translated():
             return table_names(self._execute, database)
 
     def place(self) -> BinlogPlace:
-        """Return where the binlog ends now; transactions below may not be committed yet."""
+        """Return the present end of the binlog; transactions below it may not be committed yet."""
         with self._translated():
             return end_of_binlog(self._execute)
 
     def identity(self) -> str:
-        """Return what tells this server, and its binlog, from any other."""
+        """Return a text that identifies this server and its binlog."""
         with self._translated():
             (told,) = self._one("select concat_ws('/', @@hostname, @@port, @@server_id)")
             return text_of(told)
 
     def threads_running(self) -> int:
-        """Return how many of the server's threads work now, ours included."""
+        """Return how many of the server's threads are running now, ours included."""
         with self._translated():
             (_, value) = self._one("show global status like 'Threads_running'")
             return int(value or 0)
@@ -156,7 +161,9 @@ class SourceConnection:
     def in_snapshot(
         self, table: SourceTable, work: Callable[[Snapshot], Result]
     ) -> Result | TableChanged:
-        """Return what `work` makes of a snapshot of a table, which ends with it."""
+        """Call `work` with a snapshot of a table, and return its result. The snapshot ends with the
+        call.
+        """
         with self._translated():
             try:
                 with self._snapshot(table) as snapshot:
@@ -185,7 +192,7 @@ class SourceConnection:
         return SnapshotPlace(low, end_of_binlog(self._execute))
 
     def _of_table(self, statement: str) -> list[Row]:
-        """Ask a table that may have changed."""
+        """Run a statement on a table that may have changed."""
         try:
             return self._execute(statement)
         except pymysql.MySQLError as error:
@@ -208,7 +215,8 @@ class SourceConnection:
             yield
         except (pymysql.MySQLError, OSError) as error:
             raise SourceUnavailable(
-                "the database doesn't answer; check its address, the user and what that one may do",
+                "the database doesn't answer; check its address, the user and the user's "
+                "permissions",
                 host=self._address.host,
                 port=self._address.port,
                 cause=str(error)[:200],
@@ -216,7 +224,7 @@ class SourceConnection:
 
 
 class Snapshot:
-    """A table's rows as they were at `place`. Used within `SourceConnection.in_snapshot` only."""
+    """A table's rows as they were at `place`. Valid only within `SourceConnection.in_snapshot`."""
 
     def __init__(
         self, ask: Callable[[str], list[Row]], table: SourceTable, place: SnapshotPlace
@@ -225,13 +233,13 @@ class Snapshot:
         self._ask, self._table, self.place = ask, table, place
 
     def answer(self, expressions: str, condition: str, rest: str = "") -> list[Row]:
-        """Return what expressions are of the rows that match a condition."""
+        """Return the values of expressions for the rows that match a condition."""
         return self._ask(
             f"select {expressions} from {self._table.sql} where {condition} {rest}"  # noqa: S608 - planning quotes
         )
 
     def bound(self, key: Sequence[KeyColumn], after: Bound | None, count: int) -> Bound | None:
-        """Return the key of the `count`th row after a bound, None if there are fewer rows."""
+        """Return the key of the `count`-th row after a bound; None if there are fewer rows."""
         return self._nth(key, KeyRange(after), count)
 
     def _nth(self, key: Sequence[KeyColumn], rows: KeyRange, count: int) -> Bound | None:
@@ -259,7 +267,7 @@ class Snapshot:
             yield self._one_by_one(columns, condition, count)
 
     def rows_where(self, columns: Sequence[ReadColumn], condition: str) -> SourceRows:
-        """Return the rows that match a condition; they are few."""
+        """Return the rows that match a condition; only for few rows."""
         text, count = self._text(columns, condition)
         read = rows_of_text(text, count, columns)
         if read is not None:

@@ -1,4 +1,4 @@
-"""What a source database's server says of itself: its version, its binlog, our user's grants."""
+"""Asks a source database's server for its version, its binlog settings and our user's grants."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _UNKNOWN_VARIABLE = 1193
 
 @dataclass(frozen=True, slots=True)
 class SourceServer:
-    """A server: its version, the variables that it has of those asked for, in upper case, what SHOW
-    GRANTS says up to the user, and how many seconds its clock is ahead of ours.
+    """A server: its version, those of the requested variables that it has (values in upper case),
+    the lines of SHOW GRANTS up to the user's name, and how many seconds its clock is ahead of ours.
     """
 
     version: str
@@ -33,8 +33,8 @@ def source_server(
     timeout_seconds: float,
     certificates: str | None = None,
 ) -> SourceServer:
-    """Ask a server. Blocks; with `certificates`, a file of trusted ones, the server must prove who
-    it is. `SourceUnavailable` if it doesn't answer.
+    """Ask a server. Blocks. With `certificates`, a file of trusted certificates, the server must
+    prove its identity. Raises `SourceUnavailable` if it doesn't answer.
     """
     try:
         with (
@@ -56,11 +56,11 @@ def source_server(
             skew = float(now) - clock.now_ms() / 1000
             known = {name: _variable(cursor, name) for name in variables}
             cursor.execute("show grants")
-            # What follows the user may be a hash of the password.
+            # A hash of the password may follow the user's name.
             grants = tuple(str(row[0]).partition(" TO ")[0] + " TO " for row in cursor.fetchall())
     except (pymysql.MySQLError, OSError) as error:
         raise SourceUnavailable(
-            "the database doesn't answer; check its address, the user and what that one may see",
+            "the database doesn't answer; check its address, the user and the user's permissions",
             host=address.host,
             port=address.port,
             cause=str(error)[:200],
@@ -70,9 +70,9 @@ def source_server(
 
 
 def _variable(cursor: pymysql.cursors.Cursor, name: str) -> str | None:
-    """Return a global variable, None if the server doesn't have it."""
+    """Return a global variable; None if the server doesn't have it."""
     try:
-        cursor.execute(f"select @@global.{name}")  # names of our own
+        cursor.execute(f"select @@global.{name}")  # the names come from this module
     except pymysql.MySQLError as error:
         if error.args and error.args[0] == _UNKNOWN_VARIABLE:
             return None

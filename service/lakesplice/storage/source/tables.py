@@ -1,4 +1,6 @@
-"""What a source database says of a table: its columns, its key, and when it was made."""
+"""Reads a table's description from a source database: its columns, its key, and its creation
+time.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ _COLUMNS = """
     from information_schema.columns where table_schema = %s and table_name = %s
     order by ordinal_position
 """
-# The primary key, else the first unique one without NULL, as InnoDB itself chooses.
+# The primary key, otherwise the first unique key without NULL, as InnoDB itself chooses.
 _KEYS = """
     select index_name, column_name, nullable = 'YES'
     from information_schema.statistics
@@ -43,10 +45,10 @@ _NAMES = """
 
 @dataclass(frozen=True)
 class SourceTable:
-    """A table as the database describes it; `key` names the columns of the key that its rows are
-    ordered by, empty without one. `made` changes when the table is made anew or emptied;
-    `rows_about` is the server's own estimate. It `cascades` if its rows change by a foreign key.
-    `unique` has the columns of every key without NULL.
+    """A table as the database describes it. `key` names the columns of the key by which its rows
+    are ordered; it is empty without one. `made` changes when the table is re-created or emptied.
+    `rows_about` is the server's estimate of the number of rows. `cascades` says whether foreign
+    keys may change its rows. `unique` has the columns of every unique key without NULL.
     """
 
     database: str
@@ -64,7 +66,7 @@ class SourceTable:
         return f"{quoted(self.database)}.{quoted(self.name)}"
 
     def same_as(self, other: SourceTable | None) -> bool:
-        """Return whether rows mean the same under both."""
+        """Return whether rows have the same meaning under both descriptions."""
         return other is not None and (self.columns, self.key, self.made) == (
             other.columns,
             other.key,
@@ -73,7 +75,7 @@ class SourceTable:
 
 
 def described(ask: Ask, database: str, name: str) -> SourceTable | None:
-    """Return a table's description, None if there is no such table or we may not see it."""
+    """Return a table's description; None if it doesn't exist or our user may not see it."""
     of = [database, name]
     made = ask(_MADE, of)
     if not made:
@@ -105,17 +107,17 @@ def described(ask: Ask, database: str, name: str) -> SourceTable | None:
 
 
 def table_names(ask: Ask, database: str) -> list[str]:
-    """Return the names of a database's tables that we may see, in their order."""
+    """Return the names of a database's tables that our user may see, sorted."""
     return [text_of(name) for (name,) in ask(_NAMES, [database])]
 
 
 def text_of(value: bytes | str | None) -> str:
-    """Return a value of a result as text, empty for NULL."""
+    """Return a value of a result as text; empty for NULL."""
     return value.decode("utf-8") if isinstance(value, bytes) else value or ""
 
 
 def _default(told: bytes | None) -> str | None:
-    """Return a constant's text; MariaDB tells it as SQL, MySQL as it is."""
+    """Return the text of a constant DEFAULT. MariaDB returns it as SQL, MySQL as plain text."""
     text = None if told is None else text_of(told)
     if text is None or text == "NULL":
         return None

@@ -68,7 +68,7 @@ def commit_chunks(
                 return None
         if isinstance(outcome, Conflict):
             retries.require_another(
-                "other writers committed first every time; give the command again",
+                "other writers committed first every time; run the command again",
                 topic=table.source.topic,
                 conflict=outcome.detail,
             )

@@ -144,7 +144,7 @@ def swap_in(
     entropy: Entropy,
     parameters: Mapping[str, str] = NO_PARAMETERS,
 ) -> Committed | Conflict:
-    """Let a shadow be version 0 of the table; a `Conflict` (EXISTS) if there is one."""
+    """Make a shadow version 0 of the table; a `Conflict` (EXISTS) if there is one."""
     if not _exists(store):
         committed = _attempt(store, None, intent, clock, entropy, parameters)
         if committed is not None:

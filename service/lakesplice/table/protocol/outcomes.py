@@ -1,6 +1,4 @@
-"""What becomes of a commit: it is made, or something that it relies on has changed; both are
-values.
-"""
+"""The results of a commit as values: it was made, or something on which it relies has changed."""
 
 from __future__ import annotations
 
@@ -35,7 +33,7 @@ class ConflictCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Nothing was committed, since something that the intent relies on has changed. Read and plan
+    """Nothing was committed, since something on which the intent relies has changed. Read and plan
     again.
     """
 

@@ -161,17 +161,17 @@ class Entropy(Protocol):
 
 
 class Progress(Protocol):
-    """Who watches long work. Any thread may call it; a call returns at once.
+    """Receives the progress of long work. Any thread may call it; a call returns at once.
 
     Work says what its units are: bytes of files, or rows.
     """
 
     def expect(self, units: int) -> None:
-        """So many more units are to be done."""
+        """Add to the number of units to do."""
         ...
 
     def advance(self, units: int) -> None:
-        """So many more units are done."""
+        """Add to the number of units that are done."""
         ...
 
 
@@ -203,6 +203,6 @@ class SchemaSource(Protocol):
     def schemas(self, numbers: Iterable[int]) -> Mapping[int, SchemaText]:
         """Return the schemas with these numbers, except for those that the registry says it lacks.
 
-        `SourceUnavailable` if it can't be asked or refuses: then nothing may be decoded.
+        Raises `SourceUnavailable` if it can't be reached or refuses: then nothing may be decoded.
         """
         ...

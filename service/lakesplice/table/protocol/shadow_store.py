@@ -4,11 +4,10 @@ A shadow has its own log and manifests, in a folder of the table that readers of
 its other files are among the table's, so the commit by which it takes the table's place only has to
 name them:
 
-    _lakesplice/shadows/<id>/plan.json            what it is to be filled with; while it exists,
-                                                  the shadow is open
-    _lakesplice/shadows/<id>/_delta_log/…         its log
-    _lakesplice/shadows/<id>/_lakesplice/…        its manifests
-    base/…, _lakesplice/deltas/…, …               its files, beside the table's
+    _lakesplice/shadows/<id>/plan.json            the source and its chunks; while it exists, the
+    shadow is open _lakesplice/shadows/<id>/_delta_log/…         its log
+    _lakesplice/shadows/<id>/_lakesplice/…        its manifests base/…, _lakesplice/deltas/…, …
+    its files, beside the table's
 
 Only its log says which files a shadow needs. So while one is open, no orphans of the table are
 deleted (`table/upkeep/orphans.py`).
@@ -100,7 +99,7 @@ def shadow_folder(shadow: str) -> str:
 
 
 def shadow_plan_path(shadow: str) -> str:
-    """Return the path of the file that says what a shadow is to be filled with."""
+    """Return the path of the file with a shadow's plan: its source and chunks."""
     return f"{shadow_folder(shadow)}/{_PLAN}"
 
 
@@ -121,7 +120,7 @@ def close_all_shadows(store: Store) -> int:
 def close_shadow(store: Store, shadow: str) -> None:
     """Close a shadow, then delete its log and manifests. Blocks; may be called again.
 
-    Its other files stay: the table names them by now, or they are orphans.
+    Its other files are kept: the table names them by now, or they are orphans.
     """
     store.delete(shadow_plan_path(shadow))
     for path in sorted(store.list(f"{shadow_folder(shadow)}/")):

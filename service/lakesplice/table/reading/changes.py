@@ -95,7 +95,7 @@ def changes_of(
     fields = [schema.arrow.field(name) for name in columns]
     since = present.names_since(schema)
     now_named = [field.with_name(since.get(field.name, field.name)) for field in fields]
-    if present.partitioned_by:  # a row's two places are in different files
+    if present.partitioned_by:  # a row's former and present address are in different files
         if share.index:
             return
         share = WHOLE

@@ -42,8 +42,8 @@ def took_effect(
         _positions(store, new, schema, groups),
     )
     marks = np.zeros(changes.num_rows, np.bool_)
-    # What a version moves, it marks as deleted in the files that it was in: as rows stood, those of
-    # the version before have them.
+    # A version that moves rows marks them as deleted in their former files; the files of the
+    # version before show their state before the move.
     own = [f for f in now.files.values() if before.groups.isdisjoint(s.group for s in f.segments)]
     for file in (*before.files.values(), *own):
         if groups.isdisjoint(segment.group for segment in file.segments):

@@ -196,7 +196,7 @@ class ReadRequest:
             rows = pa.table(columns, schema=self.layout) if columns else table.select([])
             yield from rows.to_batches(max_chunksize=_BATCH_ROWS)
             empty = False
-        if empty:  # who writes what comes, batch by batch, learns the columns all the same
+        if empty:  # a reader of batches gets the columns in any case
             yield pa.RecordBatch.from_pylist([], schema=self.layout)
 
 
@@ -236,8 +236,8 @@ def requested_version(store: Store, version: int | None, as_of: Moment | None) -
 
 
 def moment_ms(moment: Moment) -> EpochMs:
-    """Return a moment in milliseconds since 1970, in UTC if it has no time zone; `UsageError` if it
-    is none.
+    """Return a moment in milliseconds since 1970, in UTC if it has no time zone; raises
+    `UsageError` if it isn't one.
     """
     if isinstance(moment, str):
         try:

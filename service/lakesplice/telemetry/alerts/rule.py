@@ -10,7 +10,7 @@ from typing import Literal
 from lakesplice.telemetry.alerts.limits import Amount, hole
 
 LAKE = "lake, namespace, job"
-"""The labels that tell lakes, those of a target. One that a target lacks counts as empty."""
+"""The labels of a target that identify its lake. A label that a target lacks counts as empty."""
 INSTANCE = f"{LAKE}, instance"
 EACH_TABLE = f"{INSTANCE}, table"
 

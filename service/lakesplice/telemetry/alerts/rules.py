@@ -1,4 +1,4 @@
-"""All rules, and their text: the YAML of a Prometheus rule file."""
+"""All rule groups, and their text: the YAML of a Prometheus rule file."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lakesplice.telemetry.alerts.limits import AlertLimits
 from lakesplice.telemetry.alerts.rule import INSTANCE, LAKE, Alert, duration, number
 
-# Those whose thresholds follow no setting.
+# The alerts whose thresholds depend on no setting.
 _FIXED = (
     Alert(
         "LakespliceDown",

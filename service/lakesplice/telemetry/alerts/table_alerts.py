@@ -78,4 +78,4 @@ TABLE_ALERTS = (
         why="After an added column each row's next change counts once.",
     ),
 )
-"""The alerts about what tables take in; their thresholds follow no setting."""
+"""The alerts about what tables ingest; their thresholds depend on no setting."""

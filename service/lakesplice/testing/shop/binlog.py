@@ -15,10 +15,10 @@ _MEAN_GAP_MICROSECONDS: Final = 2_000
 
 
 class Moment(NamedTuple):
-    """Where and when one statement stands in the source's order, as its events say it.
+    """The position and time of one statement, as its events show them.
 
     `gtid` and `snapshot` are JSON fragments; `second` is the server's clock, `micros` the
-    connector's, which reads the statement a little later.
+    connector's, which reads the statement slightly later.
     """
 
     file: str
@@ -43,14 +43,14 @@ class Moment(NamedTuple):
 
 
 class SimulatedClock:
-    """Time that passes only when a test asks for it: a run is the same on any machine."""
+    """A clock that only tests move: a run is the same on any machine."""
 
     def __init__(self, start_ms: EpochMs, random: Random) -> None:
         self._micros = start_ms * 1000
         self._random = random
 
     def now_ms(self) -> EpochMs:
-        """Milliseconds since the epoch, a little later at every call."""
+        """Milliseconds since the epoch; each call is slightly later."""
         self._micros += self._random.randrange(2 * _MEAN_GAP_MICROSECONDS)
         return EpochMs(self._micros // 1000)
 
@@ -64,10 +64,10 @@ class SimulatedClock:
 
 
 class Binlog:
-    """Hands out moments in strictly rising order of (file, offset).
+    """Makes moments in strictly ascending order of (file, offset).
 
-    A file rotates once it holds `file_bytes`. The clock may stand still or fall back: what is
-    handed out never does.
+    A file is rotated once it holds `file_bytes`. The clock may stop or go back; the moments never
+    do.
     """
 
     def __init__(self, clock: Clock, *, file_bytes: int = 1 << 20) -> None:
@@ -84,23 +84,25 @@ class Binlog:
         return f"binlog.{self._file:06d}"
 
     def begin(self) -> None:
-        """Start a transaction: what follows, up to the next start, shares its id."""
+        """Start a transaction: all statements up to the next start share its id."""
         self._transaction += 1
-        # A file ends only between transactions, as the server has it.
+        # A file ends only between transactions, as in a real server.
         if self._pos > self._file_bytes:
             self._file, self._pos = self._file + 1, FIRST_OFFSET
         self._pos += 200
         self._tick()
 
     def statement(self, rows: int) -> Moment:
-        """The moment of one statement on `rows` rows, which share its offset."""
+        """Return the moment of a statement on `rows` rows, which share its offset."""
         self._pos += 150 + 90 * rows
         self._micros += rows + 1
         gtid = f'"0-{SERVER_ID}-{self._transaction}"'
         return self._moment(gtid, SERVER_ID, "null")
 
     def snapshot(self) -> Moment:
-        """The moment of a snapshot's row: the present end of the binlog, under no transaction."""
+        """Return the moment of a snapshot's row: the present end of the binlog, without a
+        transaction.
+        """
         self._micros += 1
         return self._moment("null", 0, '"true"')
 

@@ -1,8 +1,9 @@
-"""Columns of the simulated database: how a MySQL type travels in an event and ends in the lake.
+"""Columns of the simulated database: how a MySQL type is encoded in an event and stored in the
+lake.
 
-A column's value in memory is the plainest exact one: decimals are unscaled integers, dates are
-days, times and timestamps are microseconds, everything else is what Python calls it. `encode`
-writes such a value as a JSON fragment, `to_arrow` as the lake stores it.
+In memory a value has the simplest exact type: decimals are unscaled integers, dates are days, times
+and timestamps are microseconds, all others have Python's own type. `encode` writes such a value as
+a JSON fragment, `to_arrow` as the lake stores it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _DECLARED = {
     "io.debezium.time.Timestamp": "timestamp_millis",
     "io.debezium.time.MicroTimestamp": "timestamp_micros",
 }
-# Jackson, which Debezium writes JSON with, escapes what lies beyond the basic plane, no more.
+# Jackson, with which Debezium writes JSON, escapes only characters beyond the basic plane.
 _BASIC_PLANE_MAX = 0xFFFF
 
 
@@ -49,7 +50,7 @@ class Column:
 
     @property
     def connect_field(self) -> dict[str, object]:
-        """The column in an event's `schema` block, members in the order Debezium writes them."""
+        """The column in an event's `schema` block; members are in Debezium's order."""
         described: dict[str, object] = {"type": self.wire, "optional": self.optional}
         if self.semantic:
             described |= {"name": self.semantic, "version": 1}
@@ -65,12 +66,12 @@ class Column:
         return _DECLARED.get(self.semantic, self.type.name)
 
     def _encode_default(self, default: Value) -> str:
-        # Defaults of timestamps are written as short as they go, whatever digits the column has.
+        # Defaults of timestamps are written without trailing zeros, whatever the column's digits.
         is_zoned = self.semantic == "io.debezium.time.ZonedTimestamp"
         return _zoned(0)(default) if is_zoned else self.encode(default)
 
     def to_arrow(self, values: Sequence[Value]) -> pa.Array:
-        """Return the values, nulls among them, in the column's Arrow type."""
+        """Return the values, which may be null, in the column's Arrow type."""
         if self.type.kind is Kind.DECIMAL:
             return unscaled_to_arrow([None if v is None else int(v) for v in values], self.type)
         if self.type.kind is Kind.TIMESTAMP:
@@ -79,7 +80,7 @@ class Column:
 
 
 def unscaled_to_arrow(values: Sequence[int | None], type_: ColumnType) -> pa.Array:
-    """Build a decimal array from unscaled integers, exactly and without a context's rounding."""
+    """Build a decimal array from unscaled integers, exactly: no decimal context rounds them."""
     data = b"".join((v or 0).to_bytes(_DECIMAL_BYTES, "little", signed=True) for v in values)
     valid = pa.array([v is not None for v in values], pa.bool_()).buffers()[1]
     return pa.Array.from_buffers(type_.arrow, len(values), [valid, pa.py_buffer(data)])
@@ -160,7 +161,7 @@ def boolean(name: str, *, optional: bool = True) -> Column:
 
 
 def varchar(name: str, *, optional: bool = True, default: str | None = None) -> Column:
-    """VARCHAR, CHAR or TEXT, which Debezium doesn't tell apart."""
+    """VARCHAR, CHAR or TEXT, which Debezium doesn't distinguish."""
     return Column(
         name, ColumnType(Kind.STRING), "string", _string, optional=optional, default=default
     )
@@ -172,7 +173,7 @@ def blob(name: str, *, optional: bool = True) -> Column:
 
 
 def bits(name: str, length: int, *, optional: bool = True) -> Column:
-    """BIT(length) beyond one bit: bytes, least significant first."""
+    """BIT(length) of more than one bit: bytes, the least significant first."""
     return Column(
         name=name,
         type=ColumnType(Kind.BINARY),
@@ -240,7 +241,7 @@ def enum_set(name: str, allowed: Sequence[str], *, optional: bool = True) -> Col
 
 
 def json_text(name: str, *, optional: bool = True) -> Column:
-    """JSON as MySQL has it; a value is the document's text."""
+    """JSON as MySQL prints it; a value is the document's text."""
     return Column(
         name=name,
         type=ColumnType(Kind.STRING),
@@ -266,7 +267,7 @@ def date(name: str, *, optional: bool = True) -> Column:
 
 
 def time(name: str, *, optional: bool = True) -> Column:
-    """TIME, in microseconds, negative or beyond a day at will; the lake holds the number."""
+    """TIME, in microseconds; it may be negative or longer than a day. The lake holds the number."""
     return Column(
         name=name,
         type=ColumnType(Kind.LONG),

@@ -1,4 +1,4 @@
-"""A database in memory whose statements become change events: its rows are the truth."""
+"""A database in memory whose statements become change events; its rows are the truth."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _START_MS = 1_772_000_000_000
 
 
 class Rows:
-    """The rows of one table by key, with a random one to be had in constant time."""
+    """The rows of one table by key; a random key is found in constant time."""
 
     def __init__(self) -> None:
         self._images: dict[Key, Image] = {}
@@ -40,7 +40,7 @@ class Rows:
         return self._images[key]
 
     def items(self) -> Iterator[tuple[Key, Image]]:
-        """Every row, in the order in which their keys first came."""
+        """All rows, in the order in which their keys first occurred."""
         yield from self._images.items()
 
     def put(self, key: Key, image: Image) -> None:
@@ -51,7 +51,7 @@ class Rows:
         self._images[key] = image
 
     def remove(self, key: Key) -> Image:
-        """Take a row out."""
+        """Remove a row."""
         place, last = self._places.pop(key), self._keys.pop()
         if last != key:
             self._keys[place] = last
@@ -59,7 +59,7 @@ class Rows:
         return self._images.pop(key)
 
     def any(self, random: Random, *, hot: float = 0.0) -> Key:
-        """A random key; with probability `hot` one of the oldest hundredth."""
+        """Return a random key; with probability `hot` one of the oldest hundredth."""
         count = len(self._keys)
         if hot and random.random() < hot:
             count = max(1, count // 100)
@@ -78,7 +78,7 @@ class _Table:
 
     def key(self, values: Row) -> Key:
         if not self.spec.key:
-            # Without a key the order of arrival distinguishes rows; nobody can address them.
+            # Without a key the order of arrival distinguishes rows; no statement can address them.
             self.inserted += 1
             return (self.inserted,)
         return tuple(values[index] for index in self.spec.key_indexes)
@@ -87,9 +87,9 @@ class _Table:
 class Database:
     """Tables, their rows, and the change events of every statement since the last `drain`.
 
-    Statements take and give rows as tuples in the table's column order, values as `columns` has
-    them. Each is a transaction of its own unless it stands within `transaction`.
-    Everything, event bytes included, follows from the arguments and the calls. Not thread-safe.
+    Statements take and return rows as tuples in the table's column order, with values as `columns`
+    describes them. Each statement is a transaction unless it is within `transaction`. The arguments
+    and calls determine everything, event bytes included. Not thread-safe.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class Database:
 
     @property
     def tables(self) -> tuple[TableSpec, ...]:
-        """The tables as they stand, added columns included."""
+        """The present tables, added columns included."""
         return tuple(table.spec for table in self._tables.values())
 
     def topic(self, table: str) -> str:
@@ -127,21 +127,23 @@ class Database:
         return self._tables[table].writer.topic
 
     def rows(self, table: str) -> Rows:
-        """The table's rows; look, don't touch."""
+        """The table's rows; the caller must not change them."""
         return self._tables[table].rows
 
     def values(self, table: str, key: Key) -> Row:
-        """One row."""
+        """Return one row."""
         return self._tables[table].rows[key].values
 
     def drain(self) -> list[Event]:
-        """Hand over the events since the last call, in the source's order."""
+        """Return the events since the last call, in the source's order."""
         events, self._events = self._events, []
         return events
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Let the statements within share one transaction id; they can't be taken back."""
+        """Let the statements within the block share one transaction id; they can't be rolled
+        back.
+        """
         if self._in_transaction:
             raise UsageError("transactions don't nest")
         self._binlog.begin()
@@ -152,7 +154,7 @@ class Database:
             self._in_transaction = False
 
     def load(self, table: str, rows: Sequence[Row]) -> None:
-        """Put rows there from before the connector's time: only `snapshot` tells of them."""
+        """Insert rows from before the connector's start: only `snapshot` sends them."""
         target = self._tables[table]
         for values in rows:
             target.rows.put(target.key(values), target.writer.image(values))
@@ -175,7 +177,7 @@ class Database:
         return events
 
     def insert(self, table: str, rows: Sequence[Row]) -> None:
-        """INSERT; a key that is there already is refused."""
+        """INSERT; a key that exists is refused."""
         target = self._tables[table]
         moment = self._statement(len(rows))
         for number, values in enumerate(rows):
@@ -187,10 +189,10 @@ class Database:
             self._events.append(target.writer.change("c", None, image, moment, number))
 
     def update(self, table: str, keys: Sequence[Key], change: Callable[[Row], Row]) -> None:
-        """UPDATE of the rows with these keys, in this order; a row that doesn't change makes no
-        event.
+        """UPDATE the rows with these keys, in this order; a row that doesn't change makes no event.
 
-        A row whose key changes becomes a delete with its tombstone and a create, at one place.
+        A row whose key changes becomes a delete with its tombstone, and a create at the same offset
+        and row.
         """
         target = self._tables[table]
         moment = self._statement(len(keys))
@@ -219,10 +221,10 @@ class Database:
             self._events.append(target.writer.tombstone(gone, moment))
 
     def add_column(self, table: str, column: Column) -> None:
-        """ALTER TABLE … ADD COLUMN at the end; rows that are there take its default.
+        """ALTER TABLE … ADD COLUMN at the end; existing rows get its default.
 
-        No event tells of it: the next change of each row carries the new schema. So a lake
-        knows the filled value of other rows only from the default in that schema.
+        No event shows the ALTER: the next change of each row has the new schema. So a lake knows
+        the value of other rows only from the default in that schema.
         """
         target = self._tables[table]
         self._binlog.begin()
@@ -231,7 +233,7 @@ class Database:
             target.rows.put(key, target.writer.image((*image.values, column.default)))
 
     def drop_column(self, table: str, column: str) -> None:
-        """ALTER TABLE … DROP COLUMN, not of the key; no event tells of it."""
+        """ALTER TABLE … DROP COLUMN, not of the key; no event shows it."""
         target = self._tables[table]
         at = target.spec.index(column)
         self._binlog.begin()
@@ -241,7 +243,9 @@ class Database:
             target.rows.put(key, target.writer.image(kept))
 
     def truth(self, table: str) -> pa.Table:
-        """The table as it stands: the lake's types, the source's column order, rows in no order."""
+        """Return the present table, in the lake's types and the source's column order; rows are
+        unordered.
+        """
         target = self._tables[table]
         rows = [image.values for _, image in target.rows.items()]
         values = list(zip(*rows, strict=True)) if rows else [()] * len(target.spec.columns)
@@ -251,7 +255,9 @@ class Database:
         return pa.Table.from_arrays(arrays, schema=target.spec.arrow)
 
     def declared_types(self) -> Mapping[str, Mapping[str, str]]:
-        """Per table what its `columns` in the configuration must say for events without schemas."""
+        """Return for each table the `columns` that the configuration needs for events without
+        schemas.
+        """
         return {
             table.name: {column.name: column.declared for column in table.columns}
             for table in self.tables
@@ -282,7 +288,9 @@ class Database:
 
 
 def _snapshot_state(*, first_table: bool, first: bool, last_table: bool, last: bool) -> str:
-    """What `source.snapshot` says of a row: of several truths the one about more, the end first."""
+    """The value of `source.snapshot` for a row. If several apply, the one about the larger unit
+    counts, and "last" comes before "first".
+    """
     if last and last_table:
         return "last"
     if last:

@@ -1,6 +1,7 @@
 """Writes change events byte for byte as Debezium's MariaDB connector does with JSON converters.
 
-What a table's events share is rendered once; an event costs little more than its row images.
+The parts that a table's events share are rendered once, so an event costs little more than its row
+images.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ _SNAPSHOT_STATES = (
 
 
 class Event(NamedTuple):
-    """A Kafka record to send: `value` None is a tombstone, `key` None a table without one."""
+    """A Kafka record to send. `value` None makes it a tombstone; `key` None means that the table
+    has no key.
+    """
 
     topic: str
     key: bytes | None
@@ -121,7 +124,7 @@ def _compact(value: object) -> str:
 
 @dataclass(frozen=True)
 class Image:
-    """A row as it stands, with its JSON: this change's after and the next one's before."""
+    """A row with its JSON: the after-image of one change and the before-image of the next."""
 
     values: tuple[Value, ...]
     text: str
@@ -162,12 +165,12 @@ class EventWriter:
         )
 
     def image(self, values: tuple[Value, ...]) -> Image:
-        """Render a row once for all its events."""
+        """Render a row, once for all its events."""
         fragments = (encode(v) for encode, v in zip(self._encoders, values, strict=True))
         return Image(values, self._row_template % tuple(fragments))
 
     def key_of(self, values: tuple[Value, ...]) -> str:
-        """The row's key as plain JSON, as headers carry it."""
+        """Return the row's key as plain JSON, as in headers."""
         indexes = self.table.key_indexes
         return self._key_template % tuple(self._encoders[i](values[i]) for i in indexes)
 
@@ -199,13 +202,13 @@ class EventWriter:
         )
 
     def tombstone(self, gone: Image, moment: Moment, headers: Headers = ()) -> Event:
-        """What follows a delete, so that topic compaction can forget the key."""
+        """Return the tombstone after a delete, by which topic compaction can remove the key."""
         return Event(
             self.topic, self._key(gone.values), None, headers + self._context, moment.produced_ms
         )
 
     def key_header(self, name: str, values: tuple[Value, ...]) -> Headers:
-        """The header that ties the two halves of a key change together."""
+        """Return the header that connects the two halves of a key change."""
         return ((name, self.key_of(values).encode()),)
 
     def _key(self, values: tuple[Value, ...]) -> bytes | None:

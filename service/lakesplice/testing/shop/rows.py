@@ -1,4 +1,4 @@
-"""Draws plausible rows and values, which follow from the seed and the order of the asking."""
+"""Draws plausible rows and values; the seed and the order of the calls determine them."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ _BIRTHS_DAYS = (-14_000, 14_000)
 
 
 class RowMaker:
-    """Values for the shop's columns and for any other's."""
+    """Makes values for the shop's columns and for any other column."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
 
     def moment_micros(self, digits: int = 6) -> int:
-        """A moment of recent years with at most `digits` digits below the second."""
+        """Return a moment of recent years with at most `digits` fractional digits."""
         step: int = 10 ** (6 - digits)
         return _OLDEST_MICROSECONDS + self._random.randrange(_SPAN_MICROSECONDS) // step * step
 
     def price(self) -> int:
-        """A price in ten-thousandths, mostly ending on a cent."""
+        """Return a price in ten-thousandths; most are whole cents."""
         return self._random.randrange(99, 90_000) * 100 + (self._random.random() < 0.1)
 
     def note(self) -> str | None:
-        """Some free text, awkward now and then, or none."""
+        """Return some text, sometimes with difficult characters, or None."""
         return self._random.choice(_NOTES)
 
     def customer(self, number: int) -> Row:
@@ -92,7 +92,7 @@ class RowMaker:
         )
 
     def value(self, column: Column) -> Value:
-        """A value that the column can hold; null now and then where it may be."""
+        """Return a value that the column can hold; sometimes null if it allows that."""
         random = self._random
         if column.optional and random.random() < 0.05:
             return None

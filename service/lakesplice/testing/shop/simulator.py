@@ -1,4 +1,4 @@
-"""The shop: what its customers and clerks do to the database, drawn from one seed."""
+"""The shop: its customers' and clerks' work on the database, drawn from one seed."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ from lakesplice.testing.shop.workload import ACTIVITIES, Desk, touch_any
 class Shop:
     """A small shop's database at work.
 
-    `tables` may be any of the specs in `tables` or of a user's own; the five of the shop get the
-    shop's workload, each further one random inserts, updates and deletes. `rows` is what the
-    largest table starts with; the others are in proportion. `with_schemas` False writes the
-    same events as plain JSON. Without a `clock` time is simulated: equal arguments, equal bytes.
+    `tables` may be any specs, those in the module `tables` or others. The shop's five tables get
+    the shop's workload; each further one gets random inserts, updates and deletes. `rows` is the
+    number of rows with which the largest table starts; the others are in proportion. With
+    `with_schemas` False the same events are written as plain JSON. Without a `clock` time is
+    simulated, so that equal arguments give equal bytes.
 
-    `step` gives whole transactions in the source's order: however cut, the sequence is the same.
+    `step` returns whole transactions in the source's order. The sequence doesn't depend on the
+    sizes of the steps.
     """
 
     def __init__(
@@ -55,7 +57,7 @@ class Shop:
 
     @property
     def tables(self) -> tuple[TableSpec, ...]:
-        """The tables as they stand."""
+        """The present tables."""
         return self.database.tables
 
     @property
@@ -64,11 +66,13 @@ class Shop:
         return tuple(self.database.topic(table.name) for table in self.tables)
 
     def snapshot(self) -> list[Event]:
-        """The connector's first reading of every row; call it before the first `step`."""
+        """Return the events of the connector's first snapshot; call it before the first `step`."""
         return self.database.snapshot()
 
     def step(self, count: int) -> list[Event]:
-        """Let the shop work until it wrote at least `count` events, whole transactions always."""
+        """Let the shop work until it wrote at least `count` events; transactions are always
+        whole.
+        """
         events: list[Event] = []
         while len(events) < count:
             activity = self._random.choices(self._activities, cum_weights=self._weights)[0]
@@ -77,16 +81,16 @@ class Shop:
         return events
 
     def add_column(self, table: str, column: Column) -> None:
-        """ALTER TABLE … ADD COLUMN; later changes carry it."""
+        """ALTER TABLE … ADD COLUMN; later changes have the column."""
         self.database.add_column(table, column)
 
     def truth(self, table: str) -> pa.Table:
-        """The table as it stands after the events handed out, in exactly the lake's types."""
+        """Return the table after the events returned so far, in the lake's exact types."""
         return self.database.truth(table)
 
 
 def _activities(names: Sequence[str]) -> tuple[list[Callable[[Desk], None]], list[float]]:
-    """What can be done with these tables, with cumulative weights."""
+    """The activities that are possible with these tables, with cumulative weights."""
     shop = {table.name for table in SHOP}
     chosen: list[tuple[Callable[[Desk], None], float]] = [
         (activity.act, activity.weight) for activity in ACTIVITIES if activity.needs <= set(names)

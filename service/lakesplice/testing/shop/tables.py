@@ -1,4 +1,4 @@
-"""The tables of the simulated shop, and the further ones that tests and benchmarks ask for."""
+"""The tables of the simulated shop, and further ones for tests and benchmarks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ ORDER_STATES = ("new", "paid", "packed", "shipped", "returned", "cancelled")
 
 @dataclass(frozen=True)
 class TableSpec:
-    """A table of the source: its columns in the source's order and its key, empty for none."""
+    """A table of the source: its columns in the source's order, and its key (empty if it has
+    none).
+    """
 
     name: str
     columns: tuple[Column, ...]
@@ -40,7 +42,7 @@ class TableSpec:
 
     @cached_property
     def key_indexes(self) -> tuple[int, ...]:
-        """Where the key's columns stand among all."""
+        """The indexes of the key's columns among all columns."""
         names = [column.name for column in self.columns]
         return tuple(names.index(name) for name in self.key)
 
@@ -55,7 +57,7 @@ class TableSpec:
         )
 
     def index(self, column: str) -> int:
-        """Where a column stands."""
+        """Return the index of a column."""
         return [each.name for each in self.columns].index(column)
 
     def with_column(self, column: Column) -> TableSpec:
@@ -139,7 +141,7 @@ CARTS = TableSpec(
 SHOP = (CUSTOMERS, PRODUCTS, ORDERS, ORDER_LINES, CARTS)
 
 VISITS = TableSpec("visits", (bigint("customer_id"), varchar("page")), ())
-"""A table without a key, which a lake can't keep: its events have none either."""
+"""A table without a key, which a lake can't hold: its events have no key either."""
 
 WIDE = TableSpec(
     "sales",
@@ -169,7 +171,7 @@ WIDE = TableSpec(
     ),
     ("id",),
 )
-"""23 columns and some 1.4 kB an update without schemas; an update changes the last two."""
+"""23 columns; an update has about 1.4 kB without schemas and changes the last two columns."""
 
 
 def small_tables(count: int) -> tuple[TableSpec, ...]:

@@ -1,7 +1,8 @@
-"""The wide table by the million: events for benchmarks, several times as fast as the simulator's.
+"""Millions of events of the wide table for benchmarks, made several times as fast as the
+simulator's.
 
-Every value follows from (seed, row, version) alone, so the whole state is one number per row and
-the truth is computed column by column.
+Every value depends only on (seed, row, version), so the whole state is one number per row, and the
+truth is computed column by column.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ _VERSIONED: Final = 2  # the last columns, which an update changes
 
 
 class WideTable:
-    """`rows` rows with keys 1 to `rows` and an endless supply of their updates.
+    """`rows` rows with keys 1 to `rows`, and any number of updates.
 
-    An update changes two of the 23 columns. Iterating advances the state, so use up an iterator
-    before asking for the truth. Not thread-safe.
+    An update changes two of the 23 columns. Iterating advances the state, so exhaust an iterator
+    before calling `truth`. Not thread-safe.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class WideTable:
                 yield self._writer.change("r", None, Image((key,), head + tail), moment, 0)
 
     def updates(self, ids: Integers) -> Iterator[Event]:
-        """Yield one update per key of `ids`, in their order; a key may come again."""
+        """Yield one update per key in `ids`, in order; a key may occur several times."""
         for block in _blocks(ids):
             if len(np.unique(block)) < len(block):
                 for one in block:
@@ -92,7 +93,7 @@ class WideTable:
                 yield from self._update(block)
 
     def truth(self, first: int = 1, last: int | None = None) -> pa.Table:
-        """Return rows `first` to `last` as they stand, sorted by key, in the lake's types."""
+        """Return the present rows `first` to `last`, sorted by key, in the lake's types."""
         ids = np.arange(first, (self.rows if last is None else last) + 1, dtype=np.int64)
         arrays = [_to_arrow(column, self._values(i, ids)) for i, column in enumerate(WIDE.columns)]
         return pa.Table.from_arrays(arrays, schema=WIDE.arrow)
@@ -113,7 +114,7 @@ class WideTable:
             )
 
     def _values(self, index: int, ids: Integers) -> Integers:
-        """One column's values of these rows, as `columns` has them."""
+        """The values of one column for these rows, as `columns` describes them."""
         column = WIDE.columns[index]
         if index == 0:
             return ids
@@ -150,7 +151,7 @@ def _blocks(ids: Integers) -> Iterator[Integers]:
 
 
 def _mixed(values: Unsigned) -> Unsigned:
-    """Scatter numbers evenly: the finaliser of SplitMix64 (Steele, Lea and Flood, 2014)."""
+    """Mix the bits of numbers with the finaliser of SplitMix64 (Steele, Lea and Flood, 2014)."""
     values = values + np.uint64(0x9E3779B97F4A7C15)
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

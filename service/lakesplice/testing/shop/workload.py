@@ -1,4 +1,4 @@
-"""What happens in the shop: one function per activity, each a transaction or a few."""
+"""The shop's activities: one function each, which makes one or a few transactions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _OTHER_SHARE = 1.0
 
 @dataclass
 class Desk:
-    """Where the work is done: the database, the dice, and the next free numbers."""
+    """What activities use: the database, the random numbers, and the next free numbers."""
 
     database: Database
     random: Random
@@ -41,16 +41,16 @@ class Desk:
     forgotten_carts: list[Key] = field(default_factory=list)
 
     def next_number(self, table: str) -> int:
-        """The table's next number, from one."""
+        """Return the table's next number, from 1."""
         return next(self.numbers.setdefault(table, count(1)))
 
     def any(self, table: TableSpec, *, hot: float = 0.0) -> Key | None:
-        """A random key of the table, None when it is empty."""
+        """Return a random key of the table; None if it is empty."""
         rows = self.database.rows(table.name)
         return rows.any(self.random, hot=hot) if len(rows) else None
 
     def some(self, table: TableSpec, most: int, *, hot: float = 0.0) -> list[Key]:
-        """Up to `most` different random keys, at least one unless the table is empty."""
+        """Return up to `most` different random keys, at least one unless the table is empty."""
         wanted = self.random.randint(1, most)
         drawn = (self.any(table, hot=hot) for _ in range(wanted))
         return list(dict.fromkeys(key for key in drawn if key is not None))
@@ -76,11 +76,11 @@ class Desk:
         self.database.insert(table.name, [self.whole(spec, row) for row in rows])
 
     def whole(self, spec: TableSpec, row: Row) -> Row:
-        """Fill up a row that misses the table's last columns."""
+        """Fill in the last columns of a row that lacks them."""
         return row + tuple(self.make.value(column) for column in spec.columns[len(row) :])
 
     def open(self, rows: int) -> None:
-        """Fill the tables before the connector comes; orders start with none."""
+        """Fill the tables before the connector starts; orders are empty at first."""
         present = {table.name: table for table in self.database.tables}
         for table in present.values():
             if table not in SHOP:
@@ -92,7 +92,7 @@ class Desk:
                 self.database.load(name, [self.fresh(present[name]) for _ in range(amount)])
 
     def fresh(self, table: TableSpec) -> Row:
-        """A new row under a key that was never used."""
+        """Return a new row with a key that was never used."""
         number = self.next_number(table.name)
         if table.name == CUSTOMERS.name:
             return self.whole(table, self.make.customer(number))
@@ -111,7 +111,7 @@ class Desk:
 
 
 def restock(desk: Desk) -> None:
-    """Several products' stock in one statement."""
+    """Change the stock of several products in one statement."""
     amount = desk.random.randint(1, 50)
     keys = desk.some(PRODUCTS, 6, hot=_HOT)
     desk.set(
@@ -120,29 +120,29 @@ def restock(desk: Desk) -> None:
 
 
 def reprice(desk: Desk) -> None:
-    """New prices, one statement; some keep theirs and are no change."""
+    """Set new prices in one statement; some stay the same and make no event."""
     price = desk.make.price()
     desk.set(PRODUCTS, desk.some(PRODUCTS, 4, hot=_HOT), price=price)
 
 
 def rate(desk: Desk) -> None:
-    """One product's rating."""
+    """Change one product's rating."""
     desk.set(PRODUCTS, desk.some(PRODUCTS, 1, hot=_HOT), rating=desk.random.random() * 5)
 
 
 def list_product(desk: Desk) -> None:
-    """A new product."""
+    """Insert a product."""
     desk.insert(PRODUCTS, [desk.make.product(desk.next_number(PRODUCTS.name))])
 
 
 def sign_up(desk: Desk) -> None:
-    """One to three new customers in one statement."""
+    """Insert one to three customers in one statement."""
     numbers = [desk.next_number(CUSTOMERS.name) for _ in range(desk.random.randint(1, 3))]
     desk.insert(CUSTOMERS, [desk.make.customer(number) for number in numbers])
 
 
 def edit_customer(desk: Desk) -> None:
-    """A customer's details; the same row twice in one transaction now and then."""
+    """Change a customer's details; sometimes the same row twice in one transaction."""
     keys = desk.some(CUSTOMERS, 1)
     with desk.database.transaction():
         desk.set(CUSTOMERS, keys, prefs=desk.make.preferences(), note=desk.make.note())
@@ -151,28 +151,26 @@ def edit_customer(desk: Desk) -> None:
 
 
 def log_in(desk: Desk) -> None:
-    """A visit."""
+    """Record a customer's visit."""
     desk.set(
         CUSTOMERS, desk.some(CUSTOMERS, 2), last_login=desk.make.moment_micros(3), status="active"
     )
 
 
 def renumber_customer(desk: Desk) -> None:
-    """A customer's key changes."""
+    """Change a customer's key."""
     number = desk.next_number(CUSTOMERS.name)
     desk.set(CUSTOMERS, desk.some(CUSTOMERS, 1), id=number)
 
 
 def leave(desk: Desk) -> None:
-    """A customer is deleted, unless too few are left."""
+    """Delete a customer, unless few are left."""
     if len(desk.database.rows(CUSTOMERS.name)) > _CUSTOMERS_MIN:
         desk.database.delete(CUSTOMERS.name, desk.some(CUSTOMERS, 1))
 
 
 def fill_cart(desk: Desk) -> None:
-    """A product is put into a cart; a product that was taken out may come back under its old
-    key.
-    """
+    """Put a product into a cart; a product that was removed may come back with its old key."""
     customer, product = desk.any(CUSTOMERS), desk.any(PRODUCTS, hot=_HOT)
     if customer is None or product is None:
         return
@@ -186,7 +184,7 @@ def fill_cart(desk: Desk) -> None:
 
 
 def empty_cart(desk: Desk) -> None:
-    """Things are taken out, several in one statement."""
+    """Remove products from a cart, several in one statement."""
     keys = desk.some(CARTS, 3)
     if keys:
         desk.database.delete(CARTS.name, keys)
@@ -194,7 +192,9 @@ def empty_cart(desk: Desk) -> None:
 
 
 def order(desk: Desk) -> None:
-    """An order, its lines in one statement, and the stock of each product: one transaction."""
+    """In one transaction insert an order, insert its lines in one statement, and reduce the
+    products' stock.
+    """
     customer, products = desk.any(CUSTOMERS), desk.some(PRODUCTS, 4, hot=_HOT)
     if customer is None:
         return
@@ -219,7 +219,7 @@ def order(desk: Desk) -> None:
 
 
 def advance_orders(desk: Desk) -> None:
-    """Orders continue to their next state, several in one statement."""
+    """Move orders to their next state, several in one statement."""
 
     def following(state: Value) -> Value:
         return ORDER_STATES[min(ORDER_STATES.index(str(state)) + 1, len(ORDER_STATES) - 1)]
@@ -234,7 +234,7 @@ def _lines_of(desk: Desk, order_number: Value) -> list[Key]:
 
 
 def cancel_order(desk: Desk) -> None:
-    """An order loses its lines and its life, or only the lines."""
+    """Delete an order's lines, and sometimes the order."""
     key = desk.any(ORDERS)
     if key is None:
         return
@@ -249,7 +249,9 @@ def cancel_order(desk: Desk) -> None:
 
 
 def shift_lines(desk: Desk) -> None:
-    """Every line of an order moves down by one: in one statement a key is left and taken again."""
+    """Renumber all lines of an order by one: in one statement a row gives up a key and another
+    takes it.
+    """
     key = desk.any(ORDERS)
     lines = _lines_of(desk, key[0]) if key else []
     if lines and lines[-1][1] != _LINE_MAX:
@@ -281,7 +283,7 @@ def touch_any(names: Sequence[str]) -> Callable[[Desk], None]:
 
 @dataclass(frozen=True)
 class Activity:
-    """Something that happens with a frequency, if the tables it needs are there."""
+    """An activity with its frequency, and the tables that it needs."""
 
     act: Callable[[Desk], None]
     weight: float

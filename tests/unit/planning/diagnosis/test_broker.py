@@ -76,7 +76,7 @@ def test_what_the_client_names_says_what_to_correct(cause: str, remedy: str) -> 
         (25, "Kafka 4.0"),
         (21, "Kafka 3.9"),
         (0, "before 3.0"),
-        (None, "not said"),
+        (None, "isn't known"),
     ],
 )
 def test_the_release_is_told_by_the_metadata_version(level: int | None, said: str) -> None:

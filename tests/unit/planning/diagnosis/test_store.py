@@ -37,7 +37,7 @@ def test_a_store_that_honours_put_if_absent_is_right() -> None:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"created": False}, "refused a name that no file had"),
+        ({"created": False}, "refused to create a file under a new name"),
         ({"refused": False}, "replaced a file that was there"),
         ({"winners": 2}, "let 2 of 4 writers win"),
         ({"winners": 0}, "let 0 of 4 writers win"),
@@ -78,7 +78,11 @@ def test_a_store_without_times_is_not_blamed_for_its_clock() -> None:
         (None, Verdict.OK, "none has driven"),
         (DriverFacts(3, running=False, silent_seconds=9_000.0), Verdict.OK, "ended 2.5 hours ago"),
         (DriverFacts(3, running=True, silent_seconds=5.0), Verdict.OK, "another one would wait"),
-        (DriverFacts(3, running=True, silent_seconds=300.0), Verdict.WARNING, "last heard 5 min"),
+        (
+            DriverFacts(3, running=True, silent_seconds=300.0),
+            Verdict.WARNING,
+            "last reported 5 min",
+        ),
     ],
 )
 def test_the_driver_is_told_by_what_it_said_last(

@@ -67,7 +67,7 @@ ThreadsOption = Annotated[
     typer.Option(
         "--threads-running-max",
         min=1,
-        help="Begin no chunk while more threads of the server than this are running.",
+        help="Start no chunk while more threads of the server than this are running.",
     ),
 ]
 ExcludedOption = Annotated[
@@ -83,16 +83,18 @@ SettleOption = Annotated[
     typer.Option(
         "--settle",
         parser=duration(0, 86_400),
-        help="How long to wait at the end for a record of each partition that is newer than every"
-        " row read. Without one the table is shown all the same.",
+        help="How long to wait at the end until each partition has a record newer than every row "
+        "that was read. After that time the table is shown in any case.",
     ),
 ]
 AgainOption = Annotated[
-    bool, typer.Option("--again", help="Give up an earlier attempt, and start again.")
+    bool, typer.Option("--again", help="Abandon an earlier attempt, and start again.")
 ]
 GiveUpOption = Annotated[
     bool,
-    typer.Option("--give-up", help="Only give up an earlier attempt; read and change nothing."),
+    typer.Option(
+        "--give-up", help="Only abandon an earlier attempt; read and change nothing else."
+    ),
 ]
 FromOption = Annotated[
     RebuildFrom,

@@ -144,10 +144,10 @@ def replay(
     wait: WaitOption = WAIT_SECONDS,
     config: ConfigOption = None,
 ) -> None:
-    """Read all or some dead letters again, after their cause was removed.
+    """Decode all or some dead letters again, after their cause was removed.
 
-    A record that can be read now changes its row, unless a newer change already did. The others
-    stay dead letters. If no service is running, --config is needed: it says how to read records.
+    A record that can be decoded now changes its row, unless a newer change already did. The others
+    remain dead letters. If no service is running, --config is needed: it says how to read records.
     """
     from lakesplice.apps.table_commands.dead_letters import dead_letter_arguments
     from lakesplice.apps.table_commands.dispatch import RequestWait, give_command

@@ -45,7 +45,7 @@ _SILENT_SECONDS = 60.0
 def status(
     lake: LakeArgument,
     watch: Annotated[
-        bool, typer.Option("--watch", "-w", help="Stay, and show changes until Ctrl-C.")
+        bool, typer.Option("--watch", "-w", help="Keep running, and show changes until Ctrl-C.")
     ] = False,
     every: Annotated[
         float,
@@ -58,8 +58,8 @@ def status(
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """Show the state of all tables of a lake: a summary, then tables in trouble and the oldest
-    first.
+    """Show the state of all tables of a lake: a summary, then the tables, those in trouble and the
+    oldest first.
 
     Unlike `tables` it doesn't count rows, so it is quick for hundreds of tables.
     """
@@ -68,7 +68,7 @@ def status(
     root = open_store(lake, lake_options(config))
     if not is_there(root):
         raise TableNotFoundError(
-            "there is no lake here; give the folder that tables lie in", path=lake
+            "there is no lake here; give the folder that contains the tables' folders", path=lake
         )
     if as_json:
         print(json_line(fleet(root, lake)))
@@ -130,7 +130,7 @@ def _driver_text(driver: Row | None) -> str:
     if not driver["running"]:
         return f"no driver runs since {ago}"
     if driver["silent_seconds"] > _SILENT_SECONDS:
-        return f"driver {driver['generation']} was last heard {ago} ago"
+        return f"driver {driver['generation']} last reported {ago} ago"
     return f"driver {driver['generation']} runs, heard {ago} ago"
 
 

@@ -1,4 +1,4 @@
-"""`lakesplice park` and `unpark`: tables that take no changes for a while, and an end to it."""
+"""`lakesplice park` and `unpark`: stop tables from taking changes, and let them continue."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def park(
     wait: WaitOption = WAIT_SECONDS,
     config: ConfigOption = None,
 ) -> None:
-    """Let tables take no changes until `lakesplice unpark`.
+    """Stop tables from taking changes until `lakesplice unpark`.
 
-    The other tables continue. Readers see the parked tables as they are, and compaction goes on.
-    Watch the topics' retention: what Kafka deletes meanwhile is lost to the tables.
+    The other tables continue. Readers see the parked tables as they are, and compaction continues.
+    Watch the topics' retention: records that Kafka deletes meanwhile are lost to the tables.
     """
     from lakesplice.apps.table_commands.work import PARK
 

@@ -51,7 +51,7 @@ def pin(
         typer.Option(
             "--expires",
             parser=duration(60, _LONGEST),
-            help="When the pin ends by itself, such as 30d from now; never without it.",
+            help="When the pin ends, such as 30d from now; without this option it never ends.",
         ),
     ] = None,
     as_json: ResultOption = False,
@@ -117,7 +117,7 @@ def _lake(address: str, config: Path | None) -> AnyStore:
     root = open_store(address, lake_options(config))
     if not is_there(root):
         raise TableNotFoundError(
-            "there is no lake here; give the folder that tables lie in", path=address
+            "there is no lake here; give the folder that contains the tables' folders", path=address
         )
     return root
 

@@ -63,7 +63,7 @@ def reset(
     from lakesplice.apps.table_commands.work import RESET
 
     if (bool(offset), bool(to), anew).count(True) != 1:
-        raise UsageError("say where to begin: give one of --to, --offset and --anew")
+        raise UsageError("say where to start: give one of --to, --offset and --anew")
     if anew and topic:
         raise UsageError("--anew reloads the whole table; leave --topic out")
     target = to or ",".join(f"{at}:{start}" for at, start in map(parse_offset, offset or []))

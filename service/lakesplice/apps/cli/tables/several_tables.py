@@ -1,4 +1,4 @@
-"""Commands that are given to several tables at once, by name or by pattern."""
+"""Runs a command for several tables at once, given by name or by pattern."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def give_to_tables(
     config: Path | None,
     as_json: bool,
 ) -> None:
-    """Give a command to all tables that addresses or patterns mean, and print the results. If
-    several are meant, one that refuses doesn't affect the others, and the exit code is 1.
+    """Run a command for all tables that match addresses or patterns, and print the results. If one
+    of several tables refuses, the others aren't affected, and the exit code is 1.
     """
     from lakesplice.apps.lake import matching_tables
     from lakesplice.apps.table_commands.dispatch import RequestWait, results_of_each
@@ -64,8 +64,8 @@ def give_to_tables(
 def _show(
     done: Mapping[TableName, CommandResult | LakespliceError], *, several: bool, as_json: bool
 ) -> bool:
-    """Print what became of some tables, and return whether any refused; of a single one the error
-    is raised.
+    """Print the results of some tables, and return whether any refused. With a single table its
+    error is raised.
     """
     from lakesplice.errors import LakespliceError
 

@@ -1,4 +1,4 @@
-"""`lakesplice verify`: whether tables have the rows that their database has."""
+"""`lakesplice verify`: compares tables with the rows in their database."""
 
 from __future__ import annotations
 
@@ -34,21 +34,23 @@ def share(text: str | float) -> float:
     except ValueError:
         found = 0.0
     if not 0 < found <= 1:
-        raise typer.BadParameter(f"{text!r} is no part such as 10%")
+        raise typer.BadParameter(f"{text!r} isn't a percentage such as 10%")
     return found
 
 
 TablesArgument = Annotated[
     list[str] | None,
     typer.Argument(
-        help="Tables by `database.table`, as globs (*, ?, […]). Without any all of the lake.",
+        help="Tables by `database.table`, or patterns (*, ?, […]). By default all tables of the "
+        "lake.",
         show_default=False,
     ),
 ]
 QuickOption = Annotated[
     bool,
     typer.Option(
-        "--quick", help="Compare CRC32 instead of MD5: about two thirds of the load there."
+        "--quick",
+        help="Compare CRC32 instead of MD5: about two thirds of the load on the database.",
     ),
 ]
 SampleOption = Annotated[
@@ -56,23 +58,23 @@ SampleOption = Annotated[
     typer.Option(
         "--sample",
         parser=share,
-        help="Compare only a part of the rows, such as 10%: another one each day, until all had"
-        " their day.",
+        help="Compare only a part of the rows, such as 10%: each day the next part, until all "
+        "were compared.",
     ),
 ]
 ValuesOption = Annotated[
-    bool, typer.Option("--show-values", help="Show the values that differ, of both sides.")
+    bool, typer.Option("--show-values", help="Show the differing values of both sides.")
 ]
 RowsOption = Annotated[
     int,
-    typer.Option("--rows", min=1, help="How many differing rows are looked at singly, per table."),
+    typer.Option("--rows", min=1, help="How many differing rows to examine one by one, per table."),
 ]
 StateOption = Annotated[
     Path | None,
     typer.Option(
         "--state",
-        help="Keep there what is done of one table, instead of in the lake: the command goes on"
-        " behind it if it was broken off.",
+        help="The file that stores the progress, instead of the lake; for one table only. If the "
+        "command was interrupted, it continues from there.",
     ),
 ]
 
@@ -88,12 +90,12 @@ def verify(
     certificates: CertificatesOption = None,
     config: ConfigOption = None,
 ) -> None:
-    """Compare tables with their source's database, and say which rows and columns differ.
+    """Compare tables with their source's database, and show which rows and columns differ.
 
     Reads the database in small consistent snapshots, without locks and within the bounds of
     `verify` in the configuration, and the lake's real-time view. Changes no row; a running service
-    notes the result in the table's history. The password is taken from MYSQL_PWD. The exit code is
-    0 if all is equal, 1 if a row is proven to differ, 3 if only unsettled rows differ or a table
+    records the result in the table's history. The password is taken from MYSQL_PWD. The exit code
+    is 0 if all rows are equal, 1 if a row is proven to differ, 3 if rows are undecided or a table
     couldn't be compared.
     """
     from lakesplice.apps.cli.options import settings_of
@@ -122,7 +124,7 @@ def verify(
 
 
 def _note(lake: AnyStore, report: TableReport) -> None:
-    """Let the running service note in the table's history what was found, if one runs."""
+    """Let the service, if one is running, record the result in the table's history."""
     from lakesplice.apps.table_commands.dispatch import RequestWait, tell_driver
     from lakesplice.apps.table_commands.work import VERIFIED
     from lakesplice.apps.verifying.report import Outcome
@@ -135,7 +137,9 @@ def _note(lake: AnyStore, report: TableReport) -> None:
     try:
         tell_driver(lake, name, VERIFIED, arguments, RequestWait(_NOTE_SECONDS))
     except (RetryableError, UsageError) as error:
-        typer.echo(f"{report.table}: the history doesn't have this: {error}", err=True)
+        typer.echo(
+            f"{report.table}: the result couldn't be recorded in the history: {error}", err=True
+        )
 
 
 def _row(report: TableReport) -> dict[str, Any]:
@@ -151,7 +155,7 @@ def _row(report: TableReport) -> dict[str, Any]:
 
 
 def _tell(report: TableReport) -> None:
-    """Print what doesn't fit into the table."""
+    """Print the details that don't fit into the printed table."""
     if report.reason:
         typer.echo(f"{report.table}: {visible(report.reason)}")
     for one in report.differences[:_SHOWN_MAX]:

@@ -1,6 +1,6 @@
 """The page that the service serves to people, and the same content as JSON for programs.
 
-Offers `Board`, what is shown of a running service, and `site`, everything that is served about it.
+Offers `Board`, which holds what is shown of a running service, and `site`, the routes that show it.
 It only reads: nothing here changes a table, and what can't be read gives an error page, not the end
 of the service.
 """

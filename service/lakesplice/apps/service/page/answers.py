@@ -1,4 +1,4 @@
-"""What the service answers under /api/v1: the types, from which its OpenAPI document is made.
+"""The types of the answers under /api/v1; the OpenAPI document is made from them.
 
 Fields may be added. If the meaning of a field changes, or a field is removed, the paths get a new
 version.
@@ -32,20 +32,22 @@ class SuspectSettingAnswer(Answer):
 
 
 class TopicAnswer(Answer):
-    """A topic that the configuration matches, and what becomes of its records."""
+    """A topic that the configuration matches, and its state."""
 
     topic: str
     state: TopicState
-    code: str = Field(description="The reason's code, of a parked topic; else empty.")
+    code: str = Field(description="The reason's code if the topic is parked; otherwise empty.")
     reason: str = Field(description="Why it is in this state; may be empty for a running one.")
-    since: datetime = Field(description="When the state began, over restarts of the service.")
-    retry: datetime | None = Field(description="When a resting topic is tried again.")
-    lag_records: Count | None = Field(description="Records of it that aren't committed yet.")
+    since: datetime = Field(
+        description="When the state began; a restart of the service doesn't change it."
+    )
+    retry: datetime | None = Field(description="When a resting topic is retried.")
+    lag_records: Count | None = Field(description="How many of its records aren't committed yet.")
     suspect_settings: list[SuspectSettingAnswer]
 
 
 class Waiting(Answer):
-    """What waits for compaction."""
+    """The changes that wait for compaction."""
 
     deltas: Count = Field(description="Delta files.")
     changes: Count
@@ -57,7 +59,7 @@ class TableAnswer(Answer):
     """A table, or a topic that has none: `table` is then null."""
 
     table: str | None = Field(description="`database.table`, by the source's names.")
-    path: str | None = Field(description="Its folder in the lake, and its place below /tables.")
+    path: str | None = Field(description="Its folder in the lake, and its path below /tables.")
     topic: str = Field(description="The topic of the table that is in the worst state.")
     state: TopicState = Field(description="That topic's.")
     code: str
@@ -99,7 +101,7 @@ class TableAnswer(Answer):
     compaction: Literal["", "compaction", "upkeep", "failing"] = Field(
         description="What is being done to the table, or that its last compaction failed."
     )
-    compaction_failure: str = Field(description="Why its last compaction failed; else empty.")
+    compaction_failure: str = Field(description="Why its last compaction failed; otherwise empty.")
     suspect_settings: Count = Field(
         description="How many settings of the connector change its values."
     )
@@ -146,21 +148,25 @@ class LakeAnswer(Answer):
 
 
 class TablesAnswer(Answer):
-    """Tables, and topics that have none, sorted as asked."""
+    """Tables, and topics without a table, sorted as requested."""
 
     tables: list[TableAnswer]
-    all: Count = Field(description="How many there are without a search.")
+    all: Count = Field(description="How many there are without the search.")
 
 
 class ColumnAnswer(Answer):
     """A column that readers see."""
 
     name: str = Field(description="As stored.")
-    source_name: str = Field(description="At the source; empty if the source has it no more.")
-    type: str = Field(description="As Delta Lake names it.")
+    source_name: str = Field(
+        description="The name at the source; empty if the source no longer has the column."
+    )
+    type: str = Field(description="The type, as Delta Lake names it.")
     source_type: str
-    key: Count | None = Field(description="Its place in the key; null for others.")
-    partition: bool = Field(description="Whether files are kept apart by its values.")
+    key: Count | None = Field(
+        description="Its position in the key, from 1; null if it isn't in the key."
+    )
+    partition: bool = Field(description="Whether the table is partitioned by it.")
 
 
 class TableDetailAnswer(Answer):
@@ -173,7 +179,7 @@ class TableDetailAnswer(Answer):
 
 
 class SpliceAnswer(Answer):
-    """What a compaction copied and what it encoded."""
+    """How much a compaction copied and encoded."""
 
     pages_copied: Count
     pages_encoded: Count
@@ -189,17 +195,18 @@ class VersionAnswer(Answer):
     version: Count
     time: datetime | None
     operation: str
-    by: str = Field(description="Who asked for it, if a command did.")
+    by: str = Field(description="Who requested the version, if a command did.")
     why: str
     gaps: str | None = Field(
-        description="If they changed with the version: the records passed over and not read since."
+        description="The records that were passed over and not read since; only if they changed "
+        "with the version."
     )
     sources: dict[str, dict[int, tuple[Count, Count]]] = Field(
-        description="Per topic and partition: from which offset to which. An empty topic stands for"
-        " the only one."
+        description="For each topic and partition the first and the next offset. An empty name "
+        "stands for the only topic."
     )
     splice: SpliceAnswer | None = Field(description="Null unless the version is a compaction.")
-    counts: dict[str, int] = Field(description="All numbers of the commit.")
+    counts: dict[str, int] = Field(description="All counts of the commit.")
 
 
 class HistoryAnswer(Answer):
@@ -207,7 +214,8 @@ class HistoryAnswer(Answer):
 
     versions: list[VersionAnswer]
     before: Count | None = Field(
-        description="For the next ones ask with `before` this version; null if there are no more."
+        description="To get the next versions, request with `before` set to this; null if there "
+        "are no more."
     )
 
 

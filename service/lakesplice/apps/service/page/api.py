@@ -58,7 +58,7 @@ def number(query: Query, name: str) -> int | None:
     return int(text)
 
 
-# As many as any version of a log has.
+# No version of a log has more digits.
 _DIGITS_MAX = 19
 _SEARCH = {
     "type": "string",
@@ -72,10 +72,10 @@ _BEFORE = {"type": "integer", "minimum": 0, "description": "Only versions before
 _OF_TABLE = f"{API}/tables/{{database}}/{{table}}"
 
 OPERATIONS = (
-    Operation(f"{API}/lake", "How the service and its lake are doing", LakeAnswer, _lake),
+    Operation(f"{API}/lake", "The state of the service and its lake", LakeAnswer, _lake),
     Operation(
         f"{API}/tables",
-        "Every table, and every topic that has none",
+        "Every table, and every topic without a table",
         TablesAnswer,
         _tables,
         {"search": _SEARCH, "state": _STATE, "sort": _SORT, "order": _ORDER},

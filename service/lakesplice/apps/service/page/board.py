@@ -1,4 +1,4 @@
-"""What is shown of a running service, as answers; nothing until a driver runs.
+"""Makes the answers about a running service; there are none until a driver runs.
 
 Everything is read from what the driver has in memory, so an answer about all tables asks no store.
 Only a table's history does, in `history.py`.
@@ -38,7 +38,7 @@ from lakesplice.telemetry.health import Health
 
 @dataclass(frozen=True)
 class Driving:
-    """A running driver, and what knows its state."""
+    """A running driver, and the objects that know its state."""
 
     driver: Driver
     tables: ServiceTables
@@ -67,7 +67,7 @@ class Board:
         self.driving: Driving | None = None
 
     def show(self, driver: Driver, tables: ServiceTables, reporter: StatusReporter) -> None:
-        """Show this driver from now on."""
+        """Set the driver to show from now on."""
         self.driving = Driving(driver, tables, reporter)
 
     def overview(self) -> Overview:

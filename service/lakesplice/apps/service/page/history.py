@@ -21,7 +21,7 @@ VERSIONS_MAX = 200
 
 def versions(store: Store, limit: int, before: int | None) -> HistoryAnswer:
     """Return the newest `limit` versions, or those before one if it is given; none for a table
-    without a version. Errors as the store has them.
+    without a version. Raises the store's errors.
     """
     found = [_version(entry) for entry in islice(history(store, before), limit)]
     more = len(found) == limit and found[-1].version > 0

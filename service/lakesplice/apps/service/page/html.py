@@ -93,7 +93,7 @@ class Pages:
         ]
 
     def overview(self, request: Request) -> Response:
-        """Show every table, as the query asks."""
+        """Show every table that the query selects."""
         overview, selection = self._board.overview(), Selection.from_query(request.query_params)
         return self._page(
             request,

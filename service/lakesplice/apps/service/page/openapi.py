@@ -17,15 +17,15 @@ from lakesplice.apps.service.page.board import Board
 Query = Mapping[str, str]
 
 _ABOUT = (
-    "What a running Lakesplice service knows of its tables; nothing here changes anything. Where"
-    " `metrics.token` is set, it is asked for as a bearer or as the password of any user."
+    "The state of a running Lakesplice service and its tables; no request changes anything. If "
+    "`metrics.token` is set, send it as a bearer token, or as the password of any user."
 )
 
 
 @dataclass(frozen=True)
 class Operation:
-    """An operation of the API. `give` answers it, from a query and the table's folder if the path
-    has one. `parameters` are those of the query, each with its schema.
+    """An operation of the API. `give` computes the answer from the query, and from the table's
+    folder if the path has one. `parameters` are those of the query, each with its schema.
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""Which tables are shown, and in which order, as a query asks."""
+"""Selects and sorts the shown tables as a query requests."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ ASCENDING, DESCENDING = "asc", "desc"
 
 
 def _attention(row: TableAnswer) -> tuple[int, bool, float]:
-    """A sort key: the row that needs attention most is the least. The worst state comes first, then
-    the oldest view.
+    """A sort key: the row that most needs attention has the smallest key. The worst state comes
+    first, then the oldest view.
     """
     excluded = row.state is TopicState.EXCLUDED
     trouble = WORST_FIRST.index(row.state) if row.state in TROUBLES else len(TROUBLES) + excluded

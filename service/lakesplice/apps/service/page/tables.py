@@ -1,4 +1,4 @@
-"""One table of the page or the API: in the driver's memory, or only in its lake."""
+"""One table of the page or the API: from the driver's memory, or from the lake."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def table_detail(board: Board, path: str) -> TableDetailAnswer:
 
 
 def history_of(board: Board, path: str, limit: int, before: int | None) -> HistoryAnswer:
-    """Return versions of a table; blocks on the lake. Errors as `table_detail`, and as the store
-    has them.
+    """Return versions of a table; blocks on the lake. Raises the errors of `table_detail` and of
+    the store.
     """
     if not 1 <= limit <= VERSIONS_MAX:
         raise UsageError(f"limit must be from 1 to {VERSIONS_MAX}", given=limit)
@@ -42,5 +42,5 @@ def history_of(board: Board, path: str, limit: int, before: int | None) -> Histo
 
 def _driving(board: Board) -> Driving:
     if board.driving is None:
-        raise RetryableError("this service isn't the lake's driver now; ask again later")
+        raise RetryableError("this service isn't the lake's driver now; try again later")
     return board.driving

@@ -67,7 +67,7 @@ def offsets(sources: Mapping[str, Mapping[int, tuple[int, int]]]) -> str:
 
 
 def counts(values: Mapping[str, int]) -> str:
-    """Return what a commit counted, without the zeros and what has columns of its own."""
+    """Return a commit's counts, without zeros and without those that have a column of their own."""
     shown = {
         k: v for k, v in values.items() if v and not k.startswith(("pages_", "bytes_c", "bytes_e"))
     }

@@ -1,8 +1,8 @@
 """Intents: what a commit is to change, and what it was planned on.
 
-An intent says as values what it relies on. `commit.py` checks them on the version that the intent
-is committed on, however many other commits came between. They must not know how they are checked
-(`preconditions`) or what they change (`transitions`).
+An intent states as values what it relies on. `commit.py` checks these on the version on which the
+intent is committed, however many other commits came between. Intents must not know how they are
+checked (`preconditions`) or what they change (`transitions`).
 """
 
 from __future__ import annotations

@@ -18,11 +18,11 @@ class Ingest:
     `source_from` has the first offset of each partition in the batch, `source_to` the topic's state
     after the batch, with all partitions. `planned_on` is the version that was read before anything
     was written, in whose index the changes were located; `schema_version` is that of their schema;
-    `addressed_groups` are the file groups that the deltas have changes for. `counts` become metrics
-    of the commit. If rows moved between partitions, `read` are the paths of the deltas that their
-    state was read from, else None; `replaced` then maps the base files that the rows left to their
-    next versions, with the same segments, in which the rows are deleted. `images` are as in
-    `Splice`.
+    `addressed_groups` are the file groups for which the deltas have changes. `counts` become
+    metrics of the commit. If rows moved between partitions, `read` has the paths of the deltas from
+    which their state was read, otherwise None; `replaced` then maps the base files that the rows
+    left to their next versions, with the same segments, in which the rows are deleted. `images` are
+    as in `Splice`.
     """
 
     generation: int
@@ -84,8 +84,8 @@ class Upsert:
 class Replay:
     """Dead letters of a topic, replayed or dropped.
 
-    `removed` names the files that the dead letters were read from, `kept` are new files with those
-    that remain. `source`, if given, has the format and the ordering that the records turned out to
+    `removed` names the files from which the dead letters were read; `kept` are new files with those
+    that remain. `source`, if given, has the format and the ordering that the records were found to
     have. The rest is as in `Ingest`.
     """
 
@@ -109,8 +109,8 @@ class Backfill:
     """Rows that were read from the source of `topic`, as an ingest that moves no offsets.
 
     `chunks` are the numbers of the chunks that these rows complete, `highest` is the highest
-    position of the rows, `read_rows` how many were read. `fence` is the one that the rows were
-    judged by. The rest is as for `Ingest`.
+    position of the rows, `read_rows` how many were read. `fence` is the one with which the rows
+    were compared. The rest is as for `Ingest`.
     """
 
     generation: int

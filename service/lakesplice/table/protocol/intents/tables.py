@@ -1,5 +1,5 @@
-"""Intents about a table as a whole: it begins, changes its schema or its source, or another state
-becomes its own.
+"""Intents about a table as a whole: creation, changes of its schema, source or settings, and states
+that replace its own.
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ class Redirect:
     """A decision about the table as a whole: park, unpark, reset offsets, replace the index.
 
     `source`, which may be a new one, `parked` and `runs` replace those of the manifest. None leaves
-    `source` and `runs` unchanged, and unparks the table in `parked`. `planned_on` is the version
-    that it was decided on.
+    `source` and `runs` unchanged, and unparks the table in `parked`. `planned_on` is the version on
+    which the decision was based.
     """
 
     generation: int
@@ -128,7 +128,7 @@ class SetChangeFeed:
 
 @dataclass(frozen=True, slots=True)
 class ChangePins:
-    """Replaces the table's pins by `pins`; `read` is the retention that it was planned on."""
+    """Replaces the table's pins by `pins`; `read` is the retention on which it was planned."""
 
     generation: int
     read: Retention
@@ -139,7 +139,7 @@ class ChangePins:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Notes in the table's history what was found out of it; nothing else changes."""
+    """Records a finding about the table in its history; nothing else changes."""
 
     generation: int
     operation: str

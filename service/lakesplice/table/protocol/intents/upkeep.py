@@ -1,4 +1,6 @@
-"""Intents of upkeep: they rewrite files without changing rows, or let older files go."""
+"""Intents of upkeep: they rewrite files without changing rows, or announce that files will be
+deleted.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +96,7 @@ class Expire:
     """Announces that files of versions below `retained_from` will be deleted, before the first one
     is.
 
-    `read` is the retention that it was planned on. Files that only versions below `vacuumed` name
+    `read` is the retention on which it was planned. Files that only versions below `vacuumed` name
     are deleted. The pins named in `ended` end with it.
     """
 
@@ -108,7 +110,8 @@ class Expire:
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Announces that files which no version names will be deleted; slow writers must write again.
+    """Announces that files which no version names will be deleted; slow writers must rewrite their
+    files.
 
     Commits whose writers began on a version below `writers_from` are refused from now on. None
     stands for the version of this commit, so for all present writers.

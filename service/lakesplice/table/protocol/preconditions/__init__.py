@@ -1,7 +1,7 @@
 """Preconditions: what must still hold for each kind of commit, whatever was committed meanwhile.
 
 Offers `PRECONDITIONS`, the table of docs/format.md, "Commits". Each is a function of its own, so
-that a test can leave one out. They must not know what the commit changes.
+that a test can leave one out. Preconditions must not know what the commit changes.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Preconditions about files: what was read to write new ones is still the newest, and no sweep took
-the new ones for orphans.
+"""Preconditions about files: the files that were read are still the newest, and no sweep took the
+new files for orphans.
 """
 
 from __future__ import annotations
@@ -95,7 +95,9 @@ def deltas_are_as_read(now: Snapshot, intent: Evolve) -> Conflict | None:
 
 
 def images_were_made(now: Snapshot, intent: Ingest | Upsert | Splice) -> Conflict | None:
-    """If the table has a change feed, whoever rewrote base files made images of changed rows."""
+    """If the table has a change feed, the writer that rewrote base files made images of changed
+    rows.
+    """
     made = now.manifest.feed is None or intent.images is not None or not intent.replaced
     return None if made else Conflict(ConflictCode.FILES, "the change feed began meanwhile")
 

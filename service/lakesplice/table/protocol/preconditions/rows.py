@@ -1,5 +1,5 @@
-"""Preconditions of commits that bring rows: what the rows were located in and written for hasn't
-changed.
+"""Preconditions of commits that add rows: the state in which the rows were located, and for which
+they were written, hasn't changed.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def index_has_no_newer_keys(now: Snapshot, intent: Ingest | Upsert | Backfill) -
 
 
 def schema_is_as_written(now: Snapshot, intent: Ingest | Upsert | Backfill) -> Conflict | None:
-    """The schema is the one that the changes were written in."""
+    """The schema is the one in which the changes were written."""
     version = now.manifest.schema.version
     if version == intent.schema_version:
         return None
@@ -79,8 +79,8 @@ def schema_is_as_written(now: Snapshot, intent: Ingest | Upsert | Backfill) -> C
 
 
 def moved_rows_are_as_read(now: Snapshot, intent: Ingest | Backfill) -> Conflict | None:
-    """If rows moved between partitions, no delta was added besides those that their state was read
-    from.
+    """If rows moved between partitions, no delta was added besides those from which their state was
+    read.
     """
     if intent.read is None:
         return None
@@ -112,7 +112,7 @@ def chunks_are_open(now: Snapshot, intent: Backfill) -> Conflict | None:
 
 
 def fence_is_as_read(now: Snapshot, intent: Backfill) -> Conflict | None:
-    """The fence is the one that the rows were judged by."""
+    """The fence is the one with which the rows were compared."""
     source = now.manifest.sources.get(intent.topic)
     if source is not None and source.fence == intent.fence:
         return None

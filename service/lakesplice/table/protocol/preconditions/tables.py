@@ -31,7 +31,7 @@ def generation_is_current(now: Snapshot, intent: Intent) -> None:
 def nothing_was_committed(
     now: Snapshot, intent: Redirect | Replay | Restore | Swap
 ) -> Conflict | None:
-    """The newest version is the one that the intent was planned on."""
+    """The newest version is the one on which the intent was planned."""
     if now.version == intent.planned_on:
         return None
     return Conflict(
@@ -40,14 +40,14 @@ def nothing_was_committed(
 
 
 def schema_is_the_one_before(now: Snapshot, intent: Evolve) -> Conflict | None:
-    """The present schema is the one that the new schema extends, by one version or by several."""
+    """The present schema is the one that the new schema extends by one or more versions."""
     schema = now.manifest.schema
     before = intent.schema.at(schema.version)
     # A table without columns has no key yet, so the keys needn't be equal.
     extends = before.versions == schema.versions and before.columns == schema.columns
     if intent.schema.version > schema.version and extends:
         return None
-    return Conflict(ConflictCode.SCHEMA, f"version {schema.version} is another now")
+    return Conflict(ConflictCode.SCHEMA, f"version {schema.version} is present now")
 
 
 def feed_is_the_other_way(now: Snapshot, intent: SetChangeFeed) -> Conflict | None:

@@ -1,7 +1,7 @@
 """Transitions: how each intent changes the manifest and the log once its preconditions hold.
 
-Offers `transition`, which has no side effects, and the operations' names in the history. They must
-not know how the result is written.
+Offers `transition`, which has no side effects, and the operations' names in the history.
+Transitions must not know how the result is written.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ from lakesplice.table.protocol.transitions.upkeep import (
 def transition(before: Manifest, intent: Intent, moment: CommitPoint) -> Transition:
     """Return the result of `intent` on `before`; `UsageError` if the intent contradicts itself."""
     before = without_images(before)
-    if not isinstance(intent, Upsert):  # which comes without a driver and deposes none
+    if not isinstance(intent, Upsert):  # an upsert has no driver and replaces none
         before = replace(before, generation=intent.generation)
     match intent:
         case Create() | Adopt():

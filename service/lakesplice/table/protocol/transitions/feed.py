@@ -1,9 +1,9 @@
 """The change feed for other Delta readers: how commits begin it, end it and add to it.
 
 From `since` on, each commit that changes rows of base files has files of images, the log's `cdc`
-actions. A reader takes a commit's changes from these alone if there are any; else it derives them
-from the base files added and removed, whole. So commits that only add files need no images, and
-neither do restores and changes of the schema: all rows of the files that come and go are told.
+actions. If a commit has such files, a reader takes the commit's changes only from these. Otherwise
+it derives them from all rows of the base files that were added and removed. So commits that only
+add files need no images, and neither do restores and changes of the schema.
 """
 
 from __future__ import annotations

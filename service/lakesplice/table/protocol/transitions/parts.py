@@ -1,4 +1,4 @@
-"""What transitions are made of."""
+"""Parts that the modules of transitions share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How commits that bring rows change the manifest and the log."""
+"""How commits that add rows change the manifest and the log."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def after_replay(before: Manifest, intent: Replay, moment: CommitPoint) -> Trans
 
 
 def after_backfill(before: Manifest, intent: Backfill, moment: CommitPoint) -> Transition:
-    """Return what rows read from the source make of a shadow."""
+    """Return the shadow with rows that were read from the source."""
     backfill = before.backfill
     assert backfill is not None, "a precondition"
     source = before.sources[intent.topic]

@@ -97,8 +97,8 @@ def after_redirect(before: Manifest, intent: Redirect, moment: CommitPoint) -> T
 def after_restore(before: Manifest, intent: Restore, moment: CommitPoint) -> Transition:
     """Return the table with an older content; promises about older versions are kept.
 
-    Writers that run meanwhile located rows in a state that no longer exists: they have to write
-    again.
+    Writers that run meanwhile located rows in a state that no longer exists: they must rewrite
+    their files.
     """
     retention = replace(
         before.retention,
@@ -124,7 +124,8 @@ def after_restore(before: Manifest, intent: Restore, moment: CommitPoint) -> Tra
 def after_swap(before: Manifest, intent: Swap, moment: CommitPoint) -> Transition:
     """Return the table with the shadow's content; promises about older versions are kept.
 
-    Rows were located in a state that no longer exists, so all present writers have to write again.
+    Rows were located in a state that no longer exists, so all present writers must rewrite their
+    files.
     """
     if intent.manifest.backfill is None:
         raise UsageError("only a shadow can take a table's place")
@@ -151,7 +152,7 @@ def after_swap(before: Manifest, intent: Swap, moment: CommitPoint) -> Transitio
 def _head(
     before: Manifest, intent: Swap, moment: CommitPoint, manifest: Manifest
 ) -> tuple[Action, ...]:
-    """Return the actions that say what the table is, as far as they differ."""
+    """Return the actions for metadata and protocol that differ between the two."""
     if intent.planned_on is None:
         properties = table_properties(intent.log_retention_hours)
         metadata = replace(moment.metadata, properties=properties)

@@ -26,8 +26,8 @@ def explain_key(
     key: Annotated[
         list[str],
         typer.Argument(
-            help="The key's value; of several columns one each, in the key's order. A value that"
-            " begins with a dash follows `--`; bytes are written as 0x….",
+            help="The key's value; for several key columns one value each, in the key's order. "
+            "Write `--` before a value that begins with a dash; write bytes as 0x….",
             show_default=False,
         ),
     ],
@@ -35,8 +35,8 @@ def explain_key(
         bool,
         typer.Option(
             "--from-topic",
-            help="Read the topic again too, and say what became of each record. Starts Spark; needs"
-            " the service's --config.",
+            help="Also read the topic again, and show what happened to each record. Starts Spark; "
+            "needs the service's --config.",
         ),
     ] = False,
     records: Annotated[
@@ -54,7 +54,7 @@ def explain_key(
     ] = False,
     config: ConfigOption = None,
 ) -> None:
-    """Show a key's story: its row, the versions that changed it, and what became of its records.
+    """Show a key's story: its row, the versions that changed it, and what happened to its records.
 
     A change may have been folded into another, may have come too late, may wait, or may be a dead
     letter: the command shows which, and in which version. It only reads, also beside a running
@@ -84,7 +84,7 @@ def _access(
         return nullcontext()
     settings = settings_of(config)
     if manifest.upserts is not None:
-        raise UsageError("the table is fed by hand, so no topic has records of it", table=table)
+        raise UsageError("the table is fed by hand, so no topic has its records", table=table)
     if settings is None:
         raise UsageError("--from-topic needs the service's --config: it says how records are read")
     from lakesplice.apps.lake import lake_of

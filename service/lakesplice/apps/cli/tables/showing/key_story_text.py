@@ -32,7 +32,8 @@ _OUTCOMES = {
     Outcome.STOPPED: "not read: the table stops at this record or before it, {reason}",
     Outcome.UNREAD: "not read by the table yet",
     Outcome.BEFORE_HISTORY: "read before the oldest retained version, where the row is at {by}",
-    Outcome.UNEXPLAINED: "today's configuration decodes the record in another way than then",
+    Outcome.UNEXPLAINED: "today's configuration decodes the record otherwise than the one at that "
+    "time",
 }
 _EFFECTS = {
     Effect.PRESENT: "the row exists, at {position}",

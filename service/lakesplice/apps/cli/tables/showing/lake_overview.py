@@ -88,7 +88,7 @@ def _troubles(rows: Iterable[Row], now_ms: int) -> list[str]:
 
 
 def _gaps(rows: Iterable[Row]) -> list[str]:
-    """Tell which records each table passed over, some of them if there are many."""
+    """Print which records each table passed over, only some if there are many."""
     lines = []
     for row in rows:
         found = row.get("gaps") or ()
@@ -142,7 +142,7 @@ def _of_driver(status: DriverStatus | None, now_ms: int) -> list[str]:
             f"no service runs: the last one ended {age(silent)} ago; the states are from that time"
         )
     elif silent > _SILENT_SECONDS:
-        lines.append(f"the driver was last heard {age(silent)} ago; the states are from that time")
+        lines.append(f"the driver last reported {age(silent)} ago; the states are from that time")
     return lines
 
 

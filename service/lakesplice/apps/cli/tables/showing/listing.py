@@ -62,9 +62,10 @@ def complete(
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """Tell up to which moment all tables of a lake are complete, and which ones hold it back.
+    """Show up to which moment all tables of a lake are complete, and which tables hold it back.
 
-    It is what the service published last, by the times of the records in the topics.
+    The moment is the one that the service published last, by the times of the records in the
+    topics.
     """
     from lakesplice import completeness
 
