@@ -224,9 +224,7 @@ class SimulatedDriver:
     def run_tasks(
         self, starts: Mapping[int, int], ends: Mapping[int, int]
     ) -> Callable[[], CommitOutcome | Conflict | TaskError]:
-        """Run the tasks of a batch, and return the function that commits it, which may be called
-        later.
-        """
+        """Run the tasks of a batch, and return the function that commits it."""
         planned_on = self.table.version
         result = self.answer(starts, ends)
 

@@ -124,7 +124,7 @@ def why_kept(report: TableReport) -> str:
         case Outcome.UNSETTLED:
             return (
                 f"{report.unsettled + report.unexamined} rows differ of which it isn't known"
-                " whether their changes are only on their way; give the command again once the"
+                " whether their changes are only on their way; run the command again once the"
                 " connector has sent them"
             )
         case _:
