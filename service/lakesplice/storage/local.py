@@ -66,8 +66,8 @@ class LocalStore:
                 with suppress(OSError):
                     temporary.unlink()
             if not created:
-                _sync(target)
-            _sync(target.parent)
+                sync(target)
+            sync(target.parent)
         return created
 
     @contextmanager
@@ -83,7 +83,7 @@ class LocalStore:
                 with pa.OSFile(str(target), "wb") as sink:
                     yield sink
                 os.fsync(descriptor)
-                _sync(target.parent)
+                sync(target.parent)
             except BaseException:
                 with suppress(OSError):
                     target.unlink()
@@ -193,7 +193,7 @@ class LocalStore:
         made = [folder]
         while made[-1] != top:
             parent = made[-1].parent
-            _sync(parent)
+            sync(parent)
             if _is_synced(parent):
                 break
             made.append(parent)
@@ -237,7 +237,8 @@ def _inode(folder: Path) -> int | None:
         return None
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Make a file or a folder durable; `OSError`."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -4,7 +4,6 @@ synced here.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from lakesplice.errors import StorageError
+from lakesplice.storage.local import sync
 
 _LOG = "_delta_log"
 
@@ -40,12 +40,4 @@ class DeltaLogKeeper:
         log = Path(self._root, _LOG)
         written = sorted(log.glob(f"{version:020d}.checkpoint*"))
         for path in (*written, log / "_last_checkpoint", log):
-            _sync(path)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+            sync(path)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
@@ -12,8 +16,6 @@ from lakesplice.errors import UsageError
 
 if TYPE_CHECKING:
     from lakesplice.config import Settings
-import math
-from collections.abc import Callable
 
 ConfigOption = Annotated[
     Path | None,
@@ -26,6 +28,38 @@ ConfigOption = Annotated[
         show_default=False,
     ),
 ]
+
+
+def with_options_of(options: type[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command, in place of its parameter `options`, an option for each field of the
+    dataclass.
+    """
+    types = get_type_hints(options, include_extras=True)
+    parameters = [
+        inspect.Parameter(
+            one.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=one.default,
+            annotation=types[one.name],
+        )
+        for one in fields(options)
+    ]
+
+    def decorated(command: Callable[..., None]) -> Callable[..., None]:
+        described = inspect.signature(command, eval_str=True)
+        own = [one for name, one in described.parameters.items() if name != "options"]
+
+        @wraps(command)
+        def with_options(**given: Any) -> None:
+            found = {one.name: given.pop(one.name) for one in parameters}
+            command(**given, options=options(**found))
+
+        with_options.__signature__ = described.replace(  # type: ignore[attr-defined]  # of functions
+            parameters=[*own, *parameters]
+        )
+        return with_options
+
+    return decorated
 
 
 def settings_of(config: Path | None) -> Settings | None:
@@ -95,6 +129,14 @@ TableArgument = Annotated[
 ]
 LakeArgument = Annotated[
     str, typer.Argument(help="The lake's folder, a path or an address.", show_default=False)
+]
+OnlyTablesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tables",
+        help="Only tables whose `database.table` matches this pattern (*, ?, […]). May be given"
+        " several times.",
+    ),
 ]
 AsOfOption = Annotated[
     str | None,

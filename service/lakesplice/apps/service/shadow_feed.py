@@ -25,6 +25,16 @@ from lakesplice.table.protocol.ports import Entropy, SchemaSource, Store
 
 
 @dataclass(frozen=True)
+class _Fed:
+    """A shadow of the table `name`, which the source calls `origin`."""
+
+    table: DriverTable
+    name: TableName
+    origin: TableName
+    history: TypeHistory | None
+
+
+@dataclass(frozen=True)
 class ShadowFeed:
     """Reads topics with a session of Spark, and commits to shadows. Every call blocks."""
 
@@ -49,12 +59,13 @@ class ShadowFeed:
         `origin` is the table's name at the source. `ParkedTableError` if a record parks it;
         `SourceUnavailable`, `RetryableError`.
         """
+        fed = _Fed(table, name, origin, history)
         while True:
             starts = table.next_offsets(ends)
             until = self._until(starts, ends)
             if all(starts[at] >= end for at, end in until.items()):
                 return
-            self._batch(table, name, origin, starts, until, history)
+            self._batch(fed, starts, until)
             if (parked := table.parked) is not None:
                 raise ParkedTableError(
                     f"the table can't be filled: {parked.detail}", topic=table.source.topic
@@ -66,20 +77,12 @@ class ShadowFeed:
         share = max(1, self.settings.kafka.offsets_per_batch_max // max(1, len(ends)))
         return {at: max(starts[at], min(end, starts[at] + share)) for at, end in ends.items()}
 
-    def _batch(
-        self,
-        table: DriverTable,
-        name: TableName,
-        origin: TableName,
-        starts: Mapping[int, int],
-        ends: Mapping[int, int],
-        history: TypeHistory | None,
-    ) -> None:
-        retries = table.retries()
-        policy, limit = self.settings.policy(origin), self.settings.dead_letters.limit
+    def _batch(self, fed: _Fed, starts: Mapping[int, int], ends: Mapping[int, int]) -> None:
+        table, retries = fed.table, fed.table.retries()
+        policy, limit = self.settings.policy(fed.origin), self.settings.dead_letters.limit
         while True:
             planned_on = table.version
-            result = self._run(table, name, origin, starts, ends, history)
+            result = self._run(fed, starts, ends)
             if result.errors:
                 raise RetryableError(
                     f"a batch failed: {result.errors[0].message}", topic=table.source.topic
@@ -91,24 +94,17 @@ class ShadowFeed:
             detail = outcome.detail if isinstance(outcome, Conflict) else "the schema grows"
             retries.require_another("a batch isn't committed", topic=table.source.topic, why=detail)
 
-    def _run(
-        self,
-        table: DriverTable,
-        name: TableName,
-        origin: TableName,
-        starts: Mapping[int, int],
-        ends: Mapping[int, int],
-        history: TypeHistory | None,
-    ) -> TopicResult:
-        count, topic = max(1, cores(self.session)), table.source.topic
-        never_changes = self.settings.not_inserts(origin) is not None
+    def _run(self, fed: _Fed, starts: Mapping[int, int], ends: Mapping[int, int]) -> TopicResult:
+        table, count = fed.table, max(1, cores(self.session))
+        topic = table.source.topic
+        never_changes = self.settings.not_inserts(fed.origin) is not None
         plan = TopicPlan(
             topic=topic,
-            table=name,
+            table=fed.name,
             partitions=table.states(ends),
             append=AppendPlan.of(table.manifest, topic, insert_only=never_changes),
             targets=tuple(range(count)),
-            reading=reading_of(self.settings, origin, history),
+            reading=reading_of(self.settings, fed.origin, fed.history),
             known=table.known(ends),
         )
         kafka = self.settings.kafka

@@ -1,16 +1,18 @@
-"""Reads from a source database which columns its tables have now."""
+"""A source database: its address, connections to it, and which columns its tables have now."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Any, Self, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 import pymysql
 
 from lakesplice.errors import SourceUnavailable, UsageError
 
+Connection: TypeAlias = "pymysql.Connection[pymysql.cursors.Cursor]"
 _PORT = 3306
 _TIMEOUT_SECONDS = 20
 _COLUMNS = """
@@ -76,19 +78,37 @@ def source_columns(address: DatabaseAddress, certificates: str | None = None) ->
     that the user may not see are left out. Raises `SourceUnavailable` if the server can't be
     reached.
     """
+    with asking(address), connected(address, certificates) as connection:
+        return list(_columns(connection, address.database))
+
+
+def connected(
+    address: DatabaseAddress,
+    certificates: str | None,
+    timeout_seconds: int = _TIMEOUT_SECONDS,
+    **settings: Any,
+) -> Connection:
+    """Connect to a server; with `certificates`, a file of trusted ones, the server must prove who
+    it is. `settings` are PyMySQL's own, and win. PyMySQL's errors.
+    """
+    bounds = {"connect_timeout": timeout_seconds, "read_timeout": timeout_seconds}
+    return pymysql.connect(
+        host=address.host,
+        port=address.port,
+        user=address.user,
+        password=address.password,
+        charset="utf8mb4",
+        ssl_ca=certificates,
+        ssl_verify_identity=certificates is not None,
+        **(bounds | settings),
+    )
+
+
+@contextmanager
+def asking(address: DatabaseAddress) -> Iterator[None]:
+    """Turn errors of a server and of the way to it into `SourceUnavailable`."""
     try:
-        with pymysql.connect(
-            host=address.host,
-            port=address.port,
-            user=address.user,
-            password=address.password,
-            charset="utf8mb4",
-            connect_timeout=_TIMEOUT_SECONDS,
-            read_timeout=_TIMEOUT_SECONDS,
-            ssl_ca=certificates,
-            ssl_verify_identity=certificates is not None,
-        ) as connection:
-            return list(_asked(connection, address.database))
+        yield
     except (pymysql.MySQLError, OSError) as error:
         raise SourceUnavailable(
             "the database doesn't answer; check its address, the user and the user's permissions",
@@ -98,9 +118,7 @@ def source_columns(address: DatabaseAddress, certificates: str | None = None) ->
         ) from error
 
 
-def _asked(
-    connection: pymysql.Connection[pymysql.cursors.Cursor], database: str
-) -> Iterator[SourceColumn]:
+def _columns(connection: Connection, database: str) -> Iterator[SourceColumn]:
     with connection.cursor() as cursor:
         cursor.execute(_COLUMNS, [database])
         for table, name, type_, charset in cursor.fetchall():

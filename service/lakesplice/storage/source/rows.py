@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 import pymysql
 from pymysql import converters
 
-from lakesplice.errors import SourceUnavailable, UnsupportedError
+from lakesplice.errors import UnsupportedError
 from lakesplice.formats.events.cells.column import Column
 from lakesplice.planning.source_rows.columns import ReadColumn
 from lakesplice.planning.source_rows.key_ranges import (
@@ -40,7 +40,7 @@ from lakesplice.storage.source.binlog_places import (
     end_of_binlog,
     place_of_snapshot,
 )
-from lakesplice.storage.source.database import DatabaseAddress
+from lakesplice.storage.source.database import DatabaseAddress, asking, connected
 from lakesplice.storage.source.tables import Row, SourceTable, described, table_names, text_of
 from lakesplice.table.protocol.ports import Clock
 
@@ -89,14 +89,11 @@ class SourceConnection:
         identity.
         """
         self._address, self._clock = address, clock
-        with self._translated():
+        with asking(address):
             encoders: dict[Any, Any] = {**converters.encoders}  # and no decoders
-            self._connection = pymysql.connect(
-                host=address.host,
-                port=address.port,
-                user=address.user,
-                password=address.password,
-                charset="utf8mb4",
+            self._connection = connected(
+                address,
+                certificates,
                 use_unicode=False,
                 conv=encoders,
                 autocommit=True,
@@ -104,8 +101,6 @@ class SourceConnection:
                 read_timeout=_ANSWER_SECONDS,
                 write_timeout=_CONNECT_SECONDS,
                 max_allowed_packet=1 << 30,
-                ssl_ca=certificates,
-                ssl_verify_identity=certificates is not None,
             )
             self._prepare()
 
@@ -133,28 +128,28 @@ class SourceConnection:
 
     def table(self, database: str, name: str) -> SourceTable | None:
         """Return a table's description; None if it doesn't exist or our user may not see it."""
-        with self._translated():
+        with asking(self._address):
             return described(self._execute, database, name)
 
     def tables(self, database: str) -> list[str]:
         """Return the names of a database's tables that our user may see, sorted."""
-        with self._translated():
+        with asking(self._address):
             return table_names(self._execute, database)
 
     def place(self) -> BinlogPlace:
         """Return the present end of the binlog; transactions below it may not be committed yet."""
-        with self._translated():
+        with asking(self._address):
             return end_of_binlog(self._execute)
 
     def identity(self) -> str:
         """Return a text that identifies this server and its binlog."""
-        with self._translated():
+        with asking(self._address):
             (told,) = self._one("select concat_ws('/', @@hostname, @@port, @@server_id)")
             return text_of(told)
 
     def threads_running(self) -> int:
         """Return how many of the server's threads are running now, ours included."""
-        with self._translated():
+        with asking(self._address):
             (_, value) = self._one("show global status like 'Threads_running'")
             return int(value or 0)
 
@@ -164,7 +159,7 @@ class SourceConnection:
         """Call `work` with a snapshot of a table, and return its result. The snapshot ends with the
         call.
         """
-        with self._translated():
+        with asking(self._address):
             try:
                 with self._snapshot(table) as snapshot:
                     return work(snapshot)
@@ -208,19 +203,6 @@ class SourceConnection:
     def _one(self, statement: str) -> Row:
         (row,) = self._execute(statement)
         return row
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        try:
-            yield
-        except (pymysql.MySQLError, OSError) as error:
-            raise SourceUnavailable(
-                "the database doesn't answer; check its address, the user and the user's "
-                "permissions",
-                host=self._address.host,
-                port=self._address.port,
-                cause=str(error)[:200],
-            ) from error
 
 
 class Snapshot:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 import pymysql
 
-from lakesplice.errors import SourceUnavailable
-from lakesplice.storage.source.database import DatabaseAddress
+from lakesplice.storage.source.database import DatabaseAddress, asking, connected
 from lakesplice.table.protocol.ports import Clock
 
 _UNKNOWN_VARIABLE = 1193
@@ -36,35 +35,18 @@ def source_server(
     """Ask a server. Blocks. With `certificates`, a file of trusted certificates, the server must
     prove its identity. Raises `SourceUnavailable` if it doesn't answer.
     """
-    try:
-        with (
-            pymysql.connect(
-                host=address.host,
-                port=address.port,
-                user=address.user,
-                password=address.password,
-                charset="utf8mb4",
-                connect_timeout=max(1, round(timeout_seconds)),
-                read_timeout=max(1, round(timeout_seconds)),
-                ssl_ca=certificates,
-                ssl_verify_identity=certificates is not None,
-            ) as connection,
-            connection.cursor() as cursor,
-        ):
-            cursor.execute("select version(), unix_timestamp(now(6))")
-            ((version, now),) = cursor.fetchall()
-            skew = float(now) - clock.now_ms() / 1000
-            known = {name: _variable(cursor, name) for name in variables}
-            cursor.execute("show grants")
-            # A hash of the password may follow the user's name.
-            grants = tuple(str(row[0]).partition(" TO ")[0] + " TO " for row in cursor.fetchall())
-    except (pymysql.MySQLError, OSError) as error:
-        raise SourceUnavailable(
-            "the database doesn't answer; check its address, the user and the user's permissions",
-            host=address.host,
-            port=address.port,
-            cause=str(error)[:200],
-        ) from error
+    with (
+        asking(address),
+        connected(address, certificates, max(1, round(timeout_seconds))) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute("select version(), unix_timestamp(now(6))")
+        ((version, now),) = cursor.fetchall()
+        skew = float(now) - clock.now_ms() / 1000
+        known = {name: _variable(cursor, name) for name in variables}
+        cursor.execute("show grants")
+        # A hash of the password may follow the user's name.
+        grants = tuple(str(row[0]).partition(" TO ")[0] + " TO " for row in cursor.fetchall())
     found = {name: value for name, value in known.items() if value is not None}
     return SourceServer(str(version), found, grants, skew)
 

@@ -20,13 +20,7 @@ from lakesplice.errors import (
     VersionNotFoundError,
 )
 from lakesplice.formats.checksum import verify
-from lakesplice.formats.log.actions import (
-    DOMAIN,
-    FEATURE,
-    FEED_PROTOCOL,
-    Action,
-    DomainMetadata,
-)
+from lakesplice.formats.log.actions import DOMAIN, FEATURE, FEED_PROTOCOL, Action, DomainMetadata
 from lakesplice.formats.log.checkpoint import (
     Checkpoint,
     complete_checkpoints,
@@ -65,6 +59,20 @@ def open_snapshot(store: Store, version: int | None = None) -> Snapshot:
     `CorruptFileError` for a damaged or missing file.
     """
     return _with_manifest(store, read_log(store, version))
+
+
+def open_retained(store: Store, newest: Snapshot, version: int) -> Snapshot:
+    """Open a version that is still retained by the newest one; `VersionNotFoundError` if it is
+    past its retention or doesn't exist. Blocks.
+    """
+    oldest = newest.manifest.retention.retained_from
+    if version < oldest:
+        raise VersionNotFoundError(
+            "the version is past its retention, its files are deleted",
+            version=version,
+            oldest=oldest,
+        )
+    return open_snapshot(store, version)
 
 
 def read_log(store: Store, version: int | None = None) -> LogState:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from lakesplice.errors import UsageError, VersionNotFoundError
+from lakesplice.errors import UsageError
 from lakesplice.formats.checksum import verify
 from lakesplice.model.manifest import Pin, Retention
 from lakesplice.model.moments import NO_MOMENT, EpochMs
@@ -24,7 +24,7 @@ from lakesplice.table.protocol.intents import ChangePins, Intent
 from lakesplice.table.protocol.layout import pinned_path
 from lakesplice.table.protocol.ports import Entropy, Store
 from lakesplice.table.protocol.retries import Retries
-from lakesplice.table.protocol.snapshot import Snapshot, latest, manifest_ref, open_snapshot
+from lakesplice.table.protocol.snapshot import Snapshot, latest, manifest_ref, open_retained
 
 PIN, UNPIN = "PIN", "UNPIN"
 Commit = Callable[[Intent], Committed | Conflict]
@@ -109,14 +109,7 @@ def required_pin(retention: Retention, name: str) -> Pin:
 def _whole(store: Store, snapshot: Snapshot, version: int | None) -> Snapshot:
     if version is None or version == snapshot.version:
         return snapshot
-    oldest = snapshot.manifest.retention.retained_from
-    if version < oldest:
-        raise VersionNotFoundError(
-            "the version is past its retention, its files are deleted",
-            version=version,
-            oldest=oldest,
-        )
-    return open_snapshot(store, version)
+    return open_retained(store, snapshot, version)
 
 
 def _written(store: Store, chosen: Snapshot, name: str, ends_ms: EpochMs, entropy: Entropy) -> Pin:

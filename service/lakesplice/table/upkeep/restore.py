@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lakesplice.errors import UsageError, VersionNotFoundError
+from lakesplice.errors import UsageError
 from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.protocol.intents import Intent, Restore
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.retries import Retries
-from lakesplice.table.protocol.snapshot import Snapshot, latest, open_snapshot
+from lakesplice.table.protocol.snapshot import Snapshot, latest, open_retained
 
 
 def plan_restore(
@@ -28,14 +28,7 @@ def plan_restore(
     """
     if version == snapshot.version:
         raise UsageError("the version is the newest one; nothing to restore", version=version)
-    oldest = snapshot.manifest.retention.retained_from
-    if version < oldest:
-        raise VersionNotFoundError(
-            "the version is past its retention, its files are deleted",
-            version=version,
-            oldest=oldest,
-        )
-    target = open_snapshot(store, version)
+    target = open_retained(store, snapshot, version)
     stats = {path: add.stats for path, add in target.log.adds.items()}
     number = snapshot.manifest.generation if generation is None else generation
     return Restore(number, snapshot.version, version, target.manifest, stats)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,15 +16,14 @@ from lakesplice.apps.cli.options import (
     ConfigOption,
     WaitOption,
     duration,
+    with_options_of,
 )
 from lakesplice.apps.cli.output import JsonOption, Listing, show
 from lakesplice.apps.cli.progress import progress_bar
 from lakesplice.errors import UsageError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from lakesplice.apps.bootstrap import LoadBounds, Wishes
+    from lakesplice.apps.bootstrap import Wishes
 
 
 class RebuildFrom(StrEnum):
@@ -40,62 +41,6 @@ _NO_SNAPSHOT = (
     " which reads the same rows itself"
 )
 _GOOD = ("filled", "planned", "given up", "exists")
-DatabaseOption = Annotated[
-    str | None,
-    typer.Option(
-        "--database",
-        help="The source's server, mysql://user@host:3306; without it, doctor.database of the"
-        f" configuration. The password is taken from {PASSWORD}.",
-        show_default=False,
-    ),
-]
-ConnectionsOption = Annotated[
-    int,
-    typer.Option("--connections", min=1, max=64, help="How many connections read at once, in all."),
-]
-RateOption = Annotated[
-    int,
-    typer.Option(
-        "--rows-per-second", min=0, help="Read at most so many rows per second; 0: no bound."
-    ),
-]
-ChunkOption = Annotated[
-    int, typer.Option("--chunk-rows", min=1, max=1_000_000, help="About how many rows a chunk has.")
-]
-ThreadsOption = Annotated[
-    int,
-    typer.Option(
-        "--threads-running-max",
-        min=1,
-        help="Start no chunk while more threads of the server than this are running.",
-    ),
-]
-ExcludedOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--excluded",
-        help="A column that the connector leaves out, as `column` or `table.column`. May be given"
-        " several times.",
-    ),
-]
-SettleOption = Annotated[
-    float,
-    typer.Option(
-        "--settle",
-        parser=duration(0, 86_400),
-        help="How long to wait at the end until each partition has a record newer than every row "
-        "that was read. After that time the table is shown in any case.",
-    ),
-]
-AgainOption = Annotated[
-    bool, typer.Option("--again", help="Abandon an earlier attempt, and start again.")
-]
-GiveUpOption = Annotated[
-    bool,
-    typer.Option(
-        "--give-up", help="Only abandon an earlier attempt; read and change nothing else."
-    ),
-]
 FromOption = Annotated[
     RebuildFrom,
     typer.Option(
@@ -139,10 +84,81 @@ ConnectorRanOption = Annotated[
         " before.",
     ),
 ]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only show what would be read.")]
-_CONNECTIONS, _CHUNK_ROWS, _THREADS, _SETTLE_SECONDS = 4, 20_000, 50, 60.0
 
 
+@dataclass(frozen=True)
+class FillingOptions:
+    """The options that `bootstrap` and `rebuild` have in common."""
+
+    database: Annotated[
+        str | None,
+        typer.Option(
+            "--database",
+            help="The source's server, mysql://user@host:3306; without it, doctor.database of the"
+            f" configuration. The password is taken from {PASSWORD}.",
+            show_default=False,
+        ),
+    ] = None
+    connections: Annotated[
+        int,
+        typer.Option(
+            "--connections", min=1, max=64, help="How many connections read at once, in all."
+        ),
+    ] = 4
+    rows_per_second: Annotated[
+        int,
+        typer.Option(
+            "--rows-per-second", min=0, help="Read at most so many rows per second; 0: no bound."
+        ),
+    ] = 0
+    chunk_rows: Annotated[
+        int,
+        typer.Option("--chunk-rows", min=1, max=1_000_000, help="About how many rows a chunk has."),
+    ] = 20_000
+    threads_running_max: Annotated[
+        int,
+        typer.Option(
+            "--threads-running-max",
+            min=1,
+            help="Start no chunk while more threads of the server than this are running.",
+        ),
+    ] = 50
+    excluded: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--excluded",
+            help="A column that the connector leaves out, as `column` or `table.column`. May be"
+            " given several times.",
+        ),
+    ] = None
+    settle: Annotated[
+        float,
+        typer.Option(
+            "--settle",
+            parser=duration(0, 86_400),
+            help="How long to wait at the end until each partition has a record newer than every"
+            " row that was read. After that time the table is shown in any case.",
+        ),
+    ] = 60.0
+    again: Annotated[
+        bool, typer.Option("--again", help="Abandon an earlier attempt, and start again.")
+    ] = False
+    give_up: Annotated[
+        bool,
+        typer.Option(
+            "--give-up", help="Only abandon an earlier attempt; read and change nothing else."
+        ),
+    ] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be read.")] = (
+        False
+    )
+    certificates: CertificatesOption = None
+    as_json: JsonOption = False
+    wait: WaitOption = WAIT_SECONDS
+    config: ConfigOption = None
+
+
+@with_options_of(FillingOptions)
 def bootstrap(
     tables: Annotated[
         list[str] | None,
@@ -155,20 +171,8 @@ def bootstrap(
     files: FilesOption = "",
     position: PositionOption = "",
     connector_ran: ConnectorRanOption = False,
-    database: DatabaseOption = None,
-    connections: ConnectionsOption = _CONNECTIONS,
-    rows_per_second: RateOption = 0,
-    chunk_rows: ChunkOption = _CHUNK_ROWS,
-    threads_running_max: ThreadsOption = _THREADS,
-    excluded: ExcludedOption = None,
-    settle: SettleOption = _SETTLE_SECONDS,
-    again: AgainOption = False,
-    give_up: GiveUpOption = False,
-    dry_run: DryRunOption = False,
-    certificates: CertificatesOption = None,
-    as_json: JsonOption = False,
-    wait: WaitOption = WAIT_SECONDS,
-    config: ConfigOption = None,
+    *,
+    options: FillingOptions,
 ) -> None:
     """Fill new tables from their database while it is written to.
 
@@ -176,47 +180,29 @@ def bootstrap(
     see a table once it is complete. A table that exists is skipped. After an interruption the same
     command continues where it stopped. With --files rows come from files instead.
     """
-    from lakesplice.apps.bootstrap import LoadBounds, Wishes
     from lakesplice.model.progress.shadow_plan import FilledFrom
 
     if bool(files) != bool(position):
         raise UsageError("give --files and --position together, or none of them")
-    wishes = Wishes(
-        tables=tables or (),
+    wishes = replace(
+        _wishes(tables or (), options),
         filled_from=FilledFrom.FILES if files else FilledFrom.DATABASE,
         files=files,
         position=position,
         connector_ran=connector_ran,
-        again=again,
-        give_up=give_up,
-        dry_run=dry_run,
-        excluded=excluded or (),
-        settle_seconds=settle,
     )
-    bounds = LoadBounds(connections, rows_per_second, chunk_rows, threads_running_max)
-    _fill(wishes, bounds, database, certificates, wait, config, as_json=as_json)
+    _fill(wishes, options)
 
 
+@with_options_of(FillingOptions)
 def rebuild(
     table: Annotated[
         str, typer.Argument(help="The table at the source, database.table.", show_default=False)
     ],
     source: FromOption = RebuildFrom.BOOTSTRAP,
     verify: VerifyOption = True,
-    database: DatabaseOption = None,
-    connections: ConnectionsOption = _CONNECTIONS,
-    rows_per_second: RateOption = 0,
-    chunk_rows: ChunkOption = _CHUNK_ROWS,
-    threads_running_max: ThreadsOption = _THREADS,
-    excluded: ExcludedOption = None,
-    settle: SettleOption = _SETTLE_SECONDS,
-    again: AgainOption = False,
-    give_up: GiveUpOption = False,
-    dry_run: DryRunOption = False,
-    certificates: CertificatesOption = None,
-    as_json: JsonOption = False,
-    wait: WaitOption = WAIT_SECONDS,
-    config: ConfigOption = None,
+    *,
+    options: FillingOptions,
 ) -> None:
     """Fill a table again from its database or its topic, beside the one that readers see.
 
@@ -224,48 +210,45 @@ def rebuild(
     has reached the old one's offsets. A running service makes that commit between two batches. If
     they differ, the table stays as it is, and its history says so.
     """
-    from lakesplice.apps.bootstrap import LoadBounds, Wishes
     from lakesplice.model.progress.shadow_plan import FilledFrom
 
     if source is RebuildFrom.SNAPSHOT:
         raise UsageError(_NO_SNAPSHOT)
 
-    wishes = Wishes(
-        tables=(table,),
+    wishes = replace(
+        _wishes((table,), options),
         rebuild=True,
         verify=verify,
         filled_from=FilledFrom.TOPIC if source is RebuildFrom.TOPIC else FilledFrom.DATABASE,
-        again=again,
-        give_up=give_up,
-        dry_run=dry_run,
-        excluded=excluded or (),
-        settle_seconds=settle,
     )
-    bounds = LoadBounds(connections, rows_per_second, chunk_rows, threads_running_max)
-    _fill(wishes, bounds, database, certificates, wait, config, as_json=as_json)
+    _fill(wishes, options)
 
 
-def _fill(
-    wishes: Wishes,
-    bounds: LoadBounds,
-    database: str | None,
-    certificates: str | None,
-    wait: float,
-    config: Path | None,
-    *,
-    as_json: bool,
-) -> None:
+def _wishes(tables: Sequence[str], options: FillingOptions) -> Wishes:
+    from lakesplice.apps.bootstrap import Wishes
+
+    return Wishes(
+        tables=tables,
+        again=options.again,
+        give_up=options.give_up,
+        dry_run=options.dry_run,
+        excluded=options.excluded or (),
+        settle_seconds=options.settle,
+    )
+
+
+def _fill(wishes: Wishes, options: FillingOptions) -> None:
     import os
-    from dataclasses import asdict
 
-    from lakesplice.apps.bootstrap import Database, bootstrap
+    from lakesplice.apps.bootstrap import Database, LoadBounds
+    from lakesplice.apps.bootstrap import bootstrap as fill
     from lakesplice.apps.table_commands.dispatch import RequestWait
     from lakesplice.config import load
     from lakesplice.model.progress.shadow_plan import FilledFrom
     from lakesplice.storage.source.database import DatabaseAddress
 
-    settings = load(config)
-    named = database or settings.doctor.database
+    settings = load(options.config)
+    named = options.database or settings.doctor.database
     is_read = wishes.filled_from is FilledFrom.DATABASE
     if named is None and not wishes.give_up and (wishes.verify or is_read):
         without = "" if is_read else ", or --no-verify,"
@@ -273,11 +256,17 @@ def _fill(
     source = None
     if named is not None:
         address = DatabaseAddress.of_server(named, os.environ.get(PASSWORD, ""))
-        source = Database(address, bounds, certificates)
+        bounds = LoadBounds(
+            options.connections,
+            options.rows_per_second,
+            options.chunk_rows,
+            options.threads_running_max,
+        )
+        source = Database(address, bounds, options.certificates)
     with progress_bar("chunks") as progress:
-        done = bootstrap(settings, source, wishes, progress, RequestWait(wait))
+        done = fill(settings, source, wishes, progress, RequestWait(options.wait))
         rows = [_shown(asdict(one)) for one in done]
-    show(rows, _COLUMNS, Listing.JSON if as_json else Listing.TABLE, "no topics match")
+    show(rows, _COLUMNS, Listing.JSON if options.as_json else Listing.TABLE, "no topics match")
     if any(row["state"] not in _GOOD for row in rows):
         raise typer.Exit(1)
 

@@ -10,17 +10,12 @@ from lakesplice.apps.cli.options import (
     WAIT_SECONDS,
     ConfigOption,
     LakeArgument,
+    OnlyTablesOption,
     WaitOption,
     duration,
     lake_options,
 )
-from lakesplice.apps.cli.output import (
-    Listing,
-    ListingOption,
-    ResultOption,
-    show,
-    show_result,
-)
+from lakesplice.apps.cli.output import Listing, ListingOption, ResultOption, show, show_result
 from lakesplice.errors import TableNotFoundError
 from lakesplice.model.moments import EpochMs, utc_time
 
@@ -38,14 +33,7 @@ NameArgument = Annotated[str, typer.Argument(help="The pin's name.", show_defaul
 def pin(
     lake: LakeArgument,
     name: NameArgument,
-    tables: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--tables",
-            help="Only tables whose `database.table` matches this pattern (*, ?, […]). May be given"
-            " several times.",
-        ),
-    ] = None,
+    tables: OnlyTablesOption = None,
     expires: Annotated[
         float | None,
         typer.Option(

@@ -10,6 +10,7 @@ import typer
 from lakesplice.apps.cli.options import (
     ConfigOption,
     LakeArgument,
+    OnlyTablesOption,
     TableArgument,
     lake_options,
 )
@@ -51,14 +52,7 @@ def tables(
 
 def complete(
     lake: LakeArgument,
-    tables: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--tables",
-            help="Only tables whose `database.table` matches this pattern (*, ?, […]). May be given"
-            " several times.",
-        ),
-    ] = None,
+    tables: OnlyTablesOption = None,
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
