@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pytest
 from kafka import KafkaConsumer
 
-from lakesplice.apps.verifying.kept_sums import KeptSums, LakePlace
+from lakesplice.apps.verifying.kept_sums import KeptSums, place_in_lake
 from lakesplice.apps.verifying.pace import Pace
 from lakesplice.apps.verifying.reached import Reach
 from lakesplice.apps.verifying.report import Outcome, TableReport
@@ -265,7 +265,7 @@ class Fed(FixedClock):
 
     def verified(self, server: SourceServer, **wish: Any) -> TableReport:
         address = DatabaseAddress(server.host, server.port, server.user, "", server.password)
-        kept = KeptSums(LakePlace(self.lake, "items"), self)
+        kept = KeptSums(place_in_lake(self.lake, "items", "t"), self)
         pace, reach = Pace(FixedClock(), 1e9, 1_000), Reach(self.lake, self, 60.0)
         with SourceConnection(address, self) as connection:
             access = Access(self.lake, connection, pace, reach, kept)

@@ -20,7 +20,9 @@ from lakesplice.model.manifest import Manifest
 from lakesplice.model.moments import EpochMs, utc_time
 from lakesplice.model.names import IS_DELETED, TableName
 from lakesplice.model.parking import ParkReason
+from lakesplice.model.progress.verified import LastResult
 from lakesplice.storage.stores import AnyStore
+from lakesplice.table.driver.last_results import last_results, worst_by_folder
 from lakesplice.table.protocol.offsets import gap_names
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.snapshot import Snapshot, open_snapshot
@@ -55,10 +57,13 @@ def listing(
     for topic in () if status is None else status.topics:
         topics[topic.table].append(topic)
     names = {str(name): name for name in table_names(lake)}
+    verified = worst_by_folder(last_results(lake))
     shown = sorted({*names, *topics} - {""})
 
     def row(table: str) -> Row:
         details = _table_details(lake, names[table], count or live_rows) if table in names else {}
+        if table in names and names[table].path in verified:
+            details["verified"] = _verified(verified[names[table].path])
         return _row(table, details, topics.get(table, []), now_ms)
 
     with ThreadPoolExecutor(_THREADS, "listing") as pool:
@@ -98,6 +103,7 @@ def _row(table: str, details: Row, topics: Sequence[TopicStatus], now_ms: EpochM
         "read_optimised_goal_seconds": None if goal is None else goal.read_optimised,
         "lateness": None if goal is None else goal.lateness(real_time, read_optimised),
         "suspect_settings": list({one["name"]: one for one in suspect}.values()),
+        "verified": None,
         **details,
         "topics": topic_rows,
     }
@@ -124,6 +130,17 @@ def _of_topic(topic: TopicStatus, parked: Parkings, now_ms: EpochMs) -> Row:
             {"name": one.name, "detail": one.detail, "seen": moment(one.seen_ms)}
             for one in topic.suspect_settings
         ],
+    }
+
+
+def _verified(result: LastResult) -> Row:
+    return {
+        "outcome": result.outcome.value,
+        "reason": result.reason,
+        "ended": moment(result.ended_ms),
+        "different": result.different,
+        "unsettled": result.unsettled,
+        "share": result.share,
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,9 @@ from lakesplice.model.driver_status import (
     TopicStatus,
 )
 from lakesplice.model.moments import EpochMs
+from lakesplice.model.progress.verified import LastResult, Outcome
 from lakesplice.storage.local import LocalStore
+from lakesplice.table.driver.last_results import keep_result
 from lakesplice.table.driver.status import StatusPublisher, newest_status
 from tests.support.command_line import CommandLine
 from tests.support.indexed import IndexedTable
@@ -59,6 +62,28 @@ def test_tables_lists_a_lake_with_what_is_parked_and_what_cannot_be_read(
     assert rows["shop.broken"]["state"] == "unreadable"
     out = lakesplice("tables", lake).out
     assert "parked (no-key): the table has no primary key" in out
+
+
+def test_tables_shows_which_differed_from_their_database(
+    lakesplice: CommandLine, lake: Path, items: IndexedTable, parked: IndexedTable
+) -> None:
+    moment = EpochMs(now_ms() - 7_500_000)
+    found = [
+        LastResult("shop/items", "a", moment, Outcome.EQUAL),
+        LastResult("shop/items", "b", moment, Outcome.DIFFERENT, different=1_204),
+        LastResult("shop/no_key", "c", moment, Outcome.NOT_COMPARED, "why"),
+    ]
+    for result in (replace(found[1], different=7), *found):
+        keep_result(LocalStore(lake), result)
+    rows = {row["table"]: row["verified"] for row in lakesplice.rows("tables", lake)}
+    assert (rows["shop.items"]["outcome"], rows["shop.items"]["different"]) == ("different", 1_204)
+    assert (rows["shop.no_key"]["outcome"], rows["shop.no_key"]["reason"]) == (
+        "not compared",
+        "why",
+    )
+    out = " ".join(lakesplice("tables", lake).out.split())
+    assert "shop.items: 1,204 rows differed from the database 2h5m ago" in out
+    assert "differs" in out
 
 
 def publish(lake: Path, *topics: TopicStatus, **other: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from lakesplice.apps.service.activity import ChangeRate
 from lakesplice.apps.service.page.api import OPERATIONS
 from lakesplice.apps.service.page.document import openapi_text
 from lakesplice.errors import StorageError
+from lakesplice.model.moments import EpochMs
 from lakesplice.model.parking import ParkCode, ParkReason
+from lakesplice.model.progress.verified import LastResult, Outcome
 from lakesplice.spark.jobs.rewrites import RewriteTask
 from lakesplice.table.protocol.layout import commit_path
 from lakesplice.table.upkeep.compact import Compacted
@@ -230,6 +233,29 @@ def test_what_compaction_does_is_shown_while_it_does_it(service: PagedService) -
     row = rows(service)["one.goods"]
     assert (row["compaction"], row["compaction_failure"]) == ("failing", "the disk is full")
     assert service.get("lake")["work"] == []
+
+
+def test_how_a_table_compared_with_its_database_is_shown(service: PagedService) -> None:
+    assert rows(service)["one.goods"]["verified"] is None
+    found = LastResult(
+        "one/goods",
+        "t",
+        EpochMs(1_767_225_600_000),
+        Outcome.DIFFERENT,
+        rows=9,
+        different=2,
+        share=0.5,
+    )
+    why = replace(found, folder="two/goods", outcome=Outcome.NOT_COMPARED, different=0, reason="Ah")
+    service.driver.activity.show_verified({one.folder: one for one in (found, why)})
+    assert rows(service)["one.goods"]["verified"] == {
+        "outcome": "different", "reason": "", "ended": "2026-01-01T00:00:00Z", "rows": 9,
+        "different": 2, "unsettled": 0, "share": 0.5,
+    }  # fmt: skip
+    pages = [service.client.get(path).text for path in ("/", "/tables/one/goods")]
+    assert "differs from its database" in pages[0]
+    assert "different, 2 rows in 50 % of it" in pages[1]
+    assert "compared with its database: Ah" in service.client.get("/tables/two/goods").text
 
 
 def test_a_batch_that_fails_is_shown_as_failed(service: PagedService) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from lakesplice.apps.bootstrap.fill_tools import FillTools
 from lakesplice.apps.table_commands.dispatch import give_command
 from lakesplice.apps.table_commands.work import VERIFIED
-from lakesplice.apps.verifying.kept_sums import KeptSums, LakePlace
+from lakesplice.apps.verifying.kept_sums import KeptSums, place_in_lake
 from lakesplice.apps.verifying.pace import Pace
 from lakesplice.apps.verifying.reached import Reach, all_stand_beyond, stands_beyond
 from lakesplice.apps.verifying.report import Outcome, TableReport
@@ -77,7 +77,7 @@ class ShadowCheck:
         """
         clock = self.pace.clock
         reach = ShadowReach(self.lake, clock, self.wait_seconds, feed=feed)
-        kept = KeptSums(LakePlace(self.lake, f"{name.path}/{plan.shadow}"), clock)
+        kept = KeptSums(place_in_lake(self.lake, name.path, plan.shadow), clock)
         store = ShadowStore(self.lake.within(name.path), plan.shadow)
         with self.connect() as connection:
             access = Access(self.lake, connection, self.pace, reach, kept, store=store)

@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from itertools import count
 
 from lakesplice.model.moments import EpochMs
+from lakesplice.model.progress.verified import LastResult
 from lakesplice.table.protocol.ports import Clock
 
+VERIFICATION = "verification"
 _BATCHES_MAX = 60
 _BURSTS_MAX = 1024
 
@@ -34,8 +36,8 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a thread of the compactor does to a table: `what` is `compaction`, for which `changes`
-    and `bytes` wait, or `upkeep`.
+    """What a thread does to a table: `what` is `compaction`, for which `changes` and `bytes` wait,
+    `upkeep`, or `verification`.
     """
 
     table: str
@@ -62,6 +64,7 @@ class Activity:
         self._work: dict[int, Work] = {}
         self._failures: dict[str, Failure] = {}
         self._numbers = count()
+        self._verified: Mapping[str, LastResult] = {}
 
     def add_batch(self, batch: Batch) -> None:
         """Record that a batch ended; the last ones are kept."""
@@ -90,6 +93,17 @@ class Activity:
         with self._lock:
             self._failures.pop(table, None)
 
+    def show_verified(self, results: Mapping[str, LastResult]) -> None:
+        """Show these results of comparisons with databases, by the table's folder."""
+        with self._lock:
+            self._verified = dict(results)
+
+    @property
+    def verified(self) -> Mapping[str, LastResult]:
+        """The last result of each table's comparison, by its folder."""
+        with self._lock:
+            return self._verified
+
     @property
     def batches(self) -> tuple[Batch, ...]:
         """The last batches, the newest at the end."""
@@ -98,7 +112,7 @@ class Activity:
 
     @property
     def work(self) -> tuple[Work, ...]:
-        """What the compactor's threads do now, in the order in which they began."""
+        """What threads do to tables now, in the order in which they began."""
         with self._lock:
             return tuple(self._work.values())
 

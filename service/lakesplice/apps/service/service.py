@@ -47,6 +47,7 @@ from lakesplice.apps.service.status.status_reporter import StatusReporter
 from lakesplice.apps.service.tables import ServiceTables
 from lakesplice.apps.service.tables.gauges import show_memory
 from lakesplice.apps.service.upkeep.compactor import Compactor
+from lakesplice.apps.service.upkeep.verifications import Verifications
 from lakesplice.config import Settings
 from lakesplice.model.driver_status import DriverStatus
 from lakesplice.spark.class_archive import use_archive
@@ -204,6 +205,9 @@ class Service:
         compactor = Compactor(driver, tables, session)
         stack.callback(compactor.stop, self._health.tick)
         compactor.start()
+        verifications = Verifications(driver, tables)
+        stack.callback(verifications.stop, self._health.tick)
+        verifications.start()
         dead_letters = dead_letter_topic(session, kafka)
         if dead_letters is not None:
             stack.callback(dead_letters.close)

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from lakesplice.apps.verifying.compared_table import ComparedTable
 from lakesplice.apps.verifying.source_sums import SourceSums
-from lakesplice.errors import LakespliceError
+from lakesplice.table.driver.last_file import LastFile
 from lakesplice.table.protocol.ports import Clock, Store
 
 _FOLDER = "_lakesplice/verify"
@@ -52,35 +52,9 @@ class FilePlace:
         self.path.unlink(missing_ok=True)
 
 
-@dataclass
-class LakePlace:
-    """A folder of the lake, one per table."""
-
-    lake: Store
-    table: str
-
-    def _all(self) -> list[str]:
-        return sorted(self.lake.list(f"{_FOLDER}/{self.table}/"))
-
-    def read(self) -> bytes | None:
-        """See `FilePlace`."""
-        found = self._all()
-        with suppress(LakespliceError):
-            return self.lake.read(found[-1]) if found else None
-        return None
-
-    def write(self, data: bytes) -> None:
-        """See `FilePlace`."""
-        older = self._all()
-        last = int(older[-1].rpartition("/")[2].partition(".")[0]) if older else 0
-        self.lake.put_new(f"{_FOLDER}/{self.table}/{last + 1:012}.json", data)
-        for path in older:
-            self.lake.delete(path)
-
-    def delete(self) -> None:
-        """See `FilePlace`."""
-        for path in self._all():
-            self.lake.delete(path)
+def place_in_lake(lake: Store, table: str, topic: str) -> LastFile:
+    """Return the place of the sums of a table and one of its topics."""
+    return LastFile(lake, f"{_FOLDER}/{table}/{topic}")
 
 
 @dataclass

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from lakesplice.apps.lake import table_names
-from lakesplice.apps.verifying.kept_sums import FilePlace, KeptSums, LakePlace
+from lakesplice.apps.verifying.kept_sums import FilePlace, KeptSums, place_in_lake
 from lakesplice.apps.verifying.pace import Pace
 from lakesplice.apps.verifying.reached import Reach
 from lakesplice.apps.verifying.report import Outcome, TableReport
@@ -21,6 +21,7 @@ from lakesplice.storage.source.database import DatabaseAddress
 from lakesplice.storage.source.rows import SourceConnection
 from lakesplice.storage.stores import AnyStore
 from lakesplice.storage.system import SystemClock
+from lakesplice.table.driver.last_results import keep_result
 from lakesplice.table.protocol.ports import Clock, Progress
 from lakesplice.table.protocol.snapshot import open_snapshot
 
@@ -76,21 +77,45 @@ def verify_lake(
         raise UsageError("the lake has no such table", patterns=list(patterns))
     if state is not None and len(names) > 1:
         raise UsageError("a state file is for one table; name it", tables=len(names))
-    verify = sources.settings.verify
-    pace = Pace(sources.clock, verify.rows_per_second, verify.threads_running_max)
-    reach = Reach(lake, sources.clock, verify.wait)
     for name in names:
         manifest = open_snapshot(lake.within(name.path)).manifest
         if not manifest.sources:
             reason = "it is fed by hand, so no database has its rows"
             yield TableReport(str(name), Outcome.NOT_COMPARED, reason)
         for topic in manifest.sources:
-            place = LakePlace(lake, f"{name.path}/{topic}") if state is None else FilePlace(state)
-            with show(str(name)) as progress, sources.connection(topic) as connection:
-                kept = KeptSums(place, sources.clock)
-                access = Access(lake, connection, pace, reach, kept, progress)
-                keeps = sources.settings.not_inserts(TableName.from_topic(topic)) is not None
-                yield verify_table(access, name, topic, replace(wish, insert_only=keeps))
+            with show(str(name)) as progress:
+                yield verify_topic(lake, sources, name, topic, wish, progress, state=state)
+
+
+def verify_topic(
+    lake: AnyStore,
+    sources: Sources,
+    name: TableName,
+    topic: str,
+    wish: Wish,
+    progress: Progress,
+    *,
+    state: Path | None = None,
+) -> TableReport:
+    """Compare a table with the database that feeds it by a topic; the lake keeps the result, and
+    what is done of it if it is broken off, unless a file is given for that. Blocks.
+    """
+    verify, clock = sources.settings.verify, sources.clock
+    place = place_in_lake(lake, name.path, topic) if state is None else FilePlace(state)
+    with sources.connection(topic) as connection:
+        access = Access(
+            lake=lake,
+            connection=connection,
+            pace=Pace(clock, verify.rows_per_second, verify.threads_running_max),
+            reach=Reach(lake, clock, verify.wait),
+            kept=KeptSums(place, clock),
+            progress=progress,
+        )
+        keeps = sources.settings.not_inserts(TableName.from_topic(topic)) is not None
+        report = verify_table(access, name, topic, replace(wish, insert_only=keeps))
+    if state is None:
+        keep_result(lake, report.result(topic, clock.now_ms()))
+    return report
 
 
 def _matches(name: TableName, patterns: Sequence[str]) -> bool:

@@ -7,18 +7,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-
-class Outcome(StrEnum):
-    """How a comparison ended.
-
-    UNSETTLED: rows differ, but their changes may only not have arrived yet. NOT_COMPARED: nothing
-    was compared; the report says why.
-    """
-
-    EQUAL = "equal"
-    DIFFERENT = "different"
-    UNSETTLED = "unsettled"
-    NOT_COMPARED = "not compared"
+from lakesplice.model.moments import EpochMs
+from lakesplice.model.progress.verified import LastResult
+from lakesplice.model.progress.verified import Outcome as Outcome
 
 
 class Kind(StrEnum):
@@ -76,6 +67,21 @@ class TableReport:
     def exit_code(self) -> int:
         """The command's exit code: 0 equal, 1 different, 3 unsettled or not compared."""
         return {Outcome.EQUAL: 0, Outcome.DIFFERENT: 1}.get(self.outcome, 3)
+
+    def result(self, topic: str, ended_ms: EpochMs) -> LastResult:
+        """Return what the lake keeps of it."""
+        return LastResult(
+            folder=self.folder,
+            topic=topic,
+            ended_ms=ended_ms,
+            outcome=self.outcome,
+            reason=self.reason,
+            rows=self.rows_at_source,
+            different=len(self.differences),
+            unsettled=self.unsettled + self.unexamined,
+            version=self.version,
+            share=self.share,
+        )
 
     @property
     def as_arguments(self) -> dict[str, Any]:

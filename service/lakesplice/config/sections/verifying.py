@@ -15,7 +15,7 @@ _DATABASE = re.compile(r"mysql://[^\s/@:]+@[^\s/@?#]+/?")
 
 
 class VerifySettings(Section):
-    """How tables are compared with their source's database by `lakesplice verify`."""
+    """How tables are compared with their source's database, by a command or by the service."""
 
     databases: Options = Field(
         default=Options(),
@@ -42,6 +42,25 @@ class VerifySettings(Section):
         le=86_400.0,
         description="How long to wait until the lake has what the database had when it was read."
         " Rows that may still be on their way then are reported as unsettled.",
+    )
+
+    every: Seconds | None = Field(
+        default=None,
+        ge=60.0,
+        le=31_536_000.0,
+        description="How often the service compares each table with its database by itself, one"
+        " table after the other; by default never. The bounds above hold, for reading the lake as"
+        " well. The password is taken from MYSQL_PWD in the service's environment.",
+    )
+    quick: bool = Field(
+        default=False, description="Whether the service compares as with `--quick`."
+    )
+    sample: float = Field(
+        default=1.0,
+        gt=0.0,
+        le=1.0,
+        description="The part of each table that the service compares at a time, as with"
+        " `--sample`.",
     )
 
     @model_validator(mode="after")

@@ -8,22 +8,28 @@ from lakesplice.telemetry.metric import TABLE, Label, age, counter, rare_counter
 
 EQUAL, DIFFERENT, UNSETTLED = "equal", "different", "unsettled"
 """The outcomes of a comparison."""
+NOT_COMPARED, FAILED = "not compared", "failed"
+"""How one ends of which there is no outcome."""
 
 VERIFICATIONS = counter(
     "verifications",
     "comparisons",
-    "Comparisons of a table with its database whose result `lakesplice verify` sent to the service:"
-    " every row is equal (`equal`), rows are proven to differ (`different`), or none is, but some"
-    " changed too often to be compared (`unsettled`).",
+    "Comparisons of a table with its database that the service made, or whose result"
+    " `lakesplice verify` sent to it: every row is equal (`equal`), rows are proven to differ"
+    " (`different`), or none is, but some changed too often to be compared (`unsettled`). Of those"
+    " that the service made also `not compared` and `failed`.",
     "`different`: `lakesplice history` shows when; run `lakesplice verify` for the table again."
-    " `unsettled`: compare the table when it changes less.",
-    Label("outcome", (EQUAL, DIFFERENT, UNSETTLED)),
+    " `unsettled`: compare the table when it changes less. `not compared`: the page says why."
+    " `failed`: the log says why; mostly the database doesn't answer.",
+    Label("outcome", (EQUAL, DIFFERENT, UNSETTLED, NOT_COMPARED, FAILED)),
 )
 VERIFICATION_AGE = age(
     "last_verification_age_seconds",
-    "Time since `lakesplice verify` last compared the table with its database, whatever came of it."
-    " It has no value before the first comparison since the service started.",
-    "If it is older than what you promise your readers, run `lakesplice verify`.",
+    "Time since the table was last compared with its database, by the service or by"
+    " `lakesplice verify`, whatever came of it. It has no value before the first comparison.",
+    "If it is older than what you promise your readers, set verify.every or run"
+    " `lakesplice verify`. If it is far above verify.every, comparisons fail or take longer than"
+    " that: raise verify.rows_per_second.",
     TABLE,
 )
 DIFFERING_ROWS = rare_counter(

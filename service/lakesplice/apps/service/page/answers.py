@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from lakesplice.model.driver_status import TopicState
+from lakesplice.model.progress.verified import Outcome
 
 Seconds = Annotated[float, Field(ge=0)]
 Count = Annotated[int, Field(ge=0)]
@@ -53,6 +54,20 @@ class Waiting(Answer):
     changes: Count
     bytes: Count
     oldest_seconds: Seconds | None = Field(description="The age of the oldest; null if none waits.")
+
+
+class VerifiedAnswer(Answer):
+    """The last comparison of a table with its database; of several topics the worst."""
+
+    outcome: Outcome
+    reason: str = Field(description="Why it couldn't be compared; otherwise empty.")
+    ended: datetime
+    rows: Count = Field(description="Rows that the database had.")
+    different: Count = Field(description="Rows that were proven to differ.")
+    unsettled: Count = Field(description="Rows of which it isn't known whether they differ.")
+    share: Annotated[float, Field(gt=0, le=1)] = Field(
+        description="The part of the rows that was compared."
+    )
 
 
 class TableAnswer(Answer):
@@ -102,16 +117,19 @@ class TableAnswer(Answer):
         description="What is being done to the table, or that its last compaction failed."
     )
     compaction_failure: str = Field(description="Why its last compaction failed; otherwise empty.")
+    verified: VerifiedAnswer | None = Field(
+        description="How it compared with its database; null if it never was compared."
+    )
     suspect_settings: Count = Field(
         description="How many settings of the connector change its values."
     )
 
 
 class WorkAnswer(Answer):
-    """What a thread of the compactor does now."""
+    """What a thread of the service does to a table now."""
 
     table: str
-    what: Literal["compaction", "upkeep"]
+    what: Literal["compaction", "upkeep", "verification"]
     since: datetime
     changes: Count = Field(description="Changes that waited in the table when it began.")
     bytes: Count
@@ -143,7 +161,7 @@ class LakeAnswer(Answer):
     changes_per_second: Annotated[float, Field(ge=0)] | None
     waiting: Waiting
     dead_letters: Count
-    work: list[WorkAnswer] = Field(description="What the compactor's threads do now.")
+    work: list[WorkAnswer] = Field(description="What threads do to tables now.")
     batches: list[BatchAnswer] = Field(description="The last ones, the newest at the end.")
 
 

@@ -6,17 +6,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from lakesplice.apps.service.activity import Activity, Failure
+from lakesplice.apps.service.activity import VERIFICATION, Activity, Failure
 from lakesplice.apps.service.page.answers import (
     SuspectSettingAnswer,
     TableAnswer,
     TopicAnswer,
+    VerifiedAnswer,
     Waiting,
 )
 from lakesplice.apps.service.tables import ServiceTable
 from lakesplice.model.driver_status import WORST_FIRST, TopicStatus, strictest
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.moments import utc_time
+from lakesplice.model.progress.verified import LastResult
 from lakesplice.secrets import masked_text
 from lakesplice.table.protocol.offsets import gap_names
 
@@ -33,12 +35,15 @@ def table_answers(
     by_table: dict[str, list[TopicStatus]] = defaultdict(list)
     for topic in statuses:
         by_table[topic.table].append(topic)
-    work, failures = {one.table: one.what for one in activity.work}, activity.failures
+    work = {one.table: one.what for one in activity.work if one.what != VERIFICATION}
+    failures, verified = activity.failures, activity.verified
     alone = by_table.pop("", [])
     rows = []
     for name, topics in sorted(by_table.items()):
         table = held.get(name)
         facts = {} if table is None else _facts(table, now_ms)
+        if table is not None and table.name.path in verified:
+            facts["verified"] = _verified(verified[table.name.path])
         rows.append(
             _row(name, topics, now_ms, facts | _compaction(work.get(name), failures.get(name)))
         )
@@ -74,7 +79,7 @@ def _row(
 
 _NO_FACTS: dict[str, Any] = {"gaps": []} | dict.fromkeys(
     ("path", "changes_per_second", "rows", "base_files", "version", "committed", "waiting",
-     "dead_letters")
+     "dead_letters", "verified")
 )  # fmt: skip
 
 
@@ -94,6 +99,18 @@ def _facts(table: ServiceTable, now_ms: int) -> dict[str, Any]:
         "gaps": gap_names(manifest),
         **made,
     }
+
+
+def _verified(result: LastResult) -> VerifiedAnswer:
+    return VerifiedAnswer(
+        outcome=result.outcome,
+        reason=masked_text(result.reason),
+        ended=utc_time(result.ended_ms),
+        rows=result.rows,
+        different=result.different,
+        unsettled=result.unsettled,
+        share=result.share,
+    )
 
 
 def _waiting(manifest: Manifest, now_ms: int) -> Waiting:

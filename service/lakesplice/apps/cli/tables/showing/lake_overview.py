@@ -40,7 +40,8 @@ def print_overview(
         print_table(lines, (*_COLUMNS, _NOTE) if noted else _COLUMNS, sys.stdout)
     elif status is None or status.topics:
         print(f"no tables in {lake}", file=sys.stderr)
-    for text in (*_troubles(rows, now_ms), *_gaps(rows), *_suspects(rows, now_ms)):
+    troubles = (*_troubles(rows, now_ms), *_gaps(rows), *_differing(rows, now_ms))
+    for text in (*troubles, *_suspects(rows, now_ms)):
         print(_wrapped(text))
     until = None if status is None else status.complete_until({row["table"] for row in rows})
     if until is not None:
@@ -70,7 +71,13 @@ def _line(row: Row) -> Row:
 def _notes(row: Row) -> list[str]:
     late = (row.get("lateness") or 0.0) > 1
     gaps = ["gap"] if row.get("gaps") else []
-    return [*(["late"] if late else []), *gaps, *(["settings"] if row["suspect_settings"] else [])]
+    differs = ["differs"] if (row.get("verified") or {}).get("different") else []
+    return [
+        *(["late"] if late else []),
+        *gaps,
+        *differs,
+        *(["settings"] if row["suspect_settings"] else []),
+    ]
 
 
 def _troubles(rows: Iterable[Row], now_ms: int) -> list[str]:
@@ -96,6 +103,20 @@ def _gaps(rows: Iterable[Row]) -> list[str]:
         if found:
             offsets = ", ".join([*map(visible, found[:_NAMED_MAX]), *more])
             lines.append(f"{row['table']}: lacks records that were passed over: {offsets}")
+    return ["", *lines] if lines else []
+
+
+def _differing(rows: Iterable[Row], now_ms: int) -> list[str]:
+    """Tell which tables were proven to differ from their database."""
+    lines = []
+    for row in rows:
+        found = row.get("verified") or {}
+        if found.get("different"):
+            ago = age(_seconds_since(found["ended"], now_ms))
+            lines.append(
+                f"{row['table']}: {found['different']:,} rows differed from the database {ago} ago;"
+                " `lakesplice verify` says which"
+            )
     return ["", *lines] if lines else []
 
 

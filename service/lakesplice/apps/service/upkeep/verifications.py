@@ -1,0 +1,222 @@
+"""Comparisons of the service: each table with its database as often as `verify.every` says, one
+after the other in a thread of their own, so that compaction never waits for a database.
+
+When a table was compared last is in the lake (`last_results.py`), and so is what is done of a
+comparison that was broken off; so a restart continues where the service was stopped.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from lakesplice.apps.service.activity import VERIFICATION, Work
+from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.resting import RetryPauses
+from lakesplice.apps.service.tables import ServiceTable, ServiceTables
+from lakesplice.apps.table_commands.work import VERIFY, verified_arguments
+from lakesplice.apps.verifying.lake_verification import Sources, verify_topic
+from lakesplice.apps.verifying.report import Outcome, TableReport
+from lakesplice.apps.verifying.verification import Wish
+from lakesplice.errors import FencedError, LakespliceError, UsageError
+from lakesplice.model.moments import EpochMs
+from lakesplice.model.names import TableName
+from lakesplice.model.progress.verified import LastResult
+from lakesplice.storage.stores import open_store
+from lakesplice.table.driver.last_results import keep_result, last_results, worst_by_folder
+from lakesplice.table.protocol.commit import Committed
+from lakesplice.table.protocol.intents import Note
+from lakesplice.table.protocol.ports import Clock, Progress
+from lakesplice.telemetry import catalogue as metric
+
+_POLL_SECONDS = 60.0
+_JOIN_SECONDS = 1.0
+_PAUSES_SECONDS = (60.0, 300.0, 900.0, 3600.0)
+_BY = "verify.every"
+_FAILED = "failed"
+
+Verify = Callable[[TableName, str, Clock, Progress], TableReport]
+
+
+class Stopped(BaseException):
+    """The service is to stop: what is being compared is broken off, whatever handles its errors."""
+
+
+class Verifications:
+    """Compares tables. `start` and `stop` are called once each, `turn` by one thread at a time.
+
+    `verify` compares a table with the database of one of its topics; it is given a clock and a
+    watcher that raise `Stopped` once the service is to stop.
+    """
+
+    def __init__(self, driver: Driver, tables: ServiceTables, verify: Verify | None = None) -> None:
+        self._driver = driver
+        self._tables = tables
+        self._verify = verify or self._of_database
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="verifier", daemon=True)
+        self._rests: dict[str, RetryPauses] = {}
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self, meanwhile: Callable[[], None] = lambda: None) -> None:
+        """End the thread within a statement or a part of a scan; call `meanwhile` until then."""
+        self._stopping.set()
+        while self._thread.is_alive():
+            meanwhile()
+            self._thread.join(_JOIN_SECONDS)
+
+    def turn(self) -> bool:
+        """Compare the table whose last comparison is the oldest; False if none is due. Blocks."""
+        results = last_results(self._driver.lake)
+        self._show(results)
+        due = self._due({(one.folder, one.topic): one.ended_ms for one in results})
+        if due is None:
+            return False
+        work = Work(str(due.name), VERIFICATION, self._driver.clock.now_ms())
+        with self._driver.activity.working(work):
+            self._compare(due)
+        self._show(last_results(self._driver.lake))
+        return True
+
+    def _watch(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                idle = not self.turn()
+            except (Stopped, FencedError):
+                return
+            except LakespliceError as error:
+                self._driver.log.error("verifications-failed", error=str(error))
+                idle = True
+            if idle:
+                self._stopping.wait(_POLL_SECONDS)
+
+    def _due(self, ended: Mapping[tuple[str, str], EpochMs]) -> ServiceTable | None:
+        every, now_ms = self._driver.settings.verify.every, self._driver.clock.now_ms()
+        if every is None:
+            return None
+        moments = {
+            (ended.get((table.name.path, table.topic), 0), table.topic): table
+            for table in self._tables.of_topics()
+            if self._is_comparable(table)
+        }
+        oldest = min(moments, default=None)
+        if oldest is None or now_ms - oldest[0] < every * 1000:
+            return None
+        return moments[oldest]
+
+    def _is_comparable(self, table: ServiceTable) -> bool:
+        """A parked table doesn't follow its source, so nothing about it could be settled."""
+        rest = self._rests.get(table.topic)
+        rests = rest is not None and rest.is_on
+        has_rows = table.snapshot is not None and table.topic in table.manifest.sources
+        return has_rows and table.parked is None and not rests
+
+    def _compare(self, table: ServiceTable) -> None:
+        driver, name = self._driver, str(table.name)
+        clock = _StoppingClock(driver.clock, self._stopping)
+        watcher = _Watcher(clock, driver.settings.verify.rows_per_second)
+        try:
+            report = self._verify(table.name, table.topic, clock, watcher)
+            if report.outcome is not Outcome.NOT_COMPARED:
+                self._note(table, report)
+        except FencedError:
+            raise
+        except UsageError as error:
+            reason = str(error)
+            report = TableReport(name, Outcome.NOT_COMPARED, reason, folder=table.name.path)
+            keep_result(driver.lake, report.result(table.topic, driver.clock.now_ms()))
+        except LakespliceError as error:
+            pauses = RetryPauses(driver.clock, _PAUSES_SECONDS)
+            seconds = self._rests.setdefault(table.topic, pauses).begin(str(error))
+            driver.metrics.add(metric.VERIFICATIONS, outcome=_FAILED)
+            driver.log.warning(
+                "verification-failed",
+                table=name,
+                topic=table.topic,
+                error=str(error),
+                retry_seconds=seconds,
+            )
+            return
+        self._rests.pop(table.topic, None)
+        if report.outcome is Outcome.NOT_COMPARED:
+            driver.metrics.add(metric.VERIFICATIONS, outcome=report.outcome.value)
+        driver.log.info(
+            "verified",
+            table=name,
+            topic=table.topic,
+            outcome=report.outcome.value,
+            reason=report.reason,
+            rows=report.rows_at_source,
+            different=len(report.differences),
+            unsettled=report.unsettled + report.unexamined,
+            seconds=report.seconds,
+        )
+
+    def _note(self, table: ServiceTable, report: TableReport) -> None:
+        """Let the table's history have it, as if the command had asked for it."""
+        said = verified_arguments(report.as_arguments)
+        intent = Note(self._driver.generation.number, VERIFY, said["counts"])
+        retries = table.retries()
+        while not isinstance(table.commit(intent, {**said["texts"], "by": _BY}), Committed):
+            retries.require_another("other writers committed first every time")
+
+    def _show(self, results: tuple[LastResult, ...]) -> None:
+        worst = worst_by_folder(results)
+        self._driver.activity.show_verified(worst)
+        for table in self._tables:
+            if (known := worst.get(table.name.path)) is not None:
+                moment, name = known.ended_ms / 1000, str(table.name)
+                self._driver.metrics.since(metric.VERIFICATION_AGE, moment, table=name)
+
+    def _of_database(
+        self, name: TableName, topic: str, clock: Clock, progress: Progress
+    ) -> TableReport:
+        settings = self._driver.settings
+        sources = Sources(settings, os.environ.get("MYSQL_PWD", ""), clock=clock)
+        wish = replace(Wish(), quick=settings.verify.quick, share=settings.verify.sample)
+        lake = open_store(settings.lake.address, settings.lake.options)
+        return verify_topic(lake, sources, name, topic, wish, progress)
+
+
+class _StoppingClock:
+    """A clock on which nobody waits once the service is to stop."""
+
+    def __init__(self, clock: Clock, stopping: threading.Event) -> None:
+        self._clock, self.stopping = clock, stopping
+
+    def now_ms(self) -> EpochMs:
+        return self._clock.now_ms()
+
+    def monotonic(self) -> float:
+        return self._clock.monotonic()
+
+    def wait(self, seconds: float) -> None:
+        self.require_on()
+        self._clock.wait(seconds)
+        self.require_on()
+
+    def require_on(self) -> None:
+        if self.stopping.is_set():
+            raise Stopped
+
+
+class _Watcher:
+    """Lets rows be read no faster than allowed, from the lake as well as from the database."""
+
+    def __init__(self, clock: _StoppingClock, rows_per_second: float) -> None:
+        self._clock, self._rate = clock, rows_per_second
+        self._begun, self._rows = clock.monotonic(), 0
+
+    def expect(self, units: int) -> None:
+        """See `Progress`."""
+
+    def advance(self, units: int) -> None:
+        """See `Progress`; but it blocks."""
+        self._rows += units
+        ahead = self._begun + self._rows / self._rate - self._clock.monotonic()
+        self._clock.wait(max(0.0, ahead))
