@@ -88,9 +88,9 @@ def test_tables_are_chosen_by_globs_and_what_has_no_exact_type_is_named(
 @pytest.mark.parametrize(
     ("database", "options", "password", "says"),
     [
-        ("none", (), None, "can see no such table"),
-        ("mysql", ("--table", "nothing"), None, "can see no such table"),
-        ("mysql", (), "wrong", "doesn't answer"),
+        ("none", (), None, "or the user lacks SELECT on it"),
+        ("mysql", ("--table", "nothing"), None, "or the user lacks SELECT on it"),
+        ("mysql", (), "wrong", "doesn't accept the user"),
         ("a/b", (), None, "an address is mysql://"),
     ],
 )

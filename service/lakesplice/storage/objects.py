@@ -20,10 +20,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakesplice.errors import LakespliceError, MissingFileError, StorageError, UsageError
+from lakesplice.errors import UsageError
 from lakesplice.formats.parquet import ROW_GROUP_BYTES_MAX
 from lakesplice.model.moments import EpochMs
 from lakesplice.storage.bucket_access import S3_SCHEMES, Bucket
+from lakesplice.storage.bucket_failures import Right, failing
 from lakesplice.storage.object_files import TAIL_BYTES, ObjectFile, ObjectSink
 from lakesplice.storage.uploads import MARK, PartsUpload, StreamUpload
 
@@ -59,7 +60,7 @@ class ObjectStore:
 
     def put_new(self, path: str, data: bytes) -> bool:
         """See `Store.put_new`."""
-        with self._failing(path)():
+        with self._failing(path, Right.WRITE)():
             return self._put_new(self._key(path), data)
 
     @contextmanager
@@ -72,7 +73,7 @@ class ObjectStore:
             if self.bucket.scheme in S3_SCHEMES
             else StreamUpload(self.bucket, key, put)
         )
-        with self._failing(path)():
+        with self._failing(path, Right.WRITE)():
             try:
                 with ObjectSink.over(upload) as sink:
                     yield sink
@@ -85,14 +86,14 @@ class ObjectStore:
         """See `Store.read`."""
         import obstore
 
-        with self._failing(path)():
+        with self._failing(path, Right.READ)():
             return bytes(obstore.get(self._client, self._key(path)).bytes())
 
     def open(self, path: str, tail_bytes: int = 0) -> pa.NativeFile:
         """See `Store.open`."""
         import obstore
 
-        key, failing = self._key(path), self._failing(path)
+        key, failing = self._key(path), self._failing(path, Right.READ)
         with failing():
             last: Any = {"range": {"suffix": max(tail_bytes, TAIL_BYTES)}}
             try:
@@ -109,7 +110,7 @@ class ObjectStore:
         """See `Store.size`."""
         import obstore
 
-        with self._failing(path)():
+        with self._failing(path, Right.READ)():
             try:
                 return obstore.head(self._client, self._key(path))["size"]
             except FileNotFoundError:
@@ -119,7 +120,7 @@ class ObjectStore:
         """See `Store.modified_ms`."""
         import obstore
 
-        with self._failing(path)():
+        with self._failing(path, Right.READ)():
             try:
                 moment = obstore.head(self._client, self._key(path))["last_modified"]
             except FileNotFoundError:
@@ -132,7 +133,7 @@ class ObjectStore:
 
         folder = prefix.rpartition("/")[0]
         start = len(self.prefix) + 1 if self.prefix else 0
-        with self._failing(prefix)():
+        with self._failing(prefix, Right.LIST)():
             listed = obstore.list(self._client, self._key(folder) if folder else self.prefix)
             found = sorted(meta["path"][start:] for some in listed for meta in some)
         return (path for path in found if path.startswith(prefix))
@@ -142,7 +143,7 @@ class ObjectStore:
         import obstore
 
         key = self._key(folder) if folder else self.prefix
-        with self._failing(folder)():
+        with self._failing(folder, Right.LIST)():
             found = obstore.list_with_delimiter(self._client, key or None)
         return sorted(path.rstrip("/").rpartition("/")[2] for path in found["common_prefixes"])
 
@@ -150,7 +151,7 @@ class ObjectStore:
         """See `Store.delete`."""
         import obstore
 
-        with self._failing(path)():
+        with self._failing(path, Right.DELETE)():
             try:
                 obstore.delete(self._client, self._key(path))
             except FileNotFoundError:
@@ -203,14 +204,15 @@ class ObjectStore:
         """The token that an object was put with, empty if it has none; None if it doesn't exist."""
         import obstore
 
-        try:
-            found = obstore.get(self._client, key, options={"head": True})
-        except FileNotFoundError:
-            return None
+        with self._failing(key, Right.READ)():
+            try:
+                found = obstore.get(self._client, key, options={"head": True})
+            except FileNotFoundError:
+                return None
         return found.attributes.get(MARK, "")
 
-    def _failing(self, path: str) -> Callable[[], AbstractContextManager[None]]:
-        return partial(_failing, path, self.address)
+    def _failing(self, path: str, right: Right) -> Callable[[], AbstractContextManager[None]]:
+        return partial(failing, path, self.address, right)
 
 
 def _token() -> str:
@@ -225,36 +227,3 @@ def _pauses(patience: float) -> Iterator[float | None]:
         yield pause * (0.5 + secrets.randbelow(1000) / 1000)
         pause = min(2 * pause, _LONGEST_PAUSE)
     yield None
-
-
-@contextmanager
-def _failing(path: str, store: str) -> Iterator[None]:
-    """Raise the clients' errors as errors of ours."""
-    from botocore.exceptions import BotoCoreError, ClientError
-    from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
-
-    try:
-        yield
-    except LakespliceError:
-        raise
-    except FileNotFoundError as error:
-        raise MissingFileError("there is no such file in the store", path=path) from error
-    except (PermissionDeniedError, UnauthenticatedError) as error:
-        raise StorageError(
-            "the object store refused; check the credentials and their permissions",
-            path=path,
-            store=store,
-            cause=_message(error),
-        ) from error
-    except (BaseError, BotoCoreError, ClientError) as error:
-        raise StorageError(
-            "the object store failed at every retry; check that it is up, then try again",
-            path=path,
-            store=store,
-            cause=_message(error),
-        ) from error
-
-
-def _message(error: Exception) -> str:
-    """The first line of what a client says."""
-    return next(iter(str(error).splitlines()), type(error).__name__)

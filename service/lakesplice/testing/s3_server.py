@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import secrets
+import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,7 @@ from lakesplice.testing.servers.process import HOST, LocalServer, free_port
 
 MODULE, VERSION = "github.com/versity/versitygw/cmd/versitygw", "v1.8.0"
 ACCESS, SECRET, REGION = "tester", "tester-secret", "us-east-1"
-_START_SECONDS_MAX = 30.0
+_START_SECONDS_MAX, _COMMAND_SECONDS_MAX = 30.0, 30.0
 
 
 class S3Server(LocalServer):
@@ -24,6 +27,7 @@ class S3Server(LocalServer):
     def __init__(self, folder: Path) -> None:
         super().__init__("the S3 server", folder.absolute() / "server.log")
         self._data = folder.absolute() / "data"
+        self._users = folder.absolute() / "users"
         self.port = 0
 
     @property
@@ -35,17 +39,38 @@ class S3Server(LocalServer):
         """See `LocalServer.start`."""
         if self.is_running:
             return
-        self._data.mkdir(parents=True, exist_ok=True)
+        for made in (self._data, self._users):
+            made.mkdir(parents=True, exist_ok=True)
         self.port = free_port()
         keys = {"ROOT_ACCESS_KEY": ACCESS, "ROOT_SECRET_KEY": SECRET}
-        where = ("--port", f"{HOST}:{self.port}", "--region", REGION, "posix", self._data)
-        self._run([binary(), *where], self._answers, _START_SECONDS_MAX, keys)
+        where = ("--port", f"{HOST}:{self.port}", "--region", REGION)
+        kept = ("--iam-dir", self._users, "--iam-cache-disable", "posix", self._data)
+        self._run([binary(), *where, *kept], self._answers, _START_SECONDS_MAX, keys)
 
     def make_bucket(self) -> str:
         """Create a bucket with a new name and return the name."""
         name = f"lake-{secrets.token_hex(6)}"
         client(self.endpoint).create_bucket(Bucket=name)
         return name
+
+    def make_user(self) -> dict[str, str]:
+        """Make a user who may do nothing and return the options of a lake that is theirs."""
+        name, secret = f"user-{secrets.token_hex(6)}", secrets.token_hex(16)
+        root = ("--access", ACCESS, "--secret", SECRET, "--endpoint-url", self.endpoint)
+        user = ("--access", name, "--secret", secret, "--role", "user")
+        subprocess.run(
+            [binary(), "admin", *root, "create-user", *user],
+            check=True,
+            capture_output=True,
+            timeout=_COMMAND_SECONDS_MAX,
+        )
+        given = {"aws_access_key_id": name, "aws_secret_access_key": secret}
+        return {**options(self.endpoint), **given}
+
+    def allow(self, bucket: str, statements: Sequence[Mapping[str, Any]]) -> None:
+        """Give a bucket a policy of these statements, in place of what it had."""
+        policy = {"Version": "2012-10-17", "Statement": list(statements)}
+        client(self.endpoint).put_bucket_policy(Bucket=bucket, Policy=json.dumps(policy))
 
     def _answers(self) -> bool:
         try:

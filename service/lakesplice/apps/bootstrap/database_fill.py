@@ -102,7 +102,7 @@ class DatabaseFill:
         with tools.connect() as connection:
             table = connection.table(origin.database, origin.table)
         if table is None:
-            raise UsageError("the database has no such table, or the user may not read it")
+            raise UsageError("the database has no such table, or the user lacks SELECT on it")
         prefix = f"{origin.table}."
         excluded = frozenset(name.removeprefix(prefix) for name in self._wishes.excluded)
         found = read_plan(table, schema, excluded)

@@ -64,7 +64,10 @@ def declare(
     columns = source_columns(address, certificates)
     found = declarations(address.database, columns, tables or (), handling)
     if not found.entries:
-        raise UsageError("the database user can see no such table", database=address.database)
+        raise UsageError(
+            "the database has no such table, or the user lacks SELECT on it",
+            database=address.database,
+        )
     declared = {"tables": found.entries}
     if as_json:
         typer.echo(json_line(declared))

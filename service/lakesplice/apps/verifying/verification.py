@@ -89,7 +89,7 @@ def _verified(access: Access, name: TableName, topic: str, wish: Wish) -> TableR
     manifest = open_snapshot(store).manifest
     source = _source_table(access.connection, topic)
     if source is None:
-        reason = "the database has no such table, or the user may not see it"
+        reason = "the database has no such table, or the user lacks SELECT on it"
         return TableReport(str(name), Outcome.NOT_COMPARED, reason)
     told = f"{source.database}.{source.name}"
     table = compared_table(

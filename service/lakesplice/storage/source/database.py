@@ -10,7 +10,8 @@ from urllib.parse import unquote, urlsplit
 
 import pymysql
 
-from lakesplice.errors import SourceUnavailable, UsageError
+from lakesplice.errors import UsageError
+from lakesplice.storage.source.failures import source_failure
 
 Connection: TypeAlias = "pymysql.Connection[pymysql.cursors.Cursor]"
 _PORT = 3306
@@ -110,12 +111,7 @@ def asking(address: DatabaseAddress) -> Iterator[None]:
     try:
         yield
     except (pymysql.MySQLError, OSError) as error:
-        raise SourceUnavailable(
-            "the database doesn't answer; check its address, the user and the user's permissions",
-            host=address.host,
-            port=address.port,
-            cause=str(error)[:200],
-        ) from error
+        raise source_failure(error, address) from error
 
 
 def _columns(connection: Connection, database: str) -> Iterator[SourceColumn]:

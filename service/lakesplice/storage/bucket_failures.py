@@ -1,0 +1,100 @@
+"""What a client of a bucket says when a request fails, as an error that says what to do.
+
+A store that refuses has one of two reasons: it doesn't believe the credentials, or they don't allow
+the request. In the second case the error names the right that is missing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from enum import StrEnum
+
+from lakesplice.errors import LakespliceError, MissingFileError, StorageError
+
+
+class Right(StrEnum):
+    """What a request needs to be allowed."""
+
+    READ = "read"
+    WRITE = "write"
+    DELETE = "delete"
+    LIST = "list"
+
+
+_S3 = {
+    Right.READ: "s3:GetObject",
+    Right.WRITE: "s3:PutObject",
+    Right.DELETE: "s3:DeleteObject",
+    Right.LIST: "s3:ListBucket",
+}
+_GOOGLE = {
+    Right.READ: "storage.objects.get",
+    Right.WRITE: "storage.objects.create",
+    Right.DELETE: "storage.objects.delete",
+    Right.LIST: "storage.objects.list",
+}
+# Azure grants all of them by one role, Storage Blob Data Contributor.
+_NAMES: Mapping[str, Mapping[Right, str]] = {"s3": _S3, "s3a": _S3, "gs": _GOOGLE}
+_NOT_BELIEVED = frozenset(
+    (
+        "InvalidAccessKeyId",
+        "SignatureDoesNotMatch",
+        "InvalidToken",
+        "ExpiredToken",
+        "InvalidTokenId",
+    )
+)
+_NOT_ALLOWED = frozenset(("AccessDenied", "AllAccessDisabled"))
+# The answer's body, or what a client makes of it.
+_ANSWER = re.compile(r"<Code>(\w+)</Code>\s*<Message>([^<]*)|([^:\n]*) \(code: (\w+)\)")
+
+
+@contextmanager
+def failing(path: str, store: str, right: Right) -> Iterator[None]:
+    """Raise the clients' errors as errors of ours; `right` is what the request needs."""
+    from botocore.exceptions import BotoCoreError, ClientError
+    from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
+
+    try:
+        yield
+    except LakespliceError:
+        raise
+    except FileNotFoundError as error:
+        raise MissingFileError("there is no such file in the store", path=path) from error
+    except (BaseError, BotoCoreError, ClientError) as error:
+        code, cause = _told(error)
+        facts = {"path": path, "store": store, "cause": cause}
+        if code in _NOT_BELIEVED:
+            raise StorageError(
+                "the object store doesn't accept the credentials; correct them", **facts
+            ) from error
+        named = _NAMES.get(store.partition(":")[0], {}).get(right, str(right))
+        if code in _NOT_ALLOWED:
+            raise StorageError(
+                "the object store refuses; give the user the right to this", right=named, **facts
+            ) from error
+        if isinstance(error, PermissionDeniedError | UnauthenticatedError):
+            # An answer without a body doesn't say which of both it is.
+            raise StorageError(
+                "the object store refuses; check the credentials, and that they give the right",
+                right=named,
+                **facts,
+            ) from error
+        raise StorageError(
+            "the object store failed at every retry; check that it is up, then try again", **facts
+        ) from error
+
+
+def _told(error: Exception) -> tuple[str, str]:
+    """Return the code of the store's answer, empty without one, and the cause in a line."""
+    answer = getattr(error, "response", {}).get("Error", {})
+    if answer:
+        return str(answer.get("Code", "")), str(error)
+    text = str(error)
+    found = _ANSWER.search(text)
+    if found is None:
+        return "", next(iter(text.splitlines()), type(error).__name__)
+    code = found[1] or found[4]
+    return code, f"{code}: {(found[2] or found[3]).strip()}"
