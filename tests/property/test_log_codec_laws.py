@@ -35,6 +35,7 @@ from lakesplice.model.address import BaseFile, Segment
 from lakesplice.model.manifest import (
     DeadLetterRef,
     DeltaRef,
+    ErasedRef,
     FileRef,
     Manifest,
     PartitionState,
@@ -167,6 +168,7 @@ manifests = st.builds(
         st.builds(DeadLetterRef, file_refs, counts, counts, positions, texts), max_size=2
     ).map(tuple),
     parked=st.none() | park_reasons,
+    erased=st.none() | st.builds(ErasedRef, file_refs, counts, positions),
 )
 
 text_maps = st.dictionaries(texts, texts, max_size=3)

@@ -41,6 +41,9 @@ class NoKeeper:
     def checkpoint(self, version: int) -> None:
         """See `LogKeeper.checkpoint`."""
 
+    def checkpoint_without_removed(self, version: int) -> None:
+        """See `LogKeeper.checkpoint_without_removed`."""
+
 
 def tools(seed: int = 1) -> Tools:
     return Tools(FixedClock(), SeededEntropy(seed), best_rewriter(), NoKeeper())

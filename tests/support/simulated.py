@@ -19,6 +19,7 @@ from lakesplice.table.protocol.layout import (
     CHANGE_DATA,
     DEAD_LETTERS,
     DELTAS,
+    ERASED,
     INDEX,
     PINS,
 )
@@ -34,6 +35,7 @@ from lakesplice.testing.oracle import Record, position, replay
 from lakesplice.testing.shop import Database, Event, TableSpec
 from lakesplice.testing.shop.columns import bigint, integer, varchar
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
+from tests.support.erasing import erased_positions_of
 
 SMALL = TableSpec("goods", (bigint("id", optional=False), varchar("name"), integer("n")), ("id",))
 Rows = list[dict[str, Any]]
@@ -198,7 +200,8 @@ def truth_for(source: Source, table: Table) -> Rows:
 def require_floor(source: Source, store: Store) -> None:
     """Every change below the view floor is in the read-optimised view, or a newer one is.
 
-    Or its row was purged, and the change is not above the purge floor; or it isn't above the fence.
+    Or its row was purged, and the change is not above the purge floor; or it isn't above the fence,
+    or above the position at which its row was erased.
     """
     table = Table(store)
     floor = view_floor(table.snapshot.manifest)
@@ -207,6 +210,10 @@ def require_floor(source: Source, store: Store) -> None:
     lowest = max(state.purge_floor, state.fence)
     purged = lowest.file, lowest.offset
     here = {row["id"]: (row["_position_file"], row["_position_offset"]) for row in found}
+    manifest = table.snapshot.manifest
+    ids = {json.loads(record.key or b"")["payload"]["id"] for record in source.topic.records()}
+    for key, until in erased_positions_of(store, manifest, sorted(ids)).items():
+        here[key] = max(here.get(key, purged), (until.file, until.offset))
     for record in source.topic.records():
         applied = record.offset < floor.get(record.partition, 0) and not is_in(state.gaps, record)
         if record.value is not None and applied:
@@ -247,5 +254,5 @@ def require_tidy(store: Store) -> None:
         named |= files_by_path(read_manifest(store, read_pointer(store, version).manifest)).keys()
     for pin in snapshot.manifest.retention.pins:
         named |= files_by_path(read_manifest(store, pin.copy)).keys()
-    folders = (BASE, DELTAS, INDEX, DEAD_LETTERS, PINS, CHANGE_DATA)
+    folders = (BASE, DELTAS, INDEX, DEAD_LETTERS, PINS, CHANGE_DATA, ERASED)
     assert {path for path in store.list("") if path.startswith(folders)} == named

@@ -237,6 +237,15 @@ class ChangeFeed:
 
 
 @dataclass(frozen=True, slots=True)
+class ErasedRef:
+    """The file that remembers erased keys, their number, and the highest of their positions."""
+
+    file: FileRef
+    keys: int
+    highest: Position
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """A table's own state at one version.
 
@@ -247,7 +256,8 @@ class Manifest:
     its `shard` differ from the others' and are in the key, so that all changes of a key come from
     one source. Positions of two sources can't be compared. `parked` is set if the whole table is
     parked. A shadow, and no other table, has a `backfill`. `feed` is None if the table has no
-    change feed.
+    change feed. `erased` is None until a row was erased that a topic may bring again; it outlives
+    resets and restores.
     """
 
     generation: int
@@ -262,6 +272,7 @@ class Manifest:
     retention: Retention = Retention()
     backfill: BackfillState | None = None
     feed: ChangeFeed | None = None
+    erased: ErasedRef | None = None
 
     @property
     def source(self) -> SourceState | None:

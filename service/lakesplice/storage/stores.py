@@ -118,4 +118,4 @@ def log_keeper(store: Store) -> DeltaLogKeeper:
         return DeltaLogKeeper(store.root)
     assert isinstance(store, ObjectStore)
     options = {f"aws_{name}": value for name, value in store.bucket.options}
-    return DeltaLogKeeper(store.address, options)
+    return DeltaLogKeeper(store.address, options, store)

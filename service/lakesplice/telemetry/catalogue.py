@@ -21,6 +21,7 @@ from lakesplice.telemetry.families.compaction import SPLICED_PAGES as SPLICED_PA
 from lakesplice.telemetry.families.compaction import SPLICED_PAGES_EQUAL as SPLICED_PAGES_EQUAL
 from lakesplice.telemetry.families.files import BASE_FILES as BASE_FILES
 from lakesplice.telemetry.families.files import BASE_ROWS as BASE_ROWS
+from lakesplice.telemetry.families.files import ERASED_ROWS as ERASED_ROWS
 from lakesplice.telemetry.families.files import INCOMPLETE_ROWS as INCOMPLETE_ROWS
 from lakesplice.telemetry.families.files import INDEX_ENTRIES as INDEX_ENTRIES
 from lakesplice.telemetry.families.files import INDEX_LOOKUPS as INDEX_LOOKUPS
@@ -83,6 +84,7 @@ _COMMIT = Label(
         "pin",
         "restore",
         "change-feed",
+        "erase",
     ),
 )
 
@@ -185,7 +187,8 @@ IGNORED = counter(
     "records_ignored",
     "records",
     "Records that have no effect, by reason: they contain no change, such as tombstones for the"
-    " topic's compaction, or are repetitions at or below the purge floor (`below-floor`).",
+    " topic's compaction, or are repetitions at or below the purge floor (`below-floor`), or of"
+    " rows that were erased (`erased`).",
     "None.",
     TABLE,
     Label("reason"),

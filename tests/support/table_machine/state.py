@@ -61,6 +61,7 @@ class MachineState(RuleBasedStateMachine):
         self.restored: int | None = None
         self.filling: Filling | None = None
         self.shadows = 0
+        self.erasures = 0
 
     def open_lake(self) -> AnyStore:
         """An empty lake, here on a disk."""
@@ -104,7 +105,8 @@ class MachineState(RuleBasedStateMachine):
         self.planned, self.maintenance = [], None
 
     def born(self) -> bool:
-        return self.bare.size("_delta_log/00000000000000000000.json") is not None
+        first = "_delta_log/00000000000000000000.json"
+        return self.version >= 0 or self.bare.size(first) is not None
 
     def can_restore(self) -> bool:
         """A driver that is older than the table knows no version of it until its first batch."""

@@ -10,12 +10,15 @@ from hypothesis.stateful import precondition, rule
 from lakesplice.errors import UsageError, VersionNotFoundError
 from lakesplice.model.moments import EpochMs
 from lakesplice.table.ingest.driver_table import DriverTable
+from lakesplice.table.protocol.shadow_store import open_shadows
 from lakesplice.table.reading.scan import View
 from lakesplice.table.reading.table import Table
 from lakesplice.table.upkeep.pins import pin, unpin
 from lakesplice.table.upkeep.restore import restore
 from lakesplice.testing.faulty_store import How
-from tests.support.simulated import rows_in
+from tests.support.erasing import erase_keys
+from tests.support.simulated import rows_in, rows_of
+from tests.support.table_machine.source_rules import KEYS
 from tests.support.table_machine.state import FEW, MachineState
 from tests.support.traps import CALLS, CRASHES, FAULTS
 
@@ -138,3 +141,34 @@ class VersionRules(MachineState):
             self.readers.remove(reader)
             return
         assert found == self.seen[reader.version]
+
+    @precondition(lambda self: self.driver.table.snapshot is not None)
+    @rule(
+        keys=st.sets(st.integers(0, KEYS - 1), min_size=1),
+        calls=CALLS,
+        how=st.none() | FAULTS | CRASHES,
+    )
+    def erase(self, keys: set[int], calls: int, how: How | None) -> None:
+        """Rows that the source deleted leave the table with all older versions."""
+        if not self.driver.table.manifest.schema.key:
+            return
+        if how is not None:
+            self.trap.arm(calls, how)
+        self.guarded(lambda: self.erase_now(keys))
+        newest = Table(self.bare)
+        oldest = newest.snapshot.manifest.retention.retained_from
+        if newest.version > self.version and oldest > self.version:
+            ended_ms = Table(self.bare, oldest).snapshot.timestamp_ms
+            self.expired_ms = max(self.expired_ms, ended_ms + 1)
+
+    def erase_now(self, keys: set[int]) -> None:
+        gone = keys - {found["id"] for found in rows_of(self.bare)}
+        manifest = Table(self.bare).snapshot.manifest
+        self.erasures += 1
+        try:
+            erase_keys(self.driver, sorted(gone), bare=self.bare, seed=self.erasures)
+        except UsageError:
+            assert manifest.retention.pins or open_shadows(self.bare)
+        else:
+            stored = Table(self.bare).read(include_deleted=True)
+            assert gone.isdisjoint(stored["id"].to_pylist())

@@ -9,9 +9,16 @@ from lakesplice.model.names import TableName
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.intents import Note
-from lakesplice.telemetry.catalogue import DIFFERING_ROWS, VERIFICATION_AGE, VERIFICATIONS
+from lakesplice.telemetry.catalogue import (
+    DIFFERING_ROWS,
+    ERASED_ROWS,
+    IGNORED,
+    VERIFICATION_AGE,
+    VERIFICATIONS,
+)
 from lakesplice.telemetry.registry import Metrics
 from tests.support.tables import TableUnderTest
+from tests.unit.table.preconditions.erasures import erasure_of
 
 
 def test_what_verifications_found_is_counted(tmp_path: Path) -> None:
@@ -40,3 +47,17 @@ def test_the_age_of_a_verification_counts_from_its_commit(tmp_path: Path) -> Non
     assert metrics.value(VERIFICATION_AGE, table="shop.orders") is None
     count_commit(metrics, TableName("shop", "orders"), note, committed)
     assert metrics.value(VERIFICATION_AGE, table="shop.orders") == 60
+
+
+def test_rows_that_were_erased_and_changes_of_theirs_that_came_again_are_counted(
+    tmp_path: Path,
+) -> None:
+    table, metrics = TableUnderTest(LocalStore(tmp_path)), Metrics()
+    table.create()
+    name = TableName("shop", "orders")
+    erasure = erasure_of(table, inputs=(), outputs=(), run=None, counts={"rows": 7})
+    count_commit(metrics, name, erasure, table.commit(erasure))
+    ingest = table.ingest(counts={"erased": 2})
+    count_commit(metrics, name, ingest, table.commit(ingest))
+    assert metrics.value(ERASED_ROWS) == 7
+    assert metrics.value(IGNORED, table="shop.orders", reason="erased") == 2

@@ -14,11 +14,11 @@ from lakesplice.model.manifest import SourceState
 from lakesplice.model.names import TableName
 from lakesplice.model.position import Position
 from lakesplice.planning.intake.line import RecordReading
+from lakesplice.planning.keys.asked_key import AskedKey
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.by_hand.hand_fed_table import HandFedTable
 from lakesplice.table.by_hand.new_table import create_table
-from lakesplice.table.explaining.asked_key import AskedKey
 from lakesplice.table.explaining.key_story import KeyStory, explain_key
 from lakesplice.table.explaining.record_ranges import Ranges, choose_ranges
 from lakesplice.table.explaining.record_values import Outcome, RecordAccess

@@ -18,6 +18,8 @@ from lakesplice.table.protocol.intents import (
     Backfill,
     ChangePins,
     Create,
+    EndVersions,
+    Erase,
     Evolve,
     Expire,
     FileMerge,
@@ -37,6 +39,7 @@ from lakesplice.table.protocol.intents import (
 )
 from tests.support.tables import TableUnderTest, local_table
 from tests.unit.table.preconditions import (
+    erasures,
     ingests,
     redirects,
     retention,
@@ -53,9 +56,16 @@ CELLS = {
     **upserts.CELLS,
     **retention.CELLS,
     **shadows.CELLS,
+    **erasures.CELLS,
 }
 # Without these the transition of a late commit breaks off.
-BREAKING = {**ingests.BREAKING, **rewrites.BREAKING, **upserts.BREAKING, **shadows.BREAKING}
+BREAKING = {
+    **ingests.BREAKING,
+    **rewrites.BREAKING,
+    **upserts.BREAKING,
+    **shadows.BREAKING,
+    **erasures.BREAKING,
+}
 
 
 @pytest.fixture
@@ -130,6 +140,8 @@ def test_every_precondition_of_every_intent_has_its_cell(table: TableUnderTest) 
         "purge": Purge,
         "backfill": Backfill,
         "swap": Swap,
+        "erase": Erase,
+        "end": EndVersions,
     }
     cells = CELLS | BREAKING
     tested = {(prefixes[name.partition(":")[0]], cell.precondition) for name, cell in cells.items()}

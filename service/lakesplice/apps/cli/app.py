@@ -16,6 +16,7 @@ from lakesplice.apps.cli.tables import (
     adopting,
     bootstrapping,
     dead_letters,
+    erasing,
     fleet,
     indexes,
     parking,
@@ -33,8 +34,8 @@ EXIT_UNSETTLED = 3
 EXIT_CODES = {
     0: "done",
     EXIT_FAILED: "failed: no such lake or table, a failing store, a faulty index, a problem that"
-    " `doctor` found, a row that `verify` found to differ, or a topic whose records `run --once`"
-    " couldn't write to a table; the message says what to do",
+    " `doctor` found, a row that `verify` found to differ, a value that `erase` still found, or a"
+    " topic whose records `run --once` couldn't write to a table; the message says what to do",
     EXIT_USAGE: "not started, because the command, an argument or the configuration is wrong",
     EXIT_UNSETTLED: "`verify` has no result: rows are undecided, or a table couldn't be compared",
 }
@@ -67,6 +68,7 @@ app.command("park")(parking.park)
 app.command("unpark")(parking.unpark)
 app.command("compact")(upkeep.compact)
 app.command("merge")(upkeep.merge)
+app.command("erase")(erasing.erase)
 app.command("pin")(pinning.pin)
 app.command("pins")(with_json(pinning.pins))
 app.command("unpin")(pinning.unpin)

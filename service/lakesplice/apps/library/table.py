@@ -9,6 +9,7 @@ from typing import Self
 import pyarrow as pa
 
 from lakesplice.apps.asked_versions import AtOffsets, asked_snapshot
+from lakesplice.planning.keys.asked_key import AskedKey, KeyValues
 from lakesplice.storage.copying import ScratchFile
 from lakesplice.storage.stores import (
     AnyStore,
@@ -23,11 +24,13 @@ from lakesplice.table.by_hand.edits.edited_table import EditedTable
 from lakesplice.table.by_hand.hand_fed_table import THREADS
 from lakesplice.table.by_hand.input_rows import Rows
 from lakesplice.table.by_hand.new_table import Tools, create_table
-from lakesplice.table.explaining.asked_key import KeyValues
+from lakesplice.table.by_hand.upsert_request import require_fed_by_hand
 from lakesplice.table.explaining.key_story import KeyStory, explain_key
 from lakesplice.table.files.page_rewriter import best_rewriter
 from lakesplice.table.protocol.ports import UNWATCHED, Progress
 from lakesplice.table.reading.table import Moment
+from lakesplice.table.upkeep.erasing.erasure import Erased, ErasureTools, erase, plan_erasure
+from lakesplice.table.upkeep.erasing.found_parts import WantedKeys
 
 
 class Table(EditedTable):
@@ -139,6 +142,40 @@ class Table(EditedTable):
         store = open_store(uri, options)
         require_usable_address(store)
         return plan_adoption(store, key, progress=progress)
+
+    def erase(
+        self, keys: Sequence[KeyValues], *, also_live: bool = False, dry_run: bool = False
+    ) -> Erased:
+        """Erase the rows of some keys: their values leave every file of the table, and all older
+        versions end. The new version is then open.
+
+        Each key is as in `explain`; a key that no row has counts as erased. Rows that aren't
+        deleted are erased only with `also_live`. With `dry_run` nothing changes, and a source may
+        feed the table; the result says what there is. Blocks; rewrites each base file that has one
+        of the rows. May be called again after any error. `UsageError` if a row isn't deleted, if a
+        version is pinned, while the table is being filled again, and for a table that a source
+        feeds: `lakesplice erase` erases there. `RetryableError` if other writers always committed
+        first; `CorruptFileError`, `StorageError`.
+        """
+        manifest = self.refresh().snapshot.manifest
+        wanted = WantedKeys.of([AskedKey.of(manifest.schema, key) for key in keys])
+        if dry_run:
+            return plan_erasure(self._store, self.snapshot, wanted)
+        require_fed_by_hand(manifest)
+        made = self._tools
+        tools = ErasureTools(
+            store=self._store,
+            commit=self._make,
+            generation=manifest.generation,
+            clock=made.clock,
+            entropy=made.entropy,
+            rewriter=made.rewriter,
+            keeper=made.keeper,
+            retries=self._retries,
+        )
+        done = erase(tools, self.snapshot, wanted, also_live=also_live)
+        self.refresh()
+        return done
 
     def explain(self, key: KeyValues, *, values: bool = False) -> KeyStory:
         """Return why the row of a key is as it is in the open version: its address in the index,

@@ -12,6 +12,7 @@ from typing import Any
 
 from lakesplice.apps.table_commands.command_table import CommandResult, CommandTable
 from lakesplice.apps.table_commands.dead_letters import dead_letter_selection, drop, replay
+from lakesplice.apps.table_commands.erasing import erase_arguments, erase_rows
 from lakesplice.apps.table_commands.parking import (
     park,
     park_arguments,
@@ -43,6 +44,7 @@ REPLAY, DROP, RESET = "dlq replay", "dlq drop", "reset"
 PIN, UNPIN = "pin", "unpin"
 SWAP = "swap"
 VERIFIED = "verified"
+ERASE = "erase"
 ONCE = frozenset((PARK, UNPARK, RESTORE, RESET, UNPIN, SWAP))
 # The operation of `note_verification` in the history, and what its entry says.
 VERIFY, VERIFY_SHADOW = "VERIFY", "VERIFY SHADOW"
@@ -254,6 +256,7 @@ _KINDS: Mapping[str, _Kind] = {
     REBUILD: _Kind(_nothing, _rebuild),
     PIN: _Kind(lambda given: {"name": str(given["name"]), "ends_ms": int(given["ends_ms"])}, _pin),
     SWAP: _Kind(swap_arguments, swap),
+    ERASE: _Kind(erase_arguments, erase_rows),
     UNPIN: _Kind(lambda given: {"name": str(given["name"])}, _unpin),
     VERIFIED: _Kind(verified_arguments, note_verification),
     VACUUM: _Kind(lambda given: {"seconds": float(given["retention_seconds"])}, _vacuum),

@@ -16,7 +16,8 @@ deltas and files by names would read the one's values as the other's; so has one
 are copies of others, since who doesn't know these would let them fall behind. One with pins has
 format 8, since who doesn't know them would delete the files that they keep. A shadow has format 9,
 since who doesn't know shadows would take a part of a table for all of it. One with a change feed
-has format 10, since who doesn't know it would change base files without images for it.
+has format 10, since who doesn't know it would change base files without images for it. One with
+erased keys has format 13, since who doesn't know them would bring erased rows back.
 Source: docs/format.md, "Manifest".
 """
 
@@ -27,6 +28,7 @@ from dataclasses import replace
 from typing import Any
 
 from lakesplice.errors import CorruptFileError, UnsupportedError
+from lakesplice.formats.manifests.erased_keys import erased_in, erased_out
 from lakesplice.formats.manifests.files import base_in, base_out, file_in, file_out
 from lakesplice.formats.manifests.retention import retention_in, retention_out
 from lakesplice.formats.manifests.schema import schema_in, schema_out
@@ -66,6 +68,7 @@ FORMAT_SHADOW = 9
 FORMAT_FEED = 10
 FORMAT_BOUNDS = 11
 FORMAT_COLUMNS = 12
+FORMAT_ERASED = 13
 # What indexing into JSON of another shape raises; a type beyond ours or a value out of its range
 # come as errors of our own, which are named already.
 MALFORMED = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
@@ -95,6 +98,8 @@ def encode_manifest(manifest: Manifest) -> bytes:
         value["backfill"] = _backfill_out(manifest.backfill)
     if manifest.feed is not None:
         value["feed"] = _feed_out(manifest.feed)
+    if manifest.erased is not None:
+        value["erased"] = erased_out(manifest.erased)
     # NaN and infinities are no JSON: what has one fails here, before anything is written.
     return json.dumps(value, separators=(",", ":"), allow_nan=False).encode() + b"\n"
 
@@ -124,6 +129,8 @@ def _sources_in(value: Any) -> dict[str, SourceState]:
 
 
 def _format_of(manifest: Manifest) -> int:
+    if manifest.erased is not None:
+        return FORMAT_ERASED
     if any(delta.in_columns for delta in manifest.deltas):
         return FORMAT_COLUMNS
     if manifest.schema.bounded:
@@ -178,7 +185,7 @@ def decode_manifest(data: bytes, path: str) -> Manifest:
 def require_known_format(value: Any, path: str) -> None:
     """Return if a manifest, or the pointer to one, is of a format that is known here."""
     written_by = int(value["format"])
-    if written_by > FORMAT_COLUMNS:
+    if written_by > FORMAT_ERASED:
         raise UnsupportedError(
             "a newer Lakesplice wrote the table's state; upgrade this one",
             path=path,
@@ -204,6 +211,7 @@ def _manifest_in(value: Any) -> Manifest:
         retention=retention_in(value["retention"]) if "retention" in value else Retention(),
         backfill=_backfill_in(value["backfill"]) if "backfill" in value else None,
         feed=_feed_in(value["feed"]) if "feed" in value else None,
+        erased=erased_in(value["erased"]) if "erased" in value else None,
     )
 
 

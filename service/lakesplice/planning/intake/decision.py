@@ -2,6 +2,7 @@
 `explain-key`, which shows it, use this decision.
 
 a change below the fence       is dropped
+a change of an erased row      is dropped, unless it is above the position of the erasure
 several changes of one key     are folded into one; in an insert-only table all but the first are
                                duplicates
 a key that the index has       it is a change of that row, without effect if the row is newer
@@ -22,8 +23,10 @@ from lakesplice.model.arrays import Integers, KeyHashes, Mask
 from lakesplice.model.change import at_or_below
 from lakesplice.model.names import KEY_HIGH, KEY_LOW, POSITION_FILE, POSITION_OFFSET
 from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.model.progress.erased_keys import ErasedKeys
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.intake.insert_only import first_change_per_key
+from lakesplice.planning.keys.erased_changes import erased_changes
 from lakesplice.planning.rows.fold import fold
 from lakesplice.planning.rows.locate import UNKNOWN, locate
 from lakesplice.planning.rows.partial_fold import without_values_below
@@ -33,6 +36,7 @@ from lakesplice.planning.rows.partial_fold import without_values_below
 class DecisionRules:
     """What decides about changes: the table's schema and live file groups, whether it is
     insert-only, and the purge floor and the fence of the topic that the changes come from.
+    `erased` are the table's erased keys, None if no change can be of one of them.
     """
 
     schema: TableSchema
@@ -40,6 +44,7 @@ class DecisionRules:
     insert_only: bool = False
     floor: Position = BEFORE_ALL
     fence: Position = BEFORE_ALL
+    erased: ErasedKeys | None = None
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,7 @@ class Decision:
 
     `known` marks changes of rows that the table has, whose addresses are `group` and `row`; `new`
     marks changes that become rows; the others are at or below the purge floor. `below_fence` counts
-    the changes at or below the fence, `above_fence` the others.
+    the changes at or below the fence, `erased` those of erased rows, `above_fence` the others.
     """
 
     folded: pa.Table
@@ -58,12 +63,14 @@ class Decision:
     new: Mask
     below_fence: int
     above_fence: int
+    erased: int = 0
 
 
 class Fate(StrEnum):
     """What the decision is for one change."""
 
     BELOW_FENCE = "below-fence"
+    ERASED = "erased"
     FOLDED = "folded"
     DUPLICATE = "duplicate"
     BELOW_FLOOR = "below-purge-floor"
@@ -81,10 +88,18 @@ def decide(
     """
     above_fence = without_values_below(_above(changes, rules.fence), rules.schema, rules.fence)
     below_fence = changes.num_rows - above_fence.num_rows
+    above_fence, erased = _not_erased(above_fence, rules.erased)
     if not above_fence.num_rows:
         nothing, none = np.empty(0, np.int64), np.empty(0, np.bool_)
         return Decision(
-            above_fence, nothing, nothing, none, none, below_fence=below_fence, above_fence=0
+            folded=above_fence,
+            group=nothing,
+            row=nothing,
+            known=none,
+            new=none,
+            below_fence=below_fence,
+            above_fence=0,
+            erased=erased,
         )
     folded = (
         first_change_per_key(above_fence) if rules.insert_only else fold(above_fence, rules.schema)
@@ -97,7 +112,14 @@ def decide(
         # The index may still have an older address of a purged row, where the row no longer is.
         known &= ~below
     return Decision(
-        folded, group, row, known, new, below_fence=below_fence, above_fence=above_fence.num_rows
+        folded=folded,
+        group=group,
+        row=row,
+        known=known,
+        new=new,
+        below_fence=below_fence,
+        above_fence=above_fence.num_rows,
+        erased=erased,
     )
 
 
@@ -105,20 +127,25 @@ def fates(
     changes: pa.Table, decision: Decision, rules: DecisionRules
 ) -> list[tuple[Fate, Position]]:
     """Return the fate of each change, and a position: the fence or floor that it is below, the
-    change that it was folded into or duplicates, else its own.
+    change that it was folded into or duplicates, else its own. Of an erased row's changes only that
+    is known.
 
     If several changes have the position of the one that stands for their key, the first counts as
     it.
     """
     outcome = _outcomes(decision, rules)
-    fenced = at_or_below(changes, rules.fence).tolist()
+    fenced = at_or_below(changes, rules.fence)
+    erased = ~fenced & _erased(changes, rules.erased)
     seen: set[tuple[int, int]] = set()
     decided = []
-    for key, position, is_below_fence in zip(
-        _keys(changes), _positions(changes), fenced, strict=True
+    for key, position, is_below_fence, is_erased in zip(
+        _keys(changes), _positions(changes), fenced.tolist(), erased.tolist(), strict=True
     ):
         if is_below_fence:
             decided.append((Fate.BELOW_FENCE, rules.fence))
+            continue
+        if is_erased:
+            decided.append((Fate.ERASED, position))
             continue
         fate, winner = outcome[key]
         if position == winner and key not in seen:
@@ -161,3 +188,15 @@ def _above(changes: pa.Table, fence: Position) -> pa.Table:
         return changes
     at_or_below_it = at_or_below(changes, fence)
     return changes.filter(pa.array(~at_or_below_it)) if at_or_below_it.any() else changes
+
+
+def _erased(changes: pa.Table, erased: ErasedKeys | None) -> Mask:
+    return np.zeros(len(changes), np.bool_) if erased is None else erased_changes(changes, erased)
+
+
+def _not_erased(changes: pa.Table, erased: ErasedKeys | None) -> tuple[pa.Table, int]:
+    """Return the changes without those of erased rows, and the number of these."""
+    gone = _erased(changes, erased)
+    if not gone.any():
+        return changes, 0
+    return changes.filter(pa.array(~gone)), int(np.count_nonzero(gone))

@@ -61,6 +61,18 @@ def key_hash(table: pa.Table, schema: TableSchema) -> KeyHashes:
     return KeyHashes(np.ascontiguousarray(words[:, 0]), np.ascontiguousarray(words[:, 1]))
 
 
+def salted_hash(keys: KeyHashes, salt: bytes) -> KeyHashes:
+    """Return, for each key hash, the hash of it and of a salt: who has the result and doesn't guess
+    the key learns nothing of it.
+    """
+    if not len(keys.high):
+        return keys
+    halves = [_bytes_of(half.astype(">u8")) for half in keys]
+    salts = np.tile(np.frombuffer(salt, np.uint8), (len(keys.high), 1))
+    words = _hash(_fixed(np.concatenate((salts, *halves), axis=1)))
+    return KeyHashes(np.ascontiguousarray(words[:, 0]), np.ascontiguousarray(words[:, 1]))
+
+
 def canonical_keys(table: pa.Table, schema: TableSchema) -> pa.ChunkedArray:
     """Return the canonical key bytes per row as large binary; errors as `key_hash`."""
     columns = {column.name: column for column in schema.columns}

@@ -40,6 +40,7 @@ def files_by_path(manifest: Manifest) -> dict[str, int]:
     refs += [letters.file for letters in manifest.dead_letters]
     refs += [pin.copy for pin in manifest.retention.pins]
     refs += manifest.feed.files if manifest.feed is not None else ()
+    refs += [manifest.erased.file] if manifest.erased is not None else []
     files = {file.path: file.bytes for file in manifest.files.values()}
     return files | {ref.path: ref.bytes for ref in refs}
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.parking import ParkReason
-from lakesplice.table.explaining.asked_key import AskedKey, KeyValues
+from lakesplice.planning.keys.asked_key import AskedKey, KeyValues
 from lakesplice.table.explaining.record_fates import RecordFates
 from lakesplice.table.explaining.record_values import RecordAccess, RecordFate
 from lakesplice.table.explaining.row_states import RowState

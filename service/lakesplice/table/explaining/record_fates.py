@@ -115,10 +115,9 @@ class RecordFates:
             self._access.reading(manifest.sources[record_range.topic]).not_inserts is not None
         )
         plan = AppendPlan.of(manifest, record_range.topic, insert_only=never_changes)
-        decision = decide(
-            changes, plan.rules, lambda: self._walk.runs.open_runs(self._store, plan.runs)
-        )
-        decided = fates(changes, decision, plan.rules)
+        rules = plan.rules(self._store, changes)
+        decision = decide(changes, rules, lambda: self._walk.runs.open_runs(self._store, plan.runs))
+        decided = fates(changes, decision, rules)
         return [
             _outcome(fate, position, by, row_before, row_after)
             for position, (fate, by) in zip(positions, decided, strict=True)
@@ -136,6 +135,8 @@ def _outcome(
     match fate:
         case Fate.BELOW_FENCE:
             return Outcome.BELOW_FENCE, by
+        case Fate.ERASED:
+            return Outcome.ERASED, None
         case Fate.BELOW_FLOOR:
             return Outcome.BELOW_FLOOR, by
         case Fate.DUPLICATE:

@@ -13,7 +13,7 @@ from lakesplice.planning.intake.known_topic import known_topic
 from lakesplice.planning.intake.line import IntakeLine, Origins
 from lakesplice.planning.intake.order.record_order import RecordIndex
 from lakesplice.planning.intake.report import IntakeResult
-from lakesplice.table.explaining.asked_key import AskedKey
+from lakesplice.planning.keys.asked_key import AskedKey
 from lakesplice.table.explaining.record_ranges import RecordRange
 from lakesplice.table.explaining.record_values import Outcome, RecordAccess, RecordFate
 from lakesplice.table.files.dead_letters import DeadLetter, dead_letters_of

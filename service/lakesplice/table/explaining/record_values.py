@@ -25,6 +25,7 @@ class Outcome(StrEnum):
     OLDER = "older"
     BELOW_FENCE = "below-fence"
     BELOW_FLOOR = "below-purge-floor"
+    ERASED = "erased"
     DUPLICATE = "duplicate"
     IGNORED = "ignored"
     DEAD_LETTER = "dead-letter"

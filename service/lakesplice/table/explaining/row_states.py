@@ -24,11 +24,11 @@ from lakesplice.model.names import (
 )
 from lakesplice.model.position import Position
 from lakesplice.model.schema import TableSchema
+from lakesplice.planning.keys.asked_key import Address, AskedKey
 from lakesplice.planning.rows.column_positions import Registers
 from lakesplice.planning.rows.edits import apply_edits
 from lakesplice.planning.rows.overlay import overlay, state_columns
 from lakesplice.planning.rows.waiting_changes import Waiting
-from lakesplice.table.explaining.asked_key import Address, AskedKey
 from lakesplice.table.files.base_files import open_base
 from lakesplice.table.files.pending_changes import read_waiting
 from lakesplice.table.protocol.ports import Store

@@ -16,7 +16,7 @@ from lakesplice.formats.deltas import encode_delta
 from lakesplice.formats.rowindex import Entries, encode_run
 from lakesplice.model.address import GROUP_BITS, BaseFile, Partition, Segment
 from lakesplice.model.arrays import Integers, Mask
-from lakesplice.model.manifest import DeltaRef, Manifest, RunRef
+from lakesplice.model.manifest import DeltaRef, ErasedRef, Manifest, RunRef
 from lakesplice.model.names import (
     GROUP,
     IS_DELETED,
@@ -28,11 +28,12 @@ from lakesplice.model.names import (
 )
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.intake.decision import DecisionRules, decide
+from lakesplice.planning.intake.decision import Decision, DecisionRules, decide
 from lakesplice.planning.rows.index_merge import concatenated, sorted_entries
 from lakesplice.planning.rows.partial_fold import hidden_rows, partial_rows, without_values_below
 from lakesplice.planning.shape.partition_columns import partitions_of
 from lakesplice.table.files.base_files import create_base_of, put_file
+from lakesplice.table.files.erased_keys import erased_for
 from lakesplice.table.files.index_runs import RunCache
 from lakesplice.table.ingest.moved_rows import split_moves
 from lakesplice.table.protocol import layout
@@ -46,7 +47,8 @@ class AppendPlan:
 
     These are the schema, the index runs, the live file groups and whether the table is insert-only;
     of the topic that the changes come from, the purge floor and the fence; in a table with
-    partition columns also the base files and deltas, from which the rows that move are read.
+    partition columns also the base files and deltas, from which the rows that move are read; where
+    rows were erased, the file of their keys.
     """
 
     schema: TableSchema
@@ -57,6 +59,7 @@ class AppendPlan:
     fence: Position = BEFORE_ALL
     files: tuple[BaseFile, ...] = ()
     deltas: tuple[DeltaRef, ...] = ()
+    erased: ErasedRef | None = None
 
     @classmethod
     def of(
@@ -68,15 +71,31 @@ class AppendPlan:
         fence, floor = (
             (BEFORE_ALL, BEFORE_ALL) if source is None else (source.fence, source.purge_floor)
         )
-        plan = cls(manifest.schema, manifest.runs, groups, insert_only, floor, fence)
+        plan = cls(
+            schema=manifest.schema,
+            runs=manifest.runs,
+            groups=groups,
+            insert_only=insert_only,
+            floor=floor,
+            fence=fence,
+            erased=manifest.erased,
+        )
         if not manifest.schema.partitioned_by:
             return plan
         return replace(plan, files=tuple(manifest.files.values()), deltas=manifest.deltas)
 
-    @property
-    def rules(self) -> DecisionRules:
-        """The rules by which changes are decided."""
-        return DecisionRules(self.schema, self.groups, self.insert_only, self.floor, self.fence)
+    def rules(self, store: Store, changes: pa.Table) -> DecisionRules:
+        """Return the rules by which changes are decided. Blocks if one may be of an erased row;
+        then also `CorruptFileError`, `StorageError`.
+        """
+        return DecisionRules(
+            self.schema,
+            self.groups,
+            self.insert_only,
+            self.floor,
+            self.fence,
+            erased_for(store, self.erased, changes),
+        )
 
 
 @dataclass(frozen=True)
@@ -110,21 +129,18 @@ def append(
     fold; `updated`, those of known keys; `inserted`, those that became rows; in an insert-only
     table `duplicates` instead of `updated`: changes of known keys, and all but the first of a new
     key. `below_floor` counts changes of unknown keys that a purge may have removed, `late` those at
-    or below the fence, `incomplete` new rows that are hidden until all their columns are known,
-    `moved` those of `updated` whose rows moved to another partition. Raises `StorageError`, and
-    `CorruptFileError` for a damaged run; if rows may move, also for a damaged base file or delta.
+    or below the fence, `erased` those of erased rows, `incomplete` new rows that are hidden until
+    all their columns are known, `moved` those of `updated` whose rows moved to another partition.
+    Raises `StorageError`, and `CorruptFileError` for a damaged run; if rows may move, also for a
+    damaged base file or delta.
     """
-    decided = decide(
-        pa.concat_tables(changes), plan.rules, lambda: runs.open_runs(store, plan.runs)
-    )
-    below_fence, folded, known, new = (
-        decided.below_fence,
-        decided.folded,
-        decided.known,
-        decided.new,
-    )
-    if below_fence and not decided.above_fence:
-        return Appended((), None, None, {"late": below_fence})
+    given = pa.concat_tables(changes)
+    rules = plan.rules(store, given)
+    decided = decide(given, rules, lambda: runs.open_runs(store, plan.runs))
+    folded, known, new = decided.folded, decided.known, decided.new
+    late = _without_effect(decided)
+    if late and not decided.above_fence:
+        return Appended((), None, None, late)
     delta, moved, left = None, None, frozenset[int]()
     if known.any() and not plan.insert_only:
         places = decided.group[known], decided.row[known]
@@ -139,7 +155,7 @@ def append(
     updated, inserted = int(known.sum()), int(new.sum())
     counts = {"folded": folded.num_rows, "updated": updated, "inserted": inserted}
     counts["below_floor"] = folded.num_rows - updated - inserted
-    counts |= {"late": below_fence} if below_fence else {}
+    counts |= late
     counts |= _incomplete(folded, new, plan.schema)
     if plan.insert_only:
         counts |= {"updated": 0, "duplicates": decided.above_fence - counts["inserted"]}
@@ -148,6 +164,11 @@ def append(
     counts |= {"moved": moved.num_rows}
     read = frozenset(ref.file.path for ref in plan.deltas)
     return Appended(files, delta, run, counts, read, left)
+
+
+def _without_effect(decided: Decision) -> dict[str, int]:
+    counts = {"late": decided.below_fence, "erased": decided.erased}
+    return {name: count for name, count in counts.items() if count}
 
 
 def _incomplete(changes: pa.Table, new: Mask, schema: TableSchema) -> dict[str, int]:

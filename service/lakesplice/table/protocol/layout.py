@@ -21,6 +21,7 @@ DELTAS = "_lakesplice/deltas"
 INDEX = "_lakesplice/index"
 MANIFESTS = "_lakesplice/manifests"
 PINS = "_lakesplice/pins"
+ERASED = "_lakesplice/erased"
 SHADOWS = "_lakesplice/shadows"
 CHANGE_DATA = "_change_data"  # where Delta wants it
 DEAD_LETTERS = "_lakesplice/dead_letters"
@@ -105,6 +106,11 @@ def manifest_version(path: str) -> int | None:
 def pinned_path(entropy: Entropy) -> str:
     """The name of the copy of a pinned version's manifest."""
     return f"{PINS}/{_random(entropy)}.json"
+
+
+def erased_path(entropy: Entropy) -> str:
+    """The name of a file of erased keys."""
+    return f"{ERASED}/{_random(entropy)}.json"
 
 
 def lake_pin_path(name: str) -> str:

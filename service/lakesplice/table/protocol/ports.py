@@ -135,6 +135,12 @@ class LogKeeper(Protocol):
         """
         ...
 
+    def checkpoint_without_removed(self, version: int) -> None:
+        """Write the same without the files that the log remembers as removed: their names and
+        partition values may be what was erased.
+        """
+        ...
+
 
 class Clock(Protocol):
     """The time. It stamps commits and measures ages and leases; nothing is ordered by it."""

@@ -27,6 +27,7 @@ from lakesplice.table.protocol.layout import (
     CHANGE_DATA,
     DEAD_LETTERS,
     DELTAS,
+    ERASED,
     INDEX,
     PINS,
     SHADOWS,
@@ -41,7 +42,7 @@ _SKEW_MS = 3_600_000
 # What Delta writers leave: data files, change data, deletion vectors. Hidden folders aren't ours.
 _THEIRS = re.compile(r"(?:_change_data/)?(?:[^_./][^/]*/)*[^_./][^/]*\.(?:parquet|bin)")
 _CLOSED = f"{SHADOWS}/"
-_FOLDERS = (BASE, DELTAS, INDEX, DEAD_LETTERS, PINS, CHANGE_DATA)
+_FOLDERS = (BASE, DELTAS, INDEX, DEAD_LETTERS, PINS, CHANGE_DATA, ERASED)
 _OURS = (*(f"{folder}/" for folder in _FOLDERS), _CLOSED)
 
 

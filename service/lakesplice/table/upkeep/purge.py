@@ -9,29 +9,22 @@ waits are purged, and the commit is valid only if that is still so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from lakesplice.formats.rowindex import Entries, encode_run
-from lakesplice.model.address import GROUP_BITS, BaseFile, Segment
-from lakesplice.model.arrays import KeyHashes, Mask, Unsigned
-from lakesplice.model.manifest import Manifest, RunRef
-from lakesplice.model.names import IS_DELETED, POSITION_FILE, POSITION_OFFSET
+from lakesplice.model.address import GROUP_BITS, BaseFile
+from lakesplice.model.manifest import Manifest
+from lakesplice.model.names import POSITION_FILE, POSITION_OFFSET
 from lakesplice.model.position import Position
-from lakesplice.planning.rows.index_merge import concatenated, sorted_entries, take
-from lakesplice.planning.rows.keyhash import key_hash
-from lakesplice.planning.rows.locate import locate
 from lakesplice.planning.sources.shards import in_shard
 from lakesplice.planning.upkeep.purging import Bound, plan_purge, purge_bounds, purgeable, state_of
-from lakesplice.table.files.base_files import addresses, create_base_of, open_base, put_file
-from lakesplice.table.files.index_runs import RunCache
+from lakesplice.table.files.base_files import open_base
 from lakesplice.table.protocol.intents import Purge
-from lakesplice.table.protocol.layout import base_path, partition_folder, run_path
-from lakesplice.table.protocol.new_files import NewFile
 from lakesplice.table.protocol.ports import UNWATCHED, Entropy, Progress, Store, watched
+from lakesplice.table.upkeep.remaining_rows import RemainingRows, write_entries
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,21 +106,28 @@ def purge_files(
     """
     outputs, pieces, gone = [], [], 0
     floors: dict[str, Position] = {}
+    bounds, state = purge_bounds(manifest), state_of(manifest)
     for path in paths:
-        keeping = _Keeping(store, manifest, manifest.files[path], rules.before_us)
+        keeping = RemainingRows(
+            store,
+            manifest,
+            manifest.files[path],
+            state,
+            lambda rows: purgeable(rows, bounds, rules.before_us),
+        )
         group = entropy.bits(GROUP_BITS)
         new = keeping.write(group, entropy)
         if new is not None:
             outputs.append(new)
             pieces.append(keeping.entries(group, manifest))
-        gone += keeping.gone
-        for topic, highest in keeping.highest.items():
+        gone += keeping.left_out.num_rows
+        for topic, highest in _highest(keeping.left_out, bounds or ()).items():
             floors[topic] = max(highest, floors.get(topic, highest))
     return Purge(
         generation=generation,
         inputs=tuple(paths),
         outputs=tuple(outputs),
-        run=_run(store, pieces, entropy),
+        run=write_entries(store, pieces, entropy),
         floors=floors,
         planned_on=planned_on,
         counts={
@@ -140,77 +140,14 @@ def purge_files(
     )
 
 
-class _Keeping:
-    """The remaining rows of one file; memory holds a mark and a key hash per row."""
-
-    def __init__(self, store: Store, manifest: Manifest, file: BaseFile, before_us: int) -> None:
-        self._store, self._file, self._schema = store, file, manifest.schema
-        self._away: list[Mask] = []
-        self._hashes: list[tuple[Unsigned, Unsigned]] = []
-        self._deleted: list[Mask] = []
-        self.highest: dict[str, Position] = {}
-        bounds = purge_bounds(manifest)
-        with open_base(store, file, manifest.schema) as reader:
-            for at in range(len(reader.row_groups)):
-                state = reader.read(at, state_of(manifest))
-                self._away.append(purgeable(state, bounds, before_us))
-                self._note(state.filter(pa.array(self._away[-1])), bounds or ())
-        self.gone = sum(int(np.count_nonzero(mask)) for mask in self._away)
-
-    def write(self, group: int, entropy: Entropy) -> NewFile | None:
-        """Write the remaining rows as a new file group; None if there are none."""
-        left = self._file.rows - self.gone
-        if not left:
-            return None
-        partition = self._file.partition
-        folder = partition_folder(self._schema.partitioned_by, partition)
-        path, segment = base_path(group, 0, entropy, folder), Segment(group, left)
-        rows = self._rows()
-        return create_base_of(self._store, path, segment, rows, self._schema, partition)
-
-    def entries(self, group: int, manifest: Manifest) -> Entries:
-        """Return the addresses of the rows that were written, except for rows that had moved
-        away.
-        """
-        keys = KeyHashes(*(np.concatenate(part) for part in zip(*self._hashes, strict=True)))
-        count = len(keys.high)
-        found = Entries(*keys, np.full(count, group, np.int64), np.arange(count))
-        deleted = np.concatenate(self._deleted)
-        if not self._schema.partitioned_by or not deleted.any():
-            return found
-        live = np.array(sorted(manifest.groups), np.int64)
-        runs = RunCache().open_runs(self._store, manifest.runs)
-        known = locate(runs, keys, live)
-        remaining = np.flatnonzero(~np.concatenate(self._away))
-        here = addresses(self._file, remaining)
-        return take(found, ~deleted | ((known.group == here.group) & (known.row == here.row)))
-
-    def _rows(self) -> Iterator[pa.Table]:
-        with open_base(self._store, self._file, self._schema) as reader:
-            for at, away in enumerate(self._away):
-                table = reader.read(at)
-                if away.any():
-                    table = table.filter(pa.array(~away))
-                self._hashes.append(key_hash(table, self._schema))
-                deleted = table.column(IS_DELETED).combine_chunks()
-                self._deleted.append(deleted.fill_null(False).to_numpy(zero_copy_only=False))
-                yield table
-
-    def _note(self, state: pa.Table, bounds: Sequence[Bound]) -> None:
-        order = [(POSITION_FILE, "descending"), (POSITION_OFFSET, "descending")]
-        rows = state.sort_by(order)
-        for bound in bounds if rows.num_rows else ():
-            own = np.flatnonzero(in_shard(rows, bound.shard))
-            if len(own):
-                file, offset = (rows[name][int(own[0])].as_py() for name, _ in order)
-                position = Position(file, offset)
-                self.highest[bound.topic] = max(position, self.highest.get(bound.topic, position))
-
-
-def _run(store: Store, pieces: Sequence[Entries], entropy: Entropy) -> RunRef | None:
-    if not pieces:
-        return None
-    entries, _ = sorted_entries(concatenated(pieces))
-    if not len(entries.high):
-        return None
-    return RunRef(put_file(store, run_path(entropy), encode_run(*entries)), len(entries.high))
+def _highest(rows: pa.Table, bounds: Sequence[Bound]) -> dict[str, Position]:
+    """Return, for each topic with such rows, the highest position of its rows."""
+    found: dict[str, Position] = {}
+    order = [(POSITION_FILE, "descending"), (POSITION_OFFSET, "descending")]
+    rows = rows.sort_by(order)
+    for bound in bounds if rows.num_rows else ():
+        own = np.flatnonzero(in_shard(rows, bound.shard))
+        if len(own):
+            file, offset = (rows[name][int(own[0])].as_py() for name, _ in order)
+            found[bound.topic] = Position(file, offset)
+    return found

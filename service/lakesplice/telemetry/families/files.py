@@ -34,6 +34,9 @@ INCOMPLETE_ROWS = rare_counter(
 PURGED_ROWS = counter(
     "purged_rows", "rows", "Deleted rows that a purge removed from base files.", "None."
 )
+ERASED_ROWS = counter(
+    "erased_rows", "rows", "Rows that `lakesplice erase` removed from base files.", "None."
+)
 BASE_ROWS = gauge(
     "base_rows",
     "rows",

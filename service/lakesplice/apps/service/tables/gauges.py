@@ -15,6 +15,8 @@ from lakesplice.table.protocol.intents import (
     Backfill,
     ChangePins,
     Create,
+    EndVersions,
+    Erase,
     Evolve,
     Expire,
     FileMerge,
@@ -54,6 +56,8 @@ _OPERATIONS: Mapping[type[Intent], str] = {
     Restore: "restore",
     Backfill: "backfill",
     Swap: "swap",
+    Erase: "erase",
+    EndVersions: "erase",
 }
 CHANGE_OPS = ("create", "update", "delete", "read")
 
@@ -85,6 +89,8 @@ def count_commit(
     metrics.add(metric.COMMITS, operation=operation_of(intent))
     if isinstance(intent, Note) and intent.operation == VERIFY:
         _count_verification(metrics, table, intent.counts, outcome.snapshot.timestamp_ms)
+    if isinstance(intent, Erase):
+        metrics.add(metric.ERASED_ROWS, intent.counts.get("rows", 0))
     if not isinstance(intent, Ingest):
         return
     counts = intent.counts
@@ -94,6 +100,8 @@ def count_commit(
     metrics.add(metric.INCOMPLETE_ROWS, counts.get("incomplete", 0), table=table)
     below = counts.get("below_floor", 0)
     metrics.add(metric.IGNORED, below, table=table, reason="below-floor")
+    if erased := counts.get("erased", 0):
+        metrics.add(metric.IGNORED, erased, table=table, reason="erased")
     for name_, count in counts.items():
         kind, _, reason = name_.partition(":")
         if kind == "dead" and reason:

@@ -7,6 +7,7 @@ checked (`preconditions`) or what they change (`transitions`).
 
 from __future__ import annotations
 
+from lakesplice.table.protocol.intents.erasure import EndVersions, Erase, Rewritten
 from lakesplice.table.protocol.intents.rows import Backfill, Ingest, Replay, Upsert
 from lakesplice.table.protocol.intents.tables import (
     Adopt,
@@ -33,6 +34,8 @@ __all__ = [
     "Backfill",
     "ChangePins",
     "Create",
+    "EndVersions",
+    "Erase",
     "Evolve",
     "Expire",
     "FileMerge",
@@ -44,6 +47,7 @@ __all__ = [
     "Redirect",
     "Replay",
     "Restore",
+    "Rewritten",
     "SetChangeFeed",
     "Splice",
     "Swap",
@@ -71,4 +75,6 @@ Intent = (
     | Restore
     | Backfill
     | Swap
+    | Erase
+    | EndVersions
 )

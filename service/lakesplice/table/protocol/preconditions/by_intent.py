@@ -8,6 +8,8 @@ from typing import Any
 from lakesplice.table.protocol.intents import (
     Backfill,
     ChangePins,
+    EndVersions,
+    Erase,
     Evolve,
     Expire,
     FileMerge,
@@ -29,12 +31,15 @@ from lakesplice.table.protocol.outcomes import Conflict
 from lakesplice.table.protocol.preconditions.files import (
     consumed_parts_still_wait,
     deltas_are_as_read,
+    erased_keys_are_as_read,
     files_are_as_read,
     floor_is_below_all_to_come,
     images_were_made,
     inputs_are_adjacent,
     layout_is_as_written,
+    nothing_is_pinned,
     nothing_waits_for_sources,
+    rewritten_files_are_live,
     sources_are_unchanged,
     writer_began_after_sweep,
 )
@@ -134,4 +139,15 @@ PRECONDITIONS: Mapping[type[Intent], tuple[Precondition, ...]] = {
         writer_began_after_sweep,
     ),
     Swap: (generation_is_current, nothing_was_committed),
+    Erase: (
+        generation_is_current,
+        sources_are_unchanged,
+        layout_is_as_written,
+        nothing_waits_for_sources,
+        rewritten_files_are_live,
+        nothing_is_pinned,
+        erased_keys_are_as_read,
+        writer_began_after_sweep,
+    ),
+    EndVersions: (generation_is_current, retention_is_as_read),
 }

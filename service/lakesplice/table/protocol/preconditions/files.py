@@ -7,6 +7,7 @@ from __future__ import annotations
 from lakesplice.planning.upkeep.purging import purge_bound
 from lakesplice.table.protocol.intents import (
     Backfill,
+    Erase,
     Evolve,
     FileMerge,
     IndexMerge,
@@ -20,14 +21,16 @@ from lakesplice.table.protocol.snapshot import Snapshot
 
 
 def sources_are_unchanged(
-    now: Snapshot, intent: Ingest | Upsert | Backfill | Splice | FileMerge | Purge
+    now: Snapshot, intent: Ingest | Upsert | Backfill | Splice | FileMerge | Purge | Erase
 ) -> Conflict | None:
     """Each source file is live. Names are used only once, so a live file is an unchanged one."""
     gone = intent.sources - now.manifest.files.keys()
     return Conflict(ConflictCode.FILES, f"replaced meanwhile: {sorted(gone)[0]}") if gone else None
 
 
-def layout_is_as_written(now: Snapshot, intent: Splice | FileMerge | Purge) -> Conflict | None:
+def layout_is_as_written(
+    now: Snapshot, intent: Splice | FileMerge | Purge | Erase
+) -> Conflict | None:
     """No column got another name or type since the new files were written. Readers of the log find
     columns by name, even in a file that lacked the column and so wasn't replaced with the schema.
     """
@@ -38,7 +41,7 @@ def layout_is_as_written(now: Snapshot, intent: Splice | FileMerge | Purge) -> C
     return Conflict(ConflictCode.FILES, f"schema version {version} now, laid out by {then}")
 
 
-def nothing_waits_for_sources(now: Snapshot, intent: Purge) -> Conflict | None:
+def nothing_waits_for_sources(now: Snapshot, intent: Purge | Erase) -> Conflict | None:
     """No change waits for a row of a source file: its address would no longer exist."""
     for path in intent.inputs:
         file = now.manifest.files.get(path)
@@ -104,7 +107,7 @@ def images_were_made(now: Snapshot, intent: Ingest | Upsert | Splice) -> Conflic
 
 def writer_began_after_sweep(
     now: Snapshot,
-    intent: Ingest | Upsert | Backfill | Splice | FileMerge | Purge | IndexMerge | Evolve,
+    intent: Ingest | Upsert | Backfill | Splice | FileMerge | Purge | IndexMerge | Evolve | Erase,
 ) -> Conflict | None:
     """No sweep can have taken the new files for orphans: their writer had seen the sweep before."""
     least = now.manifest.retention.writers_from
@@ -113,3 +116,30 @@ def writer_began_after_sweep(
     return Conflict(
         ConflictCode.SWEPT, f"written since version {intent.planned_on}, swept up to {least}"
     )
+
+
+def rewritten_files_are_live(now: Snapshot, intent: Erase) -> Conflict | None:
+    """Each index run, delta and file of dead letters that gets a next version is live, and the same
+    changes of these deltas wait. What was added since has nothing of the rows' past: a change of
+    one of them would wait for a file that the erasure replaces.
+    """
+    manifest, rewritten = now.manifest, intent.rewritten
+    gone = rewritten.runs.keys() - {run.file.path for run in manifest.runs}
+    gone |= rewritten.letters.keys() - {letters.file.path for letters in manifest.dead_letters}
+    waiting = {delta.file.path: delta.waiting for delta in manifest.deltas}
+    for path, new in rewritten.deltas.items():
+        if path not in waiting or new is None or new.waiting != waiting[path]:
+            gone |= {path}
+    return Conflict(ConflictCode.FILES, f"changed meanwhile: {min(gone)}") if gone else None
+
+
+def nothing_is_pinned(now: Snapshot, intent: Erase) -> Conflict | None:  # noqa: ARG001
+    """No version is pinned: it would keep the rows."""
+    pinned = now.manifest.retention.pins
+    return Conflict(ConflictCode.RETENTION, "a version was pinned") if pinned else None
+
+
+def erased_keys_are_as_read(now: Snapshot, intent: Erase) -> Conflict | None:
+    """Nobody else erased rows meanwhile."""
+    same = now.manifest.erased == intent.read
+    return None if same else Conflict(ConflictCode.RETENTION, "other rows were erased meanwhile")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from lakesplice.errors import FencedError
 from lakesplice.table.protocol.intents import (
     ChangePins,
+    EndVersions,
     Evolve,
     Expire,
     Intent,
@@ -56,7 +57,9 @@ def feed_is_the_other_way(now: Snapshot, intent: SetChangeFeed) -> Conflict | No
     return Conflict(ConflictCode.FEED, "it is so already") if is_on == intent.on else None
 
 
-def retention_is_as_read(now: Snapshot, intent: Expire | ChangePins) -> Conflict | None:
+def retention_is_as_read(
+    now: Snapshot, intent: Expire | ChangePins | EndVersions
+) -> Conflict | None:
     """No other vacuum was committed, no older version was restored, and none was pinned."""
     same, detail = (
         now.manifest.retention == intent.read,

@@ -12,6 +12,8 @@ from lakesplice.table.protocol.intents import (
     Backfill,
     ChangePins,
     Create,
+    EndVersions,
+    Erase,
     Evolve,
     Expire,
     FileMerge,
@@ -29,6 +31,7 @@ from lakesplice.table.protocol.intents import (
     Sweep,
     Upsert,
 )
+from lakesplice.table.protocol.transitions.erasure import after_end, after_erasure
 from lakesplice.table.protocol.transitions.feed import (
     END_FEED,
     START_FEED,
@@ -76,15 +79,15 @@ def transition(before: Manifest, intent: Intent, moment: CommitPoint) -> Transit
             return after_splice(before, intent, moment)
         case FileMerge():
             return after_file_merge(before, intent, moment)
-        case Purge():
-            return after_purge(before, intent, moment)
+        case Purge() | Erase():
+            return _without_rows(before, intent, moment)
         case IndexMerge():
             return after_index_merge(before, intent)
         case Evolve():
             return after_schema_change(before, intent, moment)
         case Redirect() | Replay() | Backfill():
             return _of_source(before, intent, moment)
-        case Expire() | ChangePins() | Note() | Sweep() | Restore() | Swap() | SetChangeFeed():
+        case _:
             return _of_versions(before, intent, moment)
 
 
@@ -92,6 +95,12 @@ def _born(intent: Create | Adopt, moment: CommitPoint) -> Transition:
     if isinstance(intent, Create):
         return after_create(intent, moment)
     return after_adoption(intent, moment)
+
+
+def _without_rows(before: Manifest, intent: Purge | Erase, moment: CommitPoint) -> Transition:
+    if isinstance(intent, Purge):
+        return after_purge(before, intent, moment)
+    return after_erasure(before, intent, moment)
 
 
 def _of_source(
@@ -106,7 +115,7 @@ def _of_source(
 
 def _of_versions(
     before: Manifest,
-    intent: Expire | ChangePins | Note | Sweep | Restore | Swap | SetChangeFeed,
+    intent: Expire | ChangePins | Note | Sweep | Restore | Swap | SetChangeFeed | EndVersions,
     moment: CommitPoint,
 ) -> Transition:
     match intent:
@@ -123,6 +132,8 @@ def _of_versions(
         case Sweep():
             kept = after_sweep(before.retention, intent, moment.version, moment.timestamp_ms)
             return Transition(replace(before, retention=kept), "SWEEP")
+        case EndVersions():
+            return after_end(before, intent, moment)
         case Restore():
             return after_restore(before, intent, moment)
         case Swap():

@@ -106,7 +106,11 @@ def after_restore(before: Manifest, intent: Restore, moment: CommitPoint) -> Tra
         writers_from=moment.version,
     )
     manifest = replace(
-        intent.manifest, generation=before.generation, retention=retention, feed=before.feed
+        intent.manifest,
+        generation=before.generation,
+        retention=retention,
+        feed=before.feed,
+        erased=before.erased,
     )
     gone = [path for path in before.files if path not in manifest.files]
     back = [path for path in manifest.files if path not in before.files]
@@ -136,6 +140,7 @@ def after_swap(before: Manifest, intent: Swap, moment: CommitPoint) -> Transitio
         retention=Retention() if is_new else _retained(before.retention, moment.version),
         backfill=None,
         feed=before.feed,
+        erased=before.erased,
         runs=stamped_runs(intent.manifest.runs, moment.version),
         sources={
             topic: _located(source, moment.version, merged=intent.manifest.is_merged)

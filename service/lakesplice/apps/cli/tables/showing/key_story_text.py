@@ -26,6 +26,7 @@ _OUTCOMES = {
     Outcome.OLDER: "older than the row, which was at {by}: no effect",
     Outcome.BELOW_FENCE: "below the fence {by} (TRUNCATE, DROP or snapshot): no effect",
     Outcome.BELOW_FLOOR: "below the purge floor {by}: the row may have been purged; no effect",
+    Outcome.ERASED: "of a row that was erased after it: no effect",
     Outcome.DUPLICATE: "the insert-only table already had the key: no effect",
     Outcome.IGNORED: "not a change (a tombstone of Kafka, for example)",
     Outcome.DEAD_LETTER: "dead letter, {reason}",

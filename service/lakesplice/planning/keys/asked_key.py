@@ -1,4 +1,4 @@
-"""The key whose story is asked for: its values in the table's types, and its hash."""
+"""A key that somebody names: its values in the table's types, and its hash."""
 
 from __future__ import annotations
 
@@ -87,6 +87,16 @@ class AskedKey:
 
         `shard` has the values of the key columns that the record's topic gives.
         """
+        other = AskedKey.sent(raw, schema, shard)
+        return None if other is None else (other.high, other.low) == (self.high, self.low)
+
+    @classmethod
+    def sent(
+        cls, raw: bytes | None, schema: TableSchema, shard: Mapping[str, str]
+    ) -> AskedKey | None:
+        """Return the key that a record has, in JSON; None if it can't be decided. `shard` as in
+        `is_of`.
+        """
         try:
             fields = json.loads(raw or b"")
             fields = fields.get("payload", fields)
@@ -100,10 +110,9 @@ class AskedKey:
         if any(_column(schema, name).type.kind not in _AS_IN_JSON for name in sent):
             return None
         try:
-            other = AskedKey.of(schema, {**sent, **shard})
+            return cls.of(schema, {**sent, **shard})
         except UsageError:
             return None
-        return (other.high, other.low) == (self.high, self.low)
 
 
 def _by_column(schema: TableSchema, key_values: KeyValues) -> list[tuple[str, Any]]:

@@ -1,0 +1,59 @@
+"""The search of a table's own files for what was erased, wherever the table is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lakesplice.apps.erasing.byte_search import search
+from lakesplice.model.schema import TableSchema
+from lakesplice.table.protocol.ports import Store
+from lakesplice.table.upkeep.erasing.found_parts import WantedKeys
+
+_HALF_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """How much was searched, and per file how many of the values it has."""
+
+    files: int
+    bytes: int
+    values: int
+    found: dict[str, int]
+
+
+def search_table(store: Store, values: Sequence[str]) -> SearchResult:
+    """Search every byte of a table's folder; blocks and reads all of it."""
+    read = {"files": 0, "bytes": 0}
+
+    def files() -> Iterator[tuple[str, bytes]]:
+        for path in store.list(""):
+            data = store.read(path)
+            read["files"] += 1
+            read["bytes"] += len(data)
+            yield path, data
+
+    found = search(files(), values)
+    counts = {path: len(has) for path, has in found.items()}
+    return SearchResult(read["files"], read["bytes"], len(values), counts)
+
+
+def values_of_keys(schema: TableSchema, wanted: WantedKeys) -> list[str]:
+    """Return what the search is to look for: the hashes of the keys and, if the key is one column,
+    the keys as whole values of it.
+    """
+    values = [
+        "hex:"
+        + b"".join(half.to_bytes(_HALF_BYTES, "little") for half in (key.high, key.low)).hex()
+        for key in wanted.keys
+    ]
+    if len(schema.key) == 1:
+        (name,) = schema.key
+        values += [f"column:{name}={key.values[name]}" for key in wanted.keys]
+    return values
+
+
+def _as_stored(half: int) -> str:
+    """Half of a key's hash as index runs have it, in hexadecimal digits."""
+    return half.to_bytes(_HALF_BYTES, "little").hex()

@@ -1,0 +1,74 @@
+"""The command that erases rows, as the driver of a table executes it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from lakesplice.apps.table_commands.command_table import CommandResult, CommandTable
+from lakesplice.errors import UsageError
+from lakesplice.model.schema import TableSchema
+from lakesplice.planning.keys.asked_key import AskedKey, KeyValues
+from lakesplice.storage.copying import ScratchFile
+from lakesplice.storage.stores import log_keeper, open_sink
+from lakesplice.table.files.page_rewriter import best_rewriter
+from lakesplice.table.upkeep.erasing.erasure import Erased, ErasureTools, erase
+from lakesplice.table.upkeep.erasing.found_parts import WantedKeys
+
+KEYS_MAX = 1_000_000
+
+
+def keys_in(text: str) -> list[KeyValues]:
+    """Read keys, one per line: a value, an array of the key columns' values in their order, or an
+    object of them by name, in JSON; a line that isn't JSON is a text. `UsageError` if there are
+    none or too many.
+    """
+    keys: list[KeyValues] = []
+    for line in text.splitlines():
+        if line.strip():
+            try:
+                keys.append(json.loads(line))
+            except ValueError:
+                keys.append(line.strip())
+    if not keys or len(keys) > KEYS_MAX:
+        raise UsageError("give a file with a key per line", keys=len(keys), most=KEYS_MAX)
+    return keys
+
+
+def wanted_keys(schema: TableSchema, keys: Sequence[KeyValues]) -> WantedKeys:
+    """Return the keys in the types of the table; `UsageError` for what is none of its keys."""
+    return WantedKeys.of([AskedKey.of(schema, key) for key in keys])
+
+
+def erase_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Read the arguments of a request."""
+    return {"keys": list(given["keys"]), "also_live": bool(given["also_live"])}
+
+
+def erase_rows(table: CommandTable, keys: Sequence[KeyValues], *, also_live: bool) -> CommandResult:
+    """Erase the rows of keys, and all older versions; errors as in `erase`."""
+    tools = ErasureTools(
+        store=table.store,
+        commit=table.commit,
+        generation=table.generation,
+        clock=table.clock,
+        entropy=table.entropy,
+        rewriter=best_rewriter(open_sink, open_scratch=ScratchFile),
+        keeper=log_keeper(table.store),
+        retries=table.retries,
+        progress=table.progress,
+    )
+    wanted = wanted_keys(table.snapshot.manifest.schema, keys)
+    return result_of(erase(tools, table.snapshot, wanted, also_live=also_live))
+
+
+def result_of(done: Erased) -> CommandResult:
+    """Return what an erasure did, in words that name no key."""
+    letters = f" and {done.dead_letters} dead letters" if done.dead_letters else ""
+    text = (
+        f"{done.rows} rows of {done.keys} keys erased{letters}; version {done.version} is the"
+        f" only one left"
+    )
+    return CommandResult(text, asdict(done))

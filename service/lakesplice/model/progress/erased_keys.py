@@ -1,0 +1,40 @@
+"""Erased keys: what a table remembers of rows whose values were erased, so that the records of
+their past, read again, don't bring them back.
+
+The list only grows. A later change of such a key is a new row, whose changes are above the
+position here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lakesplice.model.position import BEFORE_ALL, Position
+
+SaltedHash = tuple[int, int]
+"""The two halves of a key's hash, hashed once more with the table's salt."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedKeys:
+    """Per key the position up to which its changes have no effect any more.
+
+    The key's value isn't here, and neither is its hash in the row index: only a hash of that hash
+    and of `salt`, which is random and the table's own.
+    """
+
+    salt: bytes
+    positions: Mapping[SaltedHash, Position] = field(default_factory=dict)
+
+    @property
+    def highest(self) -> Position:
+        """The highest of the positions: a change above it is of no erased row."""
+        return max(self.positions.values(), default=BEFORE_ALL)
+
+    def with_more(self, positions: Mapping[SaltedHash, Position]) -> ErasedKeys:
+        """Return these keys and others; of two positions of a key the higher one counts."""
+        known = dict(self.positions)
+        for key, position in positions.items():
+            known[key] = max(position, known.get(key, position))
+        return ErasedKeys(self.salt, known)

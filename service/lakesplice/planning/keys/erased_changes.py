@@ -1,0 +1,55 @@
+"""Changes of erased rows: those at or below the position at which their row was erased.
+
+They have no effect, whether the key is known or not, and they are left out before changes of a key
+are folded into one: a later change of the key must not take values from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from lakesplice.model.arrays import Integers, KeyHashes, Mask
+from lakesplice.model.change import at_or_below
+from lakesplice.model.names import KEY_HIGH, KEY_LOW, POSITION_FILE, POSITION_OFFSET
+from lakesplice.model.position import Position
+from lakesplice.model.progress.erased_keys import ErasedKeys, SaltedHash
+from lakesplice.planning.rows.keyhash import salted_hash
+
+
+def erased_changes(changes: pa.Table, erased: ErasedKeys) -> Mask:
+    """Mark the changes, with `_key_high`, `_key_low` and their positions, that have no effect any
+    more since their row was erased after them.
+    """
+    marked = at_or_below(changes, erased.highest)
+    at = np.flatnonzero(marked)
+    if not len(at):
+        return marked
+    high, low, file, offset = (
+        changes.column(name).to_numpy()[at]
+        for name in (KEY_HIGH, KEY_LOW, POSITION_FILE, POSITION_OFFSET)
+    )
+    keys = salted_hash(KeyHashes(high, low), erased.salt)
+    halves = np.fromiter((half for half, _ in erased.positions), np.uint64, len(erased.positions))
+    marked[at] = np.isin(keys.high, halves)
+    # A half of a hash is nearly always the whole key, so this loop is over erased changes.
+    for number in np.flatnonzero(marked[at]).tolist():
+        until = erased.positions.get((int(keys.high[number]), int(keys.low[number])))
+        here = Position(int(file[number]), int(offset[number]))
+        marked[at[number]] = until is not None and here <= until
+    return marked
+
+
+def erased_positions(
+    keys: KeyHashes, files: Integers, offsets: Integers, salt: bytes
+) -> Mapping[SaltedHash, Position]:
+    """Return what is to be remembered of erased rows: per key the highest of its positions."""
+    found: dict[SaltedHash, Position] = {}
+    salted = salted_hash(keys, salt)
+    rows = (column.tolist() for column in (salted.high, salted.low, files, offsets))
+    for high, low, file, offset in zip(*rows, strict=True):
+        position = Position(file, offset)
+        found[high, low] = max(position, found.get((high, low), position))
+    return found

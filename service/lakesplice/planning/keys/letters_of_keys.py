@@ -1,0 +1,69 @@
+"""Which dead letters may be of some keys: such a letter has the bytes of a record that couldn't be
+read, so it isn't always known whose it is.
+
+If the record's own key can be read, that decides. Otherwise the letter counts as one of a key if
+the values of all its key columns occur in it. In a letter that isn't text, such as Avro, only texts
+can be found; whether it is of a key with another value can't be known.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+
+from lakesplice.model.schema import TableSchema
+from lakesplice.planning.keys.asked_key import AskedKey
+
+_WORD = rb"[0-9A-Za-z_]"
+
+
+def is_of_keys(
+    key: bytes | None,
+    value: bytes | None,
+    keys: Sequence[AskedKey],
+    schema: TableSchema,
+    shard: Mapping[str, str],
+) -> bool | None:
+    """Return whether a letter, with the record's key and value, may be of one of the keys; None if
+    that can't be known.
+    """
+    sent = AskedKey.sent(key, schema, shard)
+    if sent is not None:
+        return any((one.high, one.low) == (sent.high, sent.low) for one in keys)
+    content = b"\n".join(part for part in (key, value) if part)
+    if any(_occurs(one, content, shard) for one in keys):
+        return True
+    texts_alone = all(isinstance(one, str) for of in keys for one in _values(of, shard))
+    return False if texts_alone or _is_text(content) else None
+
+
+def _values(key: AskedKey, shard: Mapping[str, str]) -> list[object]:
+    return [value for name, value in key.values.items() if name not in shard]
+
+
+def _occurs(key: AskedKey, content: bytes, shard: Mapping[str, str]) -> bool:
+    return all(
+        any(_is_in(form, content) for form in _forms(value)) for value in _values(key, shard)
+    )
+
+
+def _forms(value: object) -> set[bytes]:
+    """The ways in which a text of a record may have a value."""
+    if isinstance(value, bytes):
+        return {value, value.hex().encode()}
+    text = value if isinstance(value, str) else str(value)
+    return {text.encode(), json.dumps(text)[1:-1].encode()}
+
+
+def _is_in(form: bytes, content: bytes) -> bool:
+    """Whether a value occurs, not as a part of a longer word or number."""
+    pattern = rb"(?<!" + _WORD + rb")" + re.escape(form) + rb"(?!" + _WORD + rb")"
+    return re.search(pattern, content) is not None
+
+
+def _is_text(content: bytes) -> bool:
+    try:
+        return "\0" not in content.decode()
+    except UnicodeDecodeError:
+        return False

@@ -1,0 +1,167 @@
+"""Finds out which parts of a table have something of some keys' rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lakesplice.formats.checksum import verify
+from lakesplice.formats.deltas import decode_delta
+from lakesplice.formats.rowindex import Run
+from lakesplice.model.arrays import Integers, KeyHashes, Mask
+from lakesplice.model.manifest import DeadLetterRef, DeltaRef, Manifest, RunRef
+from lakesplice.model.schema import TableSchema
+from lakesplice.planning.keys.asked_key import AskedKey
+from lakesplice.planning.keys.letters_of_keys import is_of_keys
+from lakesplice.planning.rows.keyhash import key_hash
+from lakesplice.planning.rows.locate import UNKNOWN, locate
+from lakesplice.table.files.base_files import open_base
+from lakesplice.table.files.dead_letters import read_dead_letters
+from lakesplice.table.files.index_runs import RunCache
+from lakesplice.table.files.tombstones import deleted_rows
+from lakesplice.table.protocol.ports import Store
+
+
+@dataclass(frozen=True, slots=True)
+class WantedKeys:
+    """The keys whose rows are to be erased, each once."""
+
+    keys: tuple[AskedKey, ...]
+
+    @classmethod
+    def of(cls, keys: Sequence[AskedKey]) -> WantedKeys:
+        """Return the keys, each once, in the order of their hashes."""
+        once = {(key.high, key.low): key for key in keys}
+        return cls(tuple(once[halves] for halves in sorted(once)))
+
+    @property
+    def hashes(self) -> KeyHashes:
+        """Their hashes, ascending."""
+        return KeyHashes(
+            *(
+                np.array([getattr(key, half) for key in self.keys], np.uint64)
+                for half in ("high", "low")
+            )
+        )
+
+    def among(self, hashes: KeyHashes) -> Mask:
+        """Mark the hashes that are of these keys."""
+        wanted = self.hashes
+        marked: Mask = np.isin(hashes.high, wanted.high)
+        pairs = {(key.high, key.low) for key in self.keys}
+        for at in np.flatnonzero(marked).tolist():
+            marked[at] = (int(hashes.high[at]), int(hashes.low[at])) in pairs
+        return marked
+
+    def of_rows(self, rows: pa.Table, schema: TableSchema) -> Mask:
+        """Mark the rows, with the key columns, that are of these keys."""
+        return self.among(key_hash(rows, schema))
+
+
+@dataclass(frozen=True, slots=True)
+class FoundParts:
+    """What has something of the keys' rows.
+
+    `files` are paths of base files; `live` counts the rows that aren't deleted, by the real-time
+    view. `runs` are index runs, each with its number of such entries. `letters` are files of dead
+    letters, each with the marks of those that are, or may be, of these rows; `unknown_letters`
+    counts the letters of which that can't be known.
+    """
+
+    files: tuple[str, ...]
+    rows: int
+    live: int
+    runs: tuple[tuple[RunRef, int], ...]
+    deltas: tuple[DeltaRef, ...]
+    letters: tuple[tuple[DeadLetterRef, Mask], ...]
+    unknown_letters: int
+
+    @property
+    def letters_count(self) -> int:
+        """The number of dead letters."""
+        return sum(int(np.count_nonzero(marks)) for _, marks in self.letters)
+
+
+def find_parts(store: Store, manifest: Manifest, wanted: WantedKeys) -> FoundParts:
+    """Look for rows of the keys in all that a version names; changes nothing.
+
+    Blocks: looks the keys up in the index, and reads the keys of every delta, all dead letters and,
+    if the table has partition columns, the keys of every base file: a row that moved has an older
+    place, which the index may no longer know. `CorruptFileError`, `StorageError`.
+    """
+    runs = RunCache().open_runs(store, manifest.runs)
+    groups = np.array(sorted(manifest.groups), np.int64)
+    found = locate(runs, wanted.hashes, groups)
+    known = found.group != UNKNOWN
+    group, row = found.group[known], found.row[known]
+    deleted = deleted_rows(store, manifest, group, row)
+    addressed = set(group.tolist())
+    files = {
+        path
+        for path, file in manifest.files.items()
+        if not addressed.isdisjoint(segment.group for segment in file.segments)
+    }
+    if manifest.schema.partitioned_by:
+        files |= _files_with(store, manifest, wanted)
+    letters, unknown = _letters(store, manifest, wanted)
+    return FoundParts(
+        files=tuple(sorted(files)),
+        rows=int(np.count_nonzero(known)),
+        live=int(np.count_nonzero(~deleted)),
+        runs=tuple(
+            (ref, count)
+            for ref, run in zip(manifest.runs, runs, strict=True)
+            if (count := _entries(run, wanted.hashes))
+        ),
+        deltas=tuple(ref for ref in manifest.deltas if _has_changes(store, manifest, ref, wanted)),
+        letters=letters,
+        unknown_letters=unknown,
+    )
+
+
+def _files_with(store: Store, manifest: Manifest, wanted: WantedKeys) -> set[str]:
+    found = set()
+    for path, file in manifest.files.items():
+        with open_base(store, file, manifest.schema) as reader:
+            for at in range(len(reader.row_groups)):
+                keys = reader.read(at, manifest.schema.key)
+                if wanted.of_rows(keys, manifest.schema).any():
+                    found.add(path)
+                    break
+    return found
+
+
+def _entries(run: Run, hashes: KeyHashes) -> int:
+    """How many of the keys a run has, wherever their rows are or were."""
+    groups: Integers = np.unique(run.groups)
+    return int(np.count_nonzero(locate([run], hashes, groups).group != UNKNOWN))
+
+
+def _has_changes(store: Store, manifest: Manifest, ref: DeltaRef, wanted: WantedKeys) -> bool:
+    """Whether a delta has changes of these rows, even some that are in base files already."""
+    data = store.read(ref.file.path)
+    verify(data, ref.file)
+    names, version = manifest.schema.key, ref.schema_version
+    keys = decode_delta(data, manifest.schema, version, path=ref.file.path, columns=names)
+    return bool(wanted.of_rows(keys, manifest.schema).any())
+
+
+def _letters(
+    store: Store, manifest: Manifest, wanted: WantedKeys
+) -> tuple[tuple[tuple[DeadLetterRef, Mask], ...], int]:
+    found, unknown = [], 0
+    for ref in manifest.dead_letters:
+        letters = read_dead_letters(store, ref)
+        marks = []
+        for letter in letters.select(["topic", "key", "value"]).to_pylist():
+            source = manifest.sources.get(letter["topic"])
+            shard = {} if source is None else dict(source.shard)
+            answer = is_of_keys(letter["key"], letter["value"], wanted.keys, manifest.schema, shard)
+            unknown += answer is None
+            marks.append(bool(answer))
+        if any(marks):
+            found.append((ref, np.array(marks, np.bool_)))
+    return tuple(found), unknown
