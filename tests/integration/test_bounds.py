@@ -11,6 +11,7 @@ import pyarrow as pa
 from benchmarks.splice.memory import anonymous_bytes, watched
 from lakesplice.formats.rowindex import Entries
 from lakesplice.model.arrays import KeyHashes
+from lakesplice.model.offsets import Offset
 from lakesplice.planning.rows.locate import locate
 from lakesplice.spark.jobs.decode_stage import ANSWERS, decode_records
 from lakesplice.storage.local import LocalStore
@@ -38,7 +39,7 @@ def test_a_giant_transaction_is_taken_in_batches_that_each_go_on(tmp_path: Path)
     source.topic.append(0, source.database.drain())
     driver = driver_of(source, LocalStore(tmp_path))
     for end in range(OFFSETS_PER_BATCH, TRANSACTION_ROWS + 1, OFFSETS_PER_BATCH):
-        driver.batch({0: end, 1: 0})
+        driver.batch({0: Offset(end), 1: Offset(0)})
         assert Table(driver.table.store).read().num_rows == end
     driver.compact()
     require_finished(source, driver)

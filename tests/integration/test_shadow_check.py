@@ -11,6 +11,7 @@ import pytest
 from lakesplice.apps.bootstrap.shadow_check import ShadowCheck, why_kept
 from lakesplice.apps.verifying.pace import Pace
 from lakesplice.apps.verifying.report import Outcome, TableReport
+from lakesplice.model.offsets import Offset
 from lakesplice.model.position import BEFORE_ALL
 from lakesplice.model.progress.shadow_plan import FilledFrom, ShadowPlan
 from lakesplice.storage.source.database import DatabaseAddress
@@ -47,7 +48,7 @@ def replayed(mirror: Mirror) -> tuple[ShadowPlan, SimulatedDriver]:
         table="items",
         start=BEFORE_ALL,
         created_ms=FixedClock().now_ms(),
-        ends=dict.fromkeys(mirror.topic.ends, 0),
+        ends=dict.fromkeys(mirror.topic.ends, Offset(0)),
         filled_from=FilledFrom.TOPIC,
     )
     begin_shadow(mirror.store, plan)

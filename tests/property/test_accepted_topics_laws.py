@@ -21,6 +21,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from lakesplice.formats.events import declare
+from lakesplice.model.offsets import Offset
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.reading.scan import View
@@ -196,7 +197,7 @@ def test_what_the_ingest_takes_every_reader_opens(
         driver = driver_of(FedTopic(records), LocalStore(lake), declared=declared)
         for end in {1, len(events)}:
             if driver.table.parked is None:
-                assert driver.batch({0: end}) is CommitOutcome.DONE
+                assert driver.batch({0: Offset(end)}) is CommitOutcome.DONE
         if driver.table.snapshot is not None:
             require_opens(driver, lake / driver.name.path, len(events))
 

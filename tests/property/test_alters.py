@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakesplice.formats.events import TypeHistory, TypeVersion
+from lakesplice.model.offsets import Offset
 from lakesplice.model.position import Position
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
@@ -161,8 +162,8 @@ def test_a_table_ends_as_its_source_whatever_alters_it(
     with driven(topic, source.history) as driver:
         for first, second, compacts in cuts:
             at = driver.table.next_offsets(topic.ends)
-            ends = {0: first, 1: second}
-            ends = {n: min(max(end, at[n]), topic.ends[n]) for n, end in ends.items()}
+            wanted = {0: Offset(first), 1: Offset(second)}
+            ends = {n: min(max(end, at[n]), topic.ends[n]) for n, end in wanted.items()}
             assert driver.batch(ends) is CommitOutcome.DONE
             if compacts:
                 driver.compact()

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from lakesplice.formats.events import declare
 from lakesplice.model.choices import NotInserts
+from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
@@ -237,7 +238,7 @@ def fed(driver: SimulatedDriver, ends: list[int], partitions: int) -> tuple[Any,
     """Why the table is parked once batches that end there were tried, and its rows."""
     for end in ends:
         if driver.table.parked is None:
-            until = {0: end} if partitions == 1 else {0: end, 1: 0}
+            until = {0: Offset(end), 1: Offset(0)} if partitions > 1 else {0: Offset(end)}
             assert driver.batch(until) is CommitOutcome.DONE
     return driver.table.parked, rows_of(driver.table.store) if driver.table.snapshot else []
 

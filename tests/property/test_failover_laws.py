@@ -20,6 +20,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from lakesplice.model.manifest import PartitionState, SourceState
+from lakesplice.model.offsets import Offset
 from lakesplice.model.position import Position
 from lakesplice.model.progress.epochs import in_epoch
 from lakesplice.planning.sources.epochs import ChangePositions, EpochPath, follow, open_epoch
@@ -82,7 +83,7 @@ class Reader:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        states = {at: PartitionState(0) for at in range(PARTITIONS)}
+        states = {at: PartitionState(Offset(0)) for at in range(PARTITIONS)}
         self.source = SourceState("topic", "id", states)
         self.rows: dict[int, tuple[Position, int]] = {}
 
@@ -106,7 +107,7 @@ class Reader:
                 stands = in_epoch(sent.place, int(epoch))
                 if sent.key not in self.rows or stands > self.rows[sent.key][0]:
                     self.rows[sent.key] = stands, sent.number
-            states[at] = replace(course.state, next_offset=ends[at])
+            states[at] = replace(course.state, next_offset=Offset(ends[at]))
             for number, offset in course.entered.items():
                 epochs[number] = epochs[number].entered_by(at, offset)
         self.source = replace(self.source, partitions=states, epochs=tuple(epochs.values()))
@@ -129,7 +130,7 @@ class Reader:
         """Read again from an earlier offset, as an operator may ask."""
         state = self.source.partitions[partition]
         met = max(state.met_until, state.next_offset)
-        moved = replace(state, next_offset=min(offset, state.next_offset), met_until=met)
+        moved = replace(state, next_offset=Offset(min(offset, state.next_offset)), met_until=met)
         self.source = replace(self.source, partitions={**self.source.partitions, partition: moved})
 
 

@@ -15,6 +15,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from lakesplice.config.sections.schema_changes import SchemaChangeSettings, policy_of
+from lakesplice.model.offsets import Offset
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
 from lakesplice.testing.shop import Event
@@ -212,7 +213,7 @@ def take(life: Life, cuts: list[tuple[int, int, bool]]) -> None:
     """Take all in batches that end where the cuts say, some of them compacted."""
     for first, second, compacts in cuts:
         at, ends = life.driver.table.next_offsets({0, 1}), life.topic.ends
-        to = {n: min(max(end, at[n]), ends[n]) for n, end in ((0, first), (1, second))}
+        to = {n: Offset(min(max(end, at[n]), ends[n])) for n, end in ((0, first), (1, second))}
         life.driver.batch(to)
         if compacts:
             life.driver.compact()

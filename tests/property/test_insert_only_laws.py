@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakesplice.model.choices import NotInserts
+from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.ingest.batch_commit import CommitOutcome
@@ -53,9 +54,9 @@ def test_each_event_is_stored_once_however_often_it_comes(
     for partition, key in sent:
         source.topic.append(partition, events[key])
     with folder() as path:
-        batches, ends = driver(path, source, ranges=ranges), {0: 0, 1: 0}
+        batches, ends = driver(path, source, ranges=ranges), {0: Offset(0), 1: Offset(0)}
         for cut in cuts:
-            ends = {at: min(end + cut, source.topic.ends[at]) for at, end in ends.items()}
+            ends = {at: Offset(min(end + cut, source.topic.ends[at])) for at, end in ends.items()}
             assert batches.batch(ends) is CommitOutcome.DONE
         assert batches.batch() is CommitOutcome.DONE
         table = Table(batches.table.store)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from lakesplice.formats.events import DecodeContext
 from lakesplice.model.manifest import PartitionState
 from lakesplice.model.names import APPENDED
+from lakesplice.model.offsets import Offset
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.planning.intake.known_topic import KnownTopic
@@ -50,7 +51,7 @@ def reading_of(context: DecodeContext, shape: Shape | None, policy: SchemaPolicy
 
 
 def line_of(reading: RecordReading, schema: TableSchema) -> IntakeLine:
-    state, known = PartitionState(0), KnownTopic()
+    state, known = PartitionState(Offset(0)), KnownTopic()
     return IntakeLine(reading, TOPIC, 0, schema=schema, state=state, known=known)
 
 

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakesplice.formats.events import declare
+from lakesplice.model.offsets import Offset
 from lakesplice.planning.schema.policy import PartialImages, SchemaPolicy
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.ingest.batch_commit import CommitOutcome
@@ -103,8 +104,8 @@ def test_a_table_ends_as_its_source_whose_row_images_are_minimal(
         driver = _driver(LocalStore(folder), topic, 1)
         for first, second, compacts, dies in cuts:
             at = driver.table.next_offsets(topic.ends)
-            ends = {0: first, 1: second}
-            ends = {n: min(max(end, at[n]), topic.ends[n]) for n, end in ends.items()}
+            wanted = {0: Offset(first), 1: Offset(second)}
+            ends = {n: min(max(end, at[n]), topic.ends[n]) for n, end in wanted.items()}
             assert driver.batch(ends) is CommitOutcome.DONE
             if compacts:
                 driver.compact()
@@ -129,7 +130,7 @@ def _go_back(driver: SimulatedDriver, offsets: tuple[int, int]) -> None:
     states = {
         number: replace(
             state,
-            next_offset=min(offsets[number], state.next_offset),
+            next_offset=Offset(min(offsets[number], state.next_offset)),
             met_until=max(state.met_until, state.next_offset),
         )
         for number, state in table.source.partitions.items()

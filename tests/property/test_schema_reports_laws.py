@@ -14,6 +14,7 @@ from lakesplice.formats.events.ddl import SchemaChange, read_schema_change
 from lakesplice.formats.events.maxwell.ddl_types import types_of
 from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.names import TableName
+from lakesplice.model.offsets import Offset
 from lakesplice.model.position import Position
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
@@ -52,7 +53,7 @@ def prices(reports: SchemaReports, table: str) -> list[str]:
 def source(table: str, number: int) -> SourceState:
     """A table's topic, read up to just behind the change at a place."""
     reached = Position.of(0, 3, FIRST * number + 1, 0, 1)
-    return SourceState(f"mx.shop.{table}", "t", {0: PartitionState(9, reached)})
+    return SourceState(f"mx.shop.{table}", "t", {0: PartitionState(Offset(9), reached)})
 
 
 @settings(max_examples=examples(100))

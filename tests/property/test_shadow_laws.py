@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakesplice.errors import StorageError
+from lakesplice.model.offsets import Offset
 from lakesplice.planning.intake.read_rows import ReadRows
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.storage.local import LocalStore
@@ -130,7 +131,7 @@ class Scene:
             case "feed":
                 here = filling.driver.table.next_offsets((0, 1))
                 end = min(source.topic.ends[other], here[other] + number)
-                require_fed(filling.driver.batch({**here, other: end}))
+                require_fed(filling.driver.batch({**here, other: Offset(end)}))
             case "feed all":
                 require_fed(filling.driver.batch())
             case "compact":

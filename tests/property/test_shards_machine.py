@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from lakesplice.errors import FencedError, StorageError
+from lakesplice.model.offsets import Offset
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.planning.shape.metadata_columns import Metadata
 from lakesplice.planning.shape.shaping import Shape
@@ -225,9 +226,12 @@ class ShardsMachine(RuleBasedStateMachine):
         outcome = self.settling.pop(0)()
         assert isinstance(outcome, CommitOutcome | Conflict), outcome
 
-    def ends(self, shard: Shard, ahead: tuple[int, int]) -> dict[int, int]:
+    def ends(self, shard: Shard, ahead: tuple[int, int]) -> dict[int, Offset]:
         here = shard.driver.table.next_offsets((0, 1))
-        return {at: min(here[at] + ahead[at], end) for at, end in shard.source.topic.ends.items()}
+        return {
+            at: Offset(min(here[at] + ahead[at], end))
+            for at, end in shard.source.topic.ends.items()
+        }
 
     @precondition(lambda self: self.driver.table.snapshot is not None)
     @rule()

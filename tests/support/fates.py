@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from lakesplice.model.manifest import SourceState
+from lakesplice.model.offsets import Offset
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.table.explaining.record_values import Outcome, RecordAccess, RecordFate
@@ -41,7 +42,7 @@ class TopicOfTest:
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         assert topic == self._topic.name
         for at, (start, end) in sorted(ranges.items()):
-            for batch in self._topic.read({at: start}, {at: end}):
+            for batch in self._topic.read({at: Offset(start)}, {at: Offset(end)}):
                 for first in range(0, batch.num_rows, 3):
                     yield at, _with_milliseconds(batch.slice(first, 3))
 
@@ -190,7 +191,9 @@ class FateOracle:
         told = record.partition, record.offset, outcome, now.number
         self.told.setdefault(key, []).append(told)
 
-    def _between(self, starts: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[Record]:
+    def _between(
+        self, starts: Mapping[int, Offset], ends: Mapping[int, Offset]
+    ) -> Iterator[Record]:
         for record in self.topic.records():
             if starts.get(record.partition, 0) <= record.offset < ends.get(record.partition, 0):
                 yield record

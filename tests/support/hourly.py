@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lakesplice.model.offsets import Offset
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.upkeep.restore import restore
 from lakesplice.testing.doubles import FixedClock
@@ -44,7 +45,7 @@ class Hourly:
         it ends in the truth.
         """
         driver = self.driver = self.new_driver(2)
-        driver.batch({at: end - 1 for at, end in self.source.topic.ends.items()})
+        driver.batch({at: Offset(end - 1) for at, end in self.source.topic.ends.items()})
         require_true(self.source, self.store)
         driver.batch()
         driver.compact()

@@ -16,6 +16,7 @@ from lakesplice.model.address import GROUP_BITS, Segment
 from lakesplice.model.change import Op, delta_schema
 from lakesplice.model.manifest import DeltaRef, FileRef, Manifest, PartitionState, SourceState
 from lakesplice.model.moments import EpochMs
+from lakesplice.model.offsets import Offset
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.row_digest import row_digest
 from lakesplice.storage.local import LocalStore
@@ -60,7 +61,7 @@ class MadeTable:
         self.addresses: dict[Any, tuple[int, int]] = {}
         self.rows: dict[Any, Row | None] = {}
         self._next = 0
-        source = SourceState("shop.orders", "topic-id", {0: PartitionState(0)})
+        source = SourceState("shop.orders", "topic-id", {0: PartitionState(Offset(0))})
         made = create(
             self.store, Create(GENERATION, schema, source), clock=self.clock, entropy=self.entropy
         )
@@ -176,7 +177,7 @@ class MadeTable:
         source = self.manifest.source
         assert source is not None
         begin = source.partitions[0].next_offset
-        after = SourceState(source.topic, source.topic_id, {0: PartitionState(begin + 1)})
+        after = SourceState(source.topic, source.topic_id, {0: PartitionState(Offset(begin + 1))})
         groups = frozenset(g for delta in written.get("deltas", ()) for g in delta.waiting)
         self._commit(
             Ingest(

@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from lakesplice.errors import UsageError, VersionNotFoundError
 from lakesplice.model.moments import EpochMs
+from lakesplice.model.offsets import Offset
 from lakesplice.storage.stores import AnyStore, log_keeper
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.upkeep.expiry import Expired, Expiry
@@ -26,7 +27,7 @@ class Scenario:
     def __init__(self) -> None:
         self.source = Source()
         self.clock = FixedClock()
-        self.cuts: list[dict[int, int]] = []
+        self.cuts: list[dict[int, Offset]] = []
         put, topic = self.source.put, self.source.topic
         for key in range(6):
             topic.append(key % 2, put(key))
@@ -73,7 +74,7 @@ class Scenario:
 
         def merge_race() -> object:
             planned = driver.plan_file_merge(2)
-            driver.batch({**self.cuts[2], 0: self.cuts[2][0] + 1})
+            driver.batch({**self.cuts[2], 0: Offset(self.cuts[2][0] + 1)})
             return None if planned is None else driver.table.commit(planned)
 
         def care() -> object:

@@ -13,11 +13,12 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from lakesplice.errors import LakespliceError
+from lakesplice.model.offsets import Offset
 from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars
 from lakesplice.spark.kafka.admin import KafkaAdmin
 from lakesplice.spark.kafka.consumer_group import ConsumerGroup
 from lakesplice.spark.kafka.dead_letter_topic import DeadLetterTopic
-from lakesplice.spark.kafka.query import Offsets, Query, QueryPlan
+from lakesplice.spark.kafka.query import Query, QueryPlan, TopicOffsets
 from lakesplice.spark.kafka.topics import TopicCatalogue
 from lakesplice.spark.session import build_session
 from lakesplice.table.files.dead_letters import DeadLetter
@@ -44,10 +45,10 @@ class Client:
         """How many records Spark's source reads of a topic."""
         seen: list[int] = []
 
-        def count(frame: DataFrame, _: int, __: Offsets, ___: Offsets) -> None:
+        def count(frame: DataFrame, _: int, __: TopicOffsets, ___: TopicOffsets) -> None:
             seen.append(frame.count())
 
-        starts = {self._case["topic"]: {0: 0}}
+        starts = {self._case["topic"]: {0: Offset(0)}}
         plan = QueryPlan(self._servers, starts, self._options, 1_000, None)
         query = Query(self._session, plan, count)
         try:

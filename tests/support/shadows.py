@@ -10,6 +10,7 @@ import pyarrow as pa
 from lakesplice.formats.events import DecodeContext, decode
 from lakesplice.model.choices import NotInserts
 from lakesplice.model.names import TableName
+from lakesplice.model.offsets import Offset
 from lakesplice.model.position import RANK_OTHER, Position
 from lakesplice.model.progress.shadow_plan import FilledFrom, KeyBound, ShadowPlan
 from lakesplice.model.source_schema import SourceSchema
@@ -137,7 +138,7 @@ class Filling:
             return read_shadow_plan(self.store, self.shadow)
         topic, ends = self.source.topic, self.source.topic.ends
         if filled_from is not FilledFrom.DATABASE:
-            ends = dict.fromkeys(ends, 0)
+            ends = dict.fromkeys(ends, Offset(0))
         plan = ShadowPlan(
             shadow=self.shadow,
             topic=topic.name,

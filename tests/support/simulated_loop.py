@@ -30,6 +30,7 @@ from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.apps.service.upkeep.compactor import Compactor
 from lakesplice.config import Settings
 from lakesplice.errors import CredentialsRefused, RetryableError, SourceUnavailable, StorageError
+from lakesplice.model.offsets import Offset
 from lakesplice.spark.jobs.rewrites import RewriteTask
 from lakesplice.spark.kafka.consumer_group import GroupOffset, TopicPartition
 from lakesplice.spark.kafka.query import QueryPlan
@@ -92,7 +93,9 @@ class LookedAtBroker(Broker):
     def newest_ms(self, _topics: Iterable[Topic]) -> dict[str, int]:
         return {}
 
-    def since_in_each(self, topics: Iterable[Topic], _moment_ms: int) -> dict[str, dict[int, int]]:
+    def since_in_each(
+        self, topics: Iterable[Topic], _moment_ms: int
+    ) -> dict[str, dict[int, Offset]]:
         return {topic.name: dict(topic.latest) for topic in topics}
 
 
@@ -171,14 +174,17 @@ class SimulatedQuery:
             self._service.stop_fails = False
             raise RetryableError("the query did not stop", cause="told to")
 
-    def _ends(self) -> dict[str, dict[int, int]]:
+    def _ends(self) -> dict[str, dict[int, Offset]]:
         """So many records of each partition; or, as Spark limits a batch, so many in all, in
         proportion to what each partition has, and one at least.
         """
         topics = self._service.broker.topics
         if not self._service.limits_whole_batches:
             return {
-                topic: {n: min(topics[topic].ends[n], here + self._most) for n, here in at.items()}
+                topic: {
+                    n: Offset(min(topics[topic].ends[n], here + self._most))
+                    for n, here in at.items()
+                }
                 for topic, at in self._at.items()
             }
         ends = {topic: {n: topics[topic].ends[n] for n in at} for topic, at in self._at.items()}
@@ -188,7 +194,9 @@ class SimulatedQuery:
             return ends
         return {
             topic: {
-                number: self._at[topic][number] + min(size, max(1, self._most * size // total))
+                number: Offset(
+                    self._at[topic][number] + min(size, max(1, self._most * size // total))
+                )
                 if (size := sizes[topic, number])
                 else end
                 for number, end in of.items()

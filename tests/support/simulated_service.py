@@ -15,6 +15,7 @@ from lakesplice.apps.service.batching.dropped_tables import TableDrops
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables, unborn_source
 from lakesplice.config import Settings
+from lakesplice.model.offsets import Offset
 from lakesplice.spark.jobs.batch_plan import BatchPlan, TaskError, TopicRead, TopicResult
 from lakesplice.spark.kafka.topics import Topic
 from lakesplice.storage.local import LocalStore
@@ -28,7 +29,7 @@ from lakesplice.testing.faulty_store import Call, Fault, FaultyStore, How
 from lakesplice.testing.simulation import SimulatedTopic, run_plan
 from tests.support.simulated import Source, require_true
 
-Offsets = dict[str, dict[int, int]]
+Offsets = dict[str, dict[int, Offset]]
 DATABASES = ("one", "two", "three")
 
 
@@ -98,7 +99,7 @@ class Scene:
         self.tables = ServiceTables(self.driver)
         for source in self.sources:
             topic = source.topic
-            unborn = unborn_source(topic.name, topic.topic_id, dict.fromkeys(topic.ends, 0))
+            unborn = unborn_source(topic.name, topic.topic_id, dict.fromkeys(topic.ends, Offset(0)))
             self.tables.open_topic(topic.name, unborn)
         self.held_back: list[list[str]] = []
         self.hold: Callable[[], bool] = lambda: False

@@ -7,6 +7,7 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from lakesplice.model.manifest import RunRef, SourceState
+from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkReason
 from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.protocol.commit import Committed
@@ -71,6 +72,8 @@ def redirect(
 def read_again(driver: SimulatedDriver) -> None:
     """Send the table back to the beginning of its topic, and read all of it."""
     source = driver.table.source
-    partitions = {at: replace(state, next_offset=0) for at, state in source.partitions.items()}
+    partitions = {
+        at: replace(state, next_offset=Offset(0)) for at, state in source.partitions.items()
+    }
     redirect(driver, source=replace(source, partitions=partitions))
     assert driver.batch() is CommitOutcome.DONE

@@ -12,6 +12,7 @@ from lakesplice.formats.checksum import checksum
 from lakesplice.formats.parquet import write_base
 from lakesplice.model.address import BaseFile, Segment
 from lakesplice.model.manifest import DeltaRef, FileRef, PartitionState, RunRef, SourceState
+from lakesplice.model.offsets import Offset
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.storage.local import LocalStore
@@ -31,7 +32,9 @@ SCHEMA = TableSchema(
     ("id",),
     (2,),
 )
-SOURCE = SourceState("t.shop.orders", "topic-1", {0: PartitionState(0), 1: PartitionState(7)})
+SOURCE = SourceState(
+    "t.shop.orders", "topic-1", {0: PartitionState(Offset(0)), 1: PartitionState(Offset(7))}
+)
 
 
 def rows(values: Sequence[tuple[int, str | None]], *, deleted: bool = False) -> pa.Table:
@@ -115,7 +118,7 @@ class TableUnderTest:
         source = snapshot.manifest.source
         assert source is not None
         start = source.partitions[0].next_offset
-        moved = {**source.partitions, 0: PartitionState(start + step)}
+        moved = {**source.partitions, 0: PartitionState(Offset(start + step))}
         deltas: tuple[DeltaRef, ...] = changes.get("deltas", ())
         intent = Ingest(
             generation=snapshot.manifest.generation,

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from lakesplice.formats.events import TypeHistory, declare
+from lakesplice.model.offsets import Offset
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.ingest.batch_commit import CommitOutcome
@@ -206,7 +207,7 @@ def taken_in(
     )
     while driver.table.parked is None:
         starts = driver.table.next_offsets(source.ends)
-        ends = {at: min(end, starts[at] + batch_records) for at, end in source.ends.items()}
+        ends = {at: Offset(min(end, starts[at] + batch_records)) for at, end in source.ends.items()}
         if ends == starts:
             break
         assert driver.batch(ends) is CommitOutcome.DONE

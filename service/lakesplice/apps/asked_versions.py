@@ -11,10 +11,10 @@ from lakesplice.model.manifest import Pin
 from lakesplice.storage.stores import AnyStore, parent_store
 from lakesplice.table.driver.lake_pins import lake_pin
 from lakesplice.table.protocol.snapshot import Snapshot, open_snapshot
-from lakesplice.table.reading.kept_versions import Offsets, open_pinned, version_at_offsets
+from lakesplice.table.reading.kept_versions import GivenOffsets, open_pinned, version_at_offsets
 from lakesplice.table.reading.table import Moment, requested_version
 
-AtOffsets: TypeAlias = Offsets | Mapping[str, Offsets]
+AtOffsets: TypeAlias = GivenOffsets | Mapping[str, GivenOffsets]
 
 
 def asked_snapshot(

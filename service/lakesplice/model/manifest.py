@@ -11,7 +11,7 @@ from lakesplice.errors import UsageError
 from lakesplice.model.address import BaseFile
 from lakesplice.model.choices import FormatName
 from lakesplice.model.moments import NO_MOMENT, EpochMs
-from lakesplice.model.offsets import Gap
+from lakesplice.model.offsets import Gap, Offset, Offsets
 from lakesplice.model.parking import ParkReason
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.progress.backfill import BackfillState
@@ -46,7 +46,7 @@ class DeltaRef:
     schema_version: int
     waiting: Mapping[int, int]
     committed_ms: EpochMs = NO_MOMENT
-    floor: Mapping[int, int] = field(default_factory=dict)
+    floor: Offsets = field(default_factory=dict)
     topic: str = ""
 
     @property
@@ -111,7 +111,7 @@ class PartitionState:
     letters. `highest` is its highest change; None before the first one and in older manifests.
     """
 
-    next_offset: int
+    next_offset: Offset
     position: Position = BEFORE_ALL
     gtids: Mapping[str, int] = field(default_factory=dict)
     met_until: int = 0

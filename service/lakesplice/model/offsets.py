@@ -4,13 +4,17 @@ table lacks their changes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NewType
+from typing import NewType, TypeAlias
 
 from lakesplice.model.position import BEFORE_ALL, Position
 
 Offset = NewType("Offset", int)
 """A record's offset in its partition, as Kafka counts; not a place in a binlog or a row."""
+
+Offsets: TypeAlias = Mapping[int, Offset]
+"""An offset per partition of one topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +29,8 @@ class Gap:
 
     topic_id: str
     partition: int
-    start: int
-    end: int | None
+    start: Offset
+    end: Offset | None
     after: Position = BEFORE_ALL
     before: Position | None = None
 

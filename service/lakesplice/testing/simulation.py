@@ -22,6 +22,7 @@ from lakesplice.formats.events import DeclaredType, TypeHistory
 from lakesplice.model.choices import NotInserts
 from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.names import TableName
+from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.planning.intake.dead_letter_limit import NO_LIMIT, DeadLetterLimit
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.rows.index_merge import RUNS_MAX, plan_merge
@@ -78,14 +79,14 @@ class SimulatedTopic:
         self._firsts = [0] * partitions
 
     @property
-    def ends(self) -> dict[int, int]:
+    def ends(self) -> dict[int, Offset]:
         """For each partition the offset after its last one."""
-        return {at: self._firsts[at] + len(log) for at, log in enumerate(self._logs)}
+        return {at: Offset(self._firsts[at] + len(log)) for at, log in enumerate(self._logs)}
 
     @property
-    def starts(self) -> dict[int, int]:
+    def starts(self) -> dict[int, Offset]:
         """For each partition its first offset that wasn't dropped."""
-        return dict(enumerate(self._firsts))
+        return {at: Offset(first) for at, first in enumerate(self._firsts)}
 
     def add_partition(self) -> None:
         """Add a partition, so that a key's changes may come from two."""
@@ -100,7 +101,7 @@ class SimulatedTopic:
         """Return a partition's events from an offset on."""
         return self._logs[partition][start - self._firsts[partition] :]
 
-    def forget(self, before: Mapping[int, int]) -> None:
+    def forget(self, before: Offsets) -> None:
         """Drop events before these offsets, as a topic's retention does; reading them is an
         error.
         """
@@ -116,7 +117,7 @@ class SimulatedTopic:
             for offset, event in enumerate(log, self._firsts[partition])
         ]
 
-    def read(self, starts: Mapping[int, int], ends: Mapping[int, int]) -> list[pa.RecordBatch]:
+    def read(self, starts: Offsets, ends: Offsets) -> list[pa.RecordBatch]:
         """Return the records in these ranges as Spark's Kafka source does, one Arrow batch per
         range.
         """
@@ -191,7 +192,7 @@ class SimulatedDriver:
         self._limit = limit
         self.history = history
         self._runs = RunCache()
-        partitions = {number: PartitionState(0) for number in topic.ends}
+        partitions = {number: PartitionState(Offset(0)) for number in topic.ends}
         shard = shard_of(shape, Origin(topic.name, self._origin))
         source = SourceState(topic.name, topic.topic_id, partitions, shard=shard)
         store = lake.within(self.name.path)
@@ -201,7 +202,7 @@ class SimulatedDriver:
         )
 
     def batch(
-        self, ends: Mapping[int, int] | None = None, starts: Mapping[int, int] | None = None
+        self, ends: Offsets | None = None, starts: Offsets | None = None
     ) -> CommitOutcome | Conflict | TaskError:
         """Run one batch from the table's offsets up to `ends`, by default the topic's ends.
 
@@ -222,7 +223,7 @@ class SimulatedDriver:
         return deal_with(self.table, history, self._policy, insert_only=never_changes)
 
     def run_tasks(
-        self, starts: Mapping[int, int], ends: Mapping[int, int]
+        self, starts: Offsets, ends: Offsets
     ) -> Callable[[], CommitOutcome | Conflict | TaskError]:
         """Run the tasks of a batch, and return the function that commits it."""
         planned_on = self.table.version
@@ -299,12 +300,12 @@ class SimulatedDriver:
         planned_on, manifest = table.version, table.manifest
         return purge(table.store, manifest, rules, planned_on, table.generation, self._entropy)
 
-    def answer(self, starts: Mapping[int, int], ends: Mapping[int, int]) -> TopicResult:
+    def answer(self, starts: Offsets, ends: Offsets) -> TopicResult:
         """Run the tasks of a batch and return their answers, without a commit."""
         results = run_plan(self._plan(ends), self._topic.read(starts, ends), self._runs)
         return results.get(self._topic.name, TopicResult(self._topic.name))
 
-    def _plan(self, ends: Mapping[int, int]) -> BatchPlan:
+    def _plan(self, ends: Offsets) -> BatchPlan:
         topic = TopicPlan(
             topic=self._topic.name,
             table=self.name,

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from lakesplice.errors import FencedError, MissingFileError
+from lakesplice.model.offsets import Offset
 from lakesplice.planning.sources.missing_offsets import after_loss, can_continue
 from lakesplice.planning.sources.operator_directions import moved
 from lakesplice.table.ingest.reset import TopicStart, plan_reset
@@ -21,14 +22,16 @@ from tests.support.traps import CALLS, CRASHES, FAULTS
 class DriverRules(MachineState):
     """Drivers read batches, crash, and replace each other."""
 
-    def ends(self, driver: SimulatedDriver, ahead: tuple[int, int]) -> dict[int, int]:
+    def ends(self, driver: SimulatedDriver, ahead: tuple[int, int]) -> dict[int, Offset]:
         here = driver.table.next_offsets((0, 1))
-        return {at: min(here[at] + ahead[at], end) for at, end in self.source.topic.ends.items()}
+        return {
+            at: Offset(min(here[at] + ahead[at], end)) for at, end in self.source.topic.ends.items()
+        }
 
-    def stood(self) -> dict[int, int]:
+    def stood(self) -> dict[int, Offset]:
         """Where the table stands on the store; another driver may have brought it further."""
         offsets = Table(self.bare).offsets if self.born() else {}
-        return {at: offsets.get(at, 0) for at in (0, 1)}
+        return {at: Offset(offsets.get(at, 0)) for at in (0, 1)}
 
     @rule(ahead=st.sampled_from([(9, 9), (9, 0), (0, 9)]) | st.tuples(FEW, FEW))
     def run_a_batch(self, ahead: tuple[int, int]) -> None:
@@ -52,7 +55,7 @@ class DriverRules(MachineState):
     @rule(back=st.integers(-3, 3))
     def run_a_batch_from_elsewhere(self, back: int) -> None:
         here, ends = self.driver.table.next_offsets((0, 1)), self.source.topic.ends
-        starts = {at: min(max(0, offset - back), ends[at]) for at, offset in here.items()}
+        starts = {at: Offset(min(max(0, offset - back), ends[at])) for at, offset in here.items()}
         stood = self.stood()
         outcome = self.driver.batch(starts=starts)
         unchanged = not self.born() or Table(self.bare).version == self.version
@@ -100,7 +103,7 @@ class DriverRules(MachineState):
     @rule(back=st.tuples(FEW, FEW))
     def read_again(self, back: tuple[int, int]) -> None:
         here = self.driver.table.next_offsets((0, 1))
-        there = {at: max(0, offset - back[at]) for at, offset in here.items()}
+        there = {at: Offset(max(0, offset - back[at])) for at, offset in here.items()}
         self.driver.table.continue_at(lambda source: moved(source, there), "read again")
         self.offsets = {}
 
@@ -109,7 +112,7 @@ class DriverRules(MachineState):
     def take_anew(self, calls: int, how: How | None) -> None:
         table = self.driver.table
         assert table.snapshot is not None
-        start = TopicStart(self.source.topic.topic_id, {0: 0, 1: 0})
+        start = TopicStart(self.source.topic.topic_id, {0: Offset(0), 1: Offset(0)})
         intent = plan_reset(table.snapshot, {table.source.topic: start}, table.generation)
         if how is not None:
             self.trap.arm(calls, how)

@@ -11,6 +11,7 @@ import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from lakesplice.errors import FencedError, StorageError
+from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode
 from lakesplice.table.protocol.layout import generation_path
 from lakesplice.telemetry.tracing import tracing_to
@@ -98,7 +99,7 @@ def test_a_table_that_stands_elsewhere_is_refused_and_the_others_go_on(scene: Sc
     scene.batch()
     scene.put(4, 5)
     starts = scene.stand()
-    starts[scene.sources[1].topic.name][0] -= 1
+    starts[scene.sources[1].topic.name][0] = Offset(starts[scene.sources[1].topic.name][0] - 1)
     scene.batch(starts)
     scene.require_true(0, 2)
     assert scene.sources[1].topic.name not in scene.job.runs[-1]

@@ -21,6 +21,7 @@ from lakesplice.apps.table_commands.work import SWAP, execute
 from lakesplice.errors import UnsupportedError, UsageError
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.names import TableName
+from lakesplice.model.offsets import Offset
 from lakesplice.model.position import Position
 from lakesplice.model.source_schema import SourceField, SourceSchema
 from lakesplice.model.types import ColumnType, Kind
@@ -78,7 +79,7 @@ def commanded(lake: LocalStore, source: ReadSource) -> CommandTable:
     asked = Request("1", SWAP, "shop/goods", "ann", EpochMs(FixedClock().now_ms() + 60_000), {})
     made = command_table(lake, asked, generation, FixedClock(), SeededEntropy(5))
 
-    def feed(table: DriverTable, ends: Mapping[int, int]) -> None:
+    def feed(table: DriverTable, ends: Mapping[int, Offset]) -> None:
         driver_of(source, lake, seed=31, held=table).batch(ends)
 
     made.feed = feed
@@ -220,9 +221,9 @@ def test_the_newest_record_shows_the_columns() -> None:
 
 
 def test_a_topic_that_lost_records_cannot_fill_a_table() -> None:
-    require_all_records({0: 0, 1: 0})
+    require_all_records({0: Offset(0), 1: Offset(0)})
     with pytest.raises(UsageError, match=r"give --from bootstrap.*first_offsets=\{1: 7\}"):
-        require_all_records({0: 0, 1: 7})
+        require_all_records({0: Offset(0), 1: Offset(7)})
 
 
 def test_a_table_that_several_topics_feed_is_refused(tmp_path: Path) -> None:

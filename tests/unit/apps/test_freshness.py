@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 from lakesplice.apps.service.tables.freshness import Freshness, TopicProgress
 from lakesplice.model.manifest import DeltaRef, FileRef, Manifest, PartitionState, SourceState
 from lakesplice.model.moments import EpochMs, EpochSeconds
+from lakesplice.model.offsets import Offset
 
 
 def _manifest(next_offset: int, *floors: int) -> Manifest:
     """A table that stands at `next_offset` of one partition, with deltas from these offsets on."""
-    source = SourceState("shop.orders", "id", {0: PartitionState(next_offset)})
+    source = SourceState("shop.orders", "id", {0: PartitionState(Offset(next_offset))})
     deltas = tuple(
         DeltaRef(
             FileRef(f"{at}.avro", 1, "0"),
@@ -20,7 +21,7 @@ def _manifest(next_offset: int, *floors: int) -> Manifest:
             1,
             {0: 1},
             committed_ms=EpochMs(at * 1000),
-            floor={0: at},
+            floor={0: Offset(at)},
         )
         for at in floors
     )
@@ -28,14 +29,14 @@ def _manifest(next_offset: int, *floors: int) -> Manifest:
 
 
 def test_nothing_is_known_before_the_topic_was_seen() -> None:
-    assert TopicProgress().freshness(_manifest(5), {0: 5}) == Freshness(None, None)
+    assert TopicProgress().freshness(_manifest(5), {0: Offset(5)}) == Freshness(None, None)
 
 
 def test_a_table_behind_a_growing_topic_is_as_fresh_as_what_it_holds() -> None:
     progress = TopicProgress()
     for moment in range(10, 20):
-        progress.add({0: moment}, EpochSeconds(moment))
-    assert progress.freshness(_manifest(15), {0: 15}) == Freshness(
+        progress.add({0: Offset(moment)}, EpochSeconds(moment))
+    assert progress.freshness(_manifest(15), {0: Offset(15)}) == Freshness(
         EpochSeconds(15), EpochSeconds(15)
     )
 
@@ -43,30 +44,32 @@ def test_a_table_behind_a_growing_topic_is_as_fresh_as_what_it_holds() -> None:
 def test_a_silent_topic_makes_the_table_fresher_all_the_same() -> None:
     progress = TopicProgress()
     for moment in range(10, 20):
-        progress.add({0: 5}, EpochSeconds(moment))
-    assert progress.freshness(_manifest(5), {0: 5}) == Freshness(EpochSeconds(19), EpochSeconds(19))
+        progress.add({0: Offset(5)}, EpochSeconds(moment))
+    assert progress.freshness(_manifest(5), {0: Offset(5)}) == Freshness(
+        EpochSeconds(19), EpochSeconds(19)
+    )
 
 
 def test_every_partition_counts_also_one_that_the_table_has_not_met() -> None:
     progress = TopicProgress()
-    progress.add({0: 5, 1: 0}, EpochSeconds(10))
-    progress.add({0: 5, 1: 1}, EpochSeconds(11))
-    assert progress.complete_up_to({0: 5}) == EpochSeconds(10)
+    progress.add({0: Offset(5), 1: Offset(0)}, EpochSeconds(10))
+    progress.add({0: Offset(5), 1: Offset(1)}, EpochSeconds(11))
+    assert progress.complete_up_to({0: Offset(5)}) == EpochSeconds(10)
 
 
 def test_the_read_optimised_view_is_complete_to_where_the_oldest_delta_begins() -> None:
     progress = TopicProgress()
     for moment in range(10, 20):
-        progress.add({0: moment}, EpochSeconds(moment))
-    assert progress.freshness(_manifest(19, 17, 12), {0: 19}) == Freshness(
+        progress.add({0: Offset(moment)}, EpochSeconds(moment))
+    assert progress.freshness(_manifest(19, 17, 12), {0: Offset(19)}) == Freshness(
         EpochSeconds(19), EpochSeconds(12)
     )
 
 
 def test_deltas_from_before_the_first_sighting_are_judged_by_their_commit() -> None:
     progress = TopicProgress()
-    progress.add({0: 40}, EpochSeconds(60))
-    assert progress.freshness(_manifest(40, 30, 35), {0: 40}) == Freshness(
+    progress.add({0: Offset(40)}, EpochSeconds(60))
+    assert progress.freshness(_manifest(40, 30, 35), {0: Offset(40)}) == Freshness(
         EpochSeconds(60), EpochSeconds(30)
     )
 
@@ -79,9 +82,9 @@ def test_of_many_sightings_enough_are_kept_and_none_flatters(steps: list[int], s
     progress, ends, truth = TopicProgress(), 0, None
     for moment, step in enumerate(steps):
         ends += step
-        progress.add({0: ends}, EpochSeconds(moment))
+        progress.add({0: Offset(ends)}, EpochSeconds(moment))
         truth = moment if ends <= stands else truth
-    known = progress.complete_up_to({0: stands})
+    known = progress.complete_up_to({0: Offset(stands)})
     if truth == len(steps) - 1:
         assert known == EpochSeconds(truth)
     elif known is not None:

@@ -15,6 +15,7 @@ from lakesplice.apps.table_commands.command_table import CommandTable
 from lakesplice.apps.table_commands.work import DROP, PARK, REPLAY, UNPARK, execute
 from lakesplice.config import Settings
 from lakesplice.errors import ParkedTableError, UsageError
+from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.schema import TableSchema
 from lakesplice.storage.local import LocalStore
@@ -43,7 +44,7 @@ def tables(root: Path, *entries: Mapping[str, Any]) -> ServiceTables:
 
 def open_topic(held: ServiceTables, *topics: str) -> None:
     for topic in topics:
-        held.open_topic(topic, unborn_source(topic, f"id of {topic}", {0: 0}))
+        held.open_topic(topic, unborn_source(topic, f"id of {topic}", {0: Offset(0)}))
 
 
 def test_topics_that_meet_are_one_table_when_the_key_tells_them_apart(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lakesplice.model.manifest import PartitionState
+from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode
 from lakesplice.model.schema import TableSchema
 from lakesplice.storage.local import LocalStore
@@ -56,4 +57,4 @@ def test_only_what_reads_a_topic_can_be_parked(
     ended = lakesplice("park", tables[0].store.root, "--topic", "shop.others", *WHY)
     assert (ended.code, "no such topic" in ended.err) == (2, True)
     (source,) = open_snapshot(tables[0].store).manifest.sources.values()
-    assert source.partitions.get(0, PartitionState(0)).next_offset == 0
+    assert source.partitions.get(0, PartitionState(Offset(0))).next_offset == 0

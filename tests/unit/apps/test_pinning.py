@@ -14,6 +14,7 @@ from lakesplice.apps.cli.tables.showing.lake_overview import print_overview
 from lakesplice.errors import UsageError
 from lakesplice.model.driver_status import DriverStatus, TopicCondition, TopicState, TopicStatus
 from lakesplice.model.moments import EpochMs
+from lakesplice.model.offsets import Offset
 from lakesplice.planning.sources.operator_directions import moved
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.lake_pins import delete_lake_pin
@@ -105,7 +106,7 @@ def test_a_lake_is_as_complete_as_its_oldest_table(cli: CommandLine, lake: Path)
     said = cli("complete", lake)
     assert (said.out, said.err) == ("1970-01-01T00:00:05.000+00:00 (shop.goods)\n", "")
     driver = driver_of(Source(), LocalStore(lake), generation=2)
-    driver.table.continue_at(lambda source: moved(source, {0: 9}), "a test")
+    driver.table.continue_at(lambda source: moved(source, {0: Offset(9)}), "a test")
     found = lakesplice.completeness(lake, ["*.goods"])
     assert found.until == datetime.fromtimestamp(5, UTC)
     assert (found.oldest, found.with_gaps) == (("shop.goods",), ("shop.goods",))

@@ -16,6 +16,7 @@ from lakesplice.apps.table_commands.work import RESET
 from lakesplice.errors import UsageError
 from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.moments import EpochMs
+from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.schema import TableSchema
 from lakesplice.storage.local import LocalStore
@@ -33,10 +34,14 @@ WHY = ("--why", "a probe")
 NOTHING = Reset(None, "", anew=False, skip=False, dry_run=False, why="a probe")
 
 
+def by_partition(*offsets: int) -> dict[int, Offset]:
+    return dict(enumerate(map(Offset, offsets)))
+
+
 @pytest.fixture
 def table(tmp_path: Path) -> MadeTable:
     made = MadeTable(tmp_path / "shop" / "orders", TableSchema())
-    partitions = {0: PartitionState(100), 1: PartitionState(50)}
+    partitions = {0: PartitionState(Offset(100)), 1: PartitionState(Offset(50))}
     (source,) = made.manifest.sources.values()
     moved = replace(source, partitions=partitions)
     made._commit(Redirect(GENERATION, made.snapshot.version, moved))
@@ -59,8 +64,8 @@ def driven(table: MadeTable) -> CommandTable:
     place = command_table(lake, asked, generation, FixedClock(), SeededEntropy(1))
 
     def starts(topics: Sequence[str], since_ms: int | None) -> Mapping[str, TopicStart]:
-        first, ends = {0: 10, 1: 10, 2: 0}, {0: 120, 1: 90, 2: 0}
-        offsets = first if since_ms is None else {0: 70, 1: 90, 2: 0}
+        first, ends = by_partition(10, 10, 0), by_partition(120, 90, 0)
+        offsets = first if since_ms is None else by_partition(70, 90, 0)
         start = TopicStart("its new id", offsets, earliest=first, ends=ends)
         return dict.fromkeys(topics, start)
 
@@ -140,7 +145,7 @@ def test_a_parked_table_is_not_moved_but_may_begin_anew(
     manifest = open_snapshot(table.store).manifest
     assert manifest.parked is None
     source = source_of(table)
-    assert (source.topic_id, source.partitions[0]) == ("its new id", PartitionState(10))
+    assert (source.topic_id, source.partitions[0]) == ("its new id", PartitionState(Offset(10)))
 
 
 def test_a_driver_knows_where_a_topic_begins_and_what_came_since(table: MadeTable) -> None:
@@ -173,7 +178,7 @@ def test_the_newest_records_are_read_on_if_the_others_may_be_skipped(table: Made
 
 @pytest.mark.parametrize("offset", [9, 121])
 def test_offsets_that_the_broker_has_not_got_are_refused(table: MadeTable, offset: int) -> None:
-    there = ResetTarget(offsets={0: offset})
+    there = ResetTarget(offsets={0: Offset(offset)})
     with pytest.raises(UsageError, match=f"offset={offset} first=10 end=120"):
         reset(driven(table), replace(NOTHING, to=there, skip=True))
     assert source_of(table).partitions[0].next_offset == 100

@@ -10,13 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakesplice.apps.bootstrap.files_fill import binlog_place, require_stream_since
-from lakesplice.apps.bootstrap.row_files import (
-    FilePart,
-    file_parts,
-    rows_of_part,
-    split_glob,
-)
+from lakesplice.apps.bootstrap.row_files import FilePart, file_parts, rows_of_part, split_glob
 from lakesplice.errors import UsageError
+from lakesplice.model.offsets import Offset
 from lakesplice.model.position import Position
 from lakesplice.model.progress.shadow_plan import FilledFrom
 from lakesplice.model.source_schema import SourceSchema
@@ -122,14 +118,14 @@ P, BEFORE, AFTER = Position(3, 50), Position(3, 40), Position(3, 60)
 
 
 def test_a_topic_must_have_every_change_since_the_files() -> None:
-    require_stream_since(P, {0: 0, 1: 7}, {0: AFTER, 1: BEFORE})
-    require_stream_since(P, {0: 0}, {0: AFTER}, trusted=True)
+    require_stream_since(P, {0: Offset(0), 1: Offset(7)}, {0: AFTER, 1: BEFORE})
+    require_stream_since(P, {0: Offset(0)}, {0: AFTER}, trusted=True)
     with pytest.raises(UsageError, match=r"retention deleted records.*partitions=\[1\]"):
-        require_stream_since(P, {0: 0, 1: 7}, {0: BEFORE, 1: AFTER}, trusted=True)
+        require_stream_since(P, {0: Offset(0), 1: Offset(7)}, {0: BEFORE, 1: AFTER}, trusted=True)
     with pytest.raises(UsageError, match=r"retention deleted records.*partitions=\[1\]"):
-        require_stream_since(P, {0: 0, 1: 7}, {0: BEFORE})
+        require_stream_since(P, {0: Offset(0), 1: Offset(7)}, {0: BEFORE})
     with pytest.raises(UsageError, match="give --connector-ran"):
-        require_stream_since(P, {0: 0, 1: 0}, {0: AFTER})
+        require_stream_since(P, {0: Offset(0), 1: Offset(0)}, {0: AFTER})
 
 
 def test_a_position_is_a_file_and_an_offset(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,6 +17,7 @@ from lakesplice.errors import SourceUnavailable
 from lakesplice.formats.events import TypeHistory
 from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.names import TableName
+from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import Position
 from lakesplice.model.progress.epochs import Epoch
@@ -45,16 +46,16 @@ class _Source:
         self.records: list[bytes | None] = []
         self.asked: list[tuple[int, int]] = []
         self.fails = False
-        self.topic = Topic("db", "id-1", {0: 0}, {0: 0})
+        self.topic = Topic("db", "id-1", {0: Offset(0)}, {0: Offset(0)})
         settings = SchemaChangeTopicSettings(names=("db",))
         self.topics = SchemaTopics(settings, self._read, structlog.get_logger())
-        self.state = SourceState("db.shop.x", "t", {0: PartitionState(0)})
+        self.state = SourceState("db.shop.x", "t", {0: PartitionState(Offset(0))})
 
     def tell(self, ddl: str, pos: int) -> None:
         self.records.append(connect_record(ddl, pos=pos, changes=None))
 
     def look(self) -> None:
-        self.topic = replace(self.topic, latest={**self.topic.latest, 0: len(self.records)})
+        self.topic = replace(self.topic, latest={**self.topic.latest, 0: Offset(len(self.records))})
         self.topics.look({"db": self.topic})
 
     def types(self) -> TypeHistory | None:
@@ -62,7 +63,7 @@ class _Source:
 
     def reach(self, pos: int) -> None:
         position = Position.of(0, 3, pos, 0, 1)
-        self.state = replace(self.state, partitions={0: PartitionState(9, position)})
+        self.state = replace(self.state, partitions={0: PartitionState(Offset(9), position)})
 
     def _read(
         self, topic: str, ranges: Mapping[int, tuple[int, int]], mark: str | None
@@ -210,7 +211,9 @@ def test_what_cannot_be_read_is_logged_with_its_statement() -> None:
         source.topics.look({})
         source.records.append(b"{")
         source.tell("ALTER TABLE x FROBNICATE", 10)
-        source.topic = replace(source.topic, earliest={0: 0, 1: 0}, latest={0: 0, 1: 3})
+        source.topic = replace(
+            source.topic, earliest={0: Offset(0), 1: Offset(0)}, latest={0: Offset(0), 1: Offset(3)}
+        )
         source.look()
     events = [entry["event"] for entry in logged]
     assert events == ["schema-topic-missing", "schema-topic-partitions", "ddl-unread", "ddl-unread"]
@@ -227,7 +230,9 @@ class _Maxwell:
     def __init__(self, name: str = "ddl", *, earliest: int = 0) -> None:
         self.partitions: list[list[bytes]] = [[], []]
         self.marks: list[str | None] = []
-        self.topic = Topic(name, "id-1", {0: earliest, 1: 0}, {0: 0, 1: 0})
+        self.topic = Topic(
+            name, "id-1", {0: Offset(earliest), 1: Offset(0)}, {0: Offset(0), 1: Offset(0)}
+        )
         settings = SchemaChangeTopicSettings(
             maxwell=(MaxwellTopic(name=name, tables="mx.*"), MaxwellTopic(name="b", tables="*"))
         )
@@ -247,12 +252,16 @@ class _Maxwell:
         return [d.position.parts[2] for d in told.drops if d.number >= told.open_since]
 
     def look(self) -> None:
-        ends = {at: len(records) for at, records in enumerate(self.partitions)}
+        ends = {at: Offset(len(records)) for at, records in enumerate(self.partitions)}
         self.topic = replace(self.topic, latest=ends)
         self.topics.look({self.topic.name: self.topic})
 
     def source(self, table: str = "items", pos: int | None = None) -> SourceState:
-        here = PartitionState(0) if pos is None else PartitionState(9, Position.of(0, 3, pos, 0, 1))
+        here = (
+            PartitionState(Offset(0))
+            if pos is None
+            else PartitionState(Offset(9), Position.of(0, 3, pos, 0, 1))
+        )
         return SourceState(f"mx.shop.{table}", "t", {0: here})
 
     def prices(self, table: TableName = _ITEMS) -> list[str]:

@@ -9,13 +9,14 @@ from lakesplice.apps.service.tables.setting_warnings import SettingWarnings, sti
 from lakesplice.model.driver_status import SuspectSetting
 from lakesplice.model.manifest import PartitionState
 from lakesplice.model.moments import EpochMs
+from lakesplice.model.offsets import Offset
 from lakesplice.planning.intake.report import PartitionReport
 from lakesplice.testing.doubles import FixedClock
 
 
 def report(*settings: str) -> PartitionReport:
     return PartitionReport(
-        partition=0, state=PartitionState(7), suspect_settings=frozenset(settings)
+        partition=0, state=PartitionState(Offset(7)), suspect_settings=frozenset(settings)
     )
 
 

@@ -18,6 +18,7 @@ from lakesplice.apps.table_commands.work import RESET
 from lakesplice.errors import UsageError
 from lakesplice.formats.events import DecodeContext, declare
 from lakesplice.model.moments import EpochMs
+from lakesplice.model.offsets import Offset
 from lakesplice.model.progress.epochs import Epoch
 from lakesplice.planning.sources.position_search import Ranges, placed_records
 from lakesplice.storage.local import LocalStore
@@ -45,7 +46,7 @@ class Topic:
 
     def read(self, _topic: str, ranges: Ranges) -> Iterator[tuple[int, pa.RecordBatch]]:
         for at, (start, end) in ranges.items():
-            for batch in self._topic.read({at: start}, {at: end}):
+            for batch in self._topic.read({at: Offset(start)}, {at: Offset(end)}):
                 yield at, batch.select(["offset", "timestamp", "key", "value", "headers"])
 
 
@@ -71,14 +72,19 @@ class Scene:
         asked = Request("00ff", RESET, path, "ann@host", expires_ms, {})
         place_ = command_table(lake, asked, generation, FixedClock(), SeededEntropy(1))
         ends = self.source.topic.ends
-        start = TopicStart("topic-1", {0: 0, 1: 0}, earliest={0: 0, 1: 0}, ends=ends)
+        start = TopicStart(
+            "topic-1",
+            {0: Offset(0), 1: Offset(0)},
+            earliest={0: Offset(0), 1: Offset(0)},
+            ends=ends,
+        )
         self.table = replace(
             place_,
             starts=lambda topics, _moment: dict.fromkeys(topics, start),
             records=Topic(self.source.topic),
         )
 
-    def found(self, to: str, *, epochs: tuple[Epoch, ...] = ()) -> dict[int, int]:
+    def found(self, to: str, *, epochs: tuple[Epoch, ...] = ()) -> dict[int, Offset]:
         """Where each partition would be read from."""
         if epochs:
             self.driver.table.continue_at(lambda source: replace(source, epochs=epochs), "a test")
@@ -114,7 +120,7 @@ def test_behind_a_set_of_transactions_the_first_other_one_is_found(scene: Scene)
 
 def test_files_of_a_former_server_are_not_searched(scene: Scene) -> None:
     place, _, _, _ = scene.places[4]
-    entered = Epoch(1, entered={0: 10, 1: 12})
+    entered = Epoch(1, entered={0: Offset(10), 1: Offset(12)})
     assert scene.found(f"binlog {place}", epochs=(entered,)) == {0: 10, 1: 12}
 
 

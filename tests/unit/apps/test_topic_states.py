@@ -21,6 +21,7 @@ from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.errors import CorruptFileError, LakespliceError, StorageError
 from lakesplice.model.driver_status import TopicCondition, TopicState
 from lakesplice.model.manifest import PartitionState
+from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import Ordering, Position
 from lakesplice.model.schema import TableSchema
@@ -63,7 +64,7 @@ class Broker:
 
     def describe(self, names: Iterable[str]) -> dict[str, Topic]:
         return {
-            name: Topic(name, f"id of {name}", {0: 0}, {0: self.ends[name]})
+            name: Topic(name, f"id of {name}", {0: Offset(0)}, {0: Offset(self.ends[name])})
             for name in names
             if name in self.ends
         }
@@ -71,9 +72,14 @@ class Broker:
     def newest_ms(self, topics: Iterable[Topic]) -> dict[str, int]:
         return {t.name: self.times_ms[t.name][-1] for t in topics if t.name in self.times_ms}
 
-    def since_in_each(self, topics: Iterable[Topic], moment_ms: int) -> dict[str, dict[int, int]]:
+    def since_in_each(
+        self, topics: Iterable[Topic], moment_ms: int
+    ) -> dict[str, dict[int, Offset]]:
         written = {t.name: self.times_ms.get(t.name, [0] * self.ends[t.name]) for t in topics}
-        return {name: {0: sum(at < moment_ms for at in times)} for name, times in written.items()}
+        return {
+            name: {0: Offset(sum(at < moment_ms for at in times))}
+            for name, times in written.items()
+        }
 
 
 class Scene:
@@ -259,7 +265,7 @@ def test_a_drop_that_cannot_be_followed_yet_lets_its_table_rest(tmp_path: Path) 
     scene.sources.look()
     table = scene.table("db.shop.x")
     table.be_born(TableSchema())
-    reached = {0: PartitionState(2, Position.of(0, 3, 30, 0, 1))}
+    reached = {0: PartitionState(Offset(2), Position.of(0, 3, 30, 0, 1))}
     source = replace(table.source, ordering=Ordering.BINLOG, partitions=reached)
     table.commit(Redirect(table.generation, table.version, source))
     drops = TableDrops(scene.driver, scene.tables, scene.broker.catalogue)

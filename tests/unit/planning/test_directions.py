@@ -8,19 +8,22 @@ import pytest
 
 from lakesplice.errors import UsageError
 from lakesplice.model.manifest import PartitionState, SourceState
+from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import Ordering, Position
 from lakesplice.planning.sources.operator_directions import FallBack, onward
 
 HIGH = Position(7, 100)
 SOURCE = SourceState(
-    "t", "id", {0: PartitionState(40, HIGH, {"0": 9}), 1: PartitionState(50, HIGH, {"1": 3})}
+    "t",
+    "id",
+    {0: PartitionState(Offset(40), HIGH, {"0": 9}), 1: PartitionState(Offset(50), HIGH, {"1": 3})},
 )
 FELL_BACK = ParkReason(ParkCode.POSITIONS_FELL_BACK, "", "t", 0, 40)
 
 
 def test_a_new_epoch_begins_in_every_partition_where_it_goes_on() -> None:
-    after = onward(SOURCE, FELL_BACK, {1: 45}, FallBack.NEW_EPOCH)
+    after = onward(SOURCE, FELL_BACK, {1: Offset(45)}, FallBack.NEW_EPOCH)
     (epoch,) = after.epochs
     assert (epoch.number, epoch.stream, epoch.entered) == (1, "", {0: 40, 1: 45})
     assert epoch.before == {"0": 9, "1": 3}
@@ -33,15 +36,15 @@ def test_a_repetition_is_the_parked_partition_s_alone() -> None:
 
 
 def test_what_is_read_again_is_known_and_what_is_passed_over_makes_a_snapshot_no_whole() -> None:
-    back = onward(SOURCE, FELL_BACK, {0: 10}, None).partitions[0]
+    back = onward(SOURCE, FELL_BACK, {0: Offset(10)}, None).partitions[0]
     assert (back.next_offset, back.met_until, back.lossy) == (10, 40, False)
-    on = onward(SOURCE, FELL_BACK, {0: 41}, None).partitions[0]
+    on = onward(SOURCE, FELL_BACK, {0: Offset(41)}, None).partitions[0]
     assert (on.next_offset, on.met_until, on.lossy) == (41, 0, True)
 
 
 def test_what_can_not_be_is_refused() -> None:
     with pytest.raises(UsageError, match="no such partition"):
-        onward(SOURCE, FELL_BACK, {2: 0}, None)
+        onward(SOURCE, FELL_BACK, {2: Offset(0)}, None)
     other = replace(FELL_BACK, code=ParkCode.NO_KEY)
     with pytest.raises(UsageError, match="no position fell back"):
         onward(SOURCE, other, {}, FallBack.NEW_EPOCH)

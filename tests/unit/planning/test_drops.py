@@ -9,6 +9,7 @@ import pytest
 from lakesplice.formats.events.ddl import TableDrop
 from lakesplice.formats.events.values.fences import Fences
 from lakesplice.model.manifest import PartitionState, SourceState
+from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.planning.intake.order.record_order import RecordIndex
@@ -31,7 +32,7 @@ def _at(pos: int) -> Position:
 def _source(
     reached: int = 100, ordering: Ordering | None = Ordering.BINLOG, fence: Position = BEFORE_ALL
 ) -> SourceState:
-    partitions = {0: PartitionState(5), 1: PartitionState(9, _at(reached))}
+    partitions = {0: PartitionState(Offset(5)), 1: PartitionState(Offset(9), _at(reached))}
     return SourceState("db.shop.x", "t", partitions, ordering=ordering, fence=fence)
 
 

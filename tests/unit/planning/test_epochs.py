@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from lakesplice.model.manifest import PartitionState
+from lakesplice.model.offsets import Offset
 from lakesplice.model.position import Position
 from lakesplice.planning.sources.epochs import ChangePositions, EpochPath, follow
 
@@ -23,7 +24,7 @@ def path(state: PartitionState, *places: tuple[int, int]) -> EpochPath:
 
 
 def test_records_that_were_read_before_may_fall_back_and_the_first_new_one_may_not() -> None:
-    state = PartitionState(FIRST, HIGH, met_until=FIRST + 2)
+    state = PartitionState(Offset(FIRST), HIGH, met_until=FIRST + 2)
     found = path(state, (1, 10), (1, 20), (1, 30), (1, 50))
     assert found.end == 2
     assert found.detail
@@ -43,11 +44,11 @@ def test_records_that_were_read_before_may_fall_back_and_the_first_new_one_may_n
 def test_a_repetition_that_an_operator_declared_ends_where_it_reaches_what_was_met(
     places: tuple[tuple[int, int], ...], end: int
 ) -> None:
-    found = path(PartitionState(FIRST, HIGH, repeating=True), *places)
+    found = path(PartitionState(Offset(FIRST), HIGH, repeating=True), *places)
     assert found.end == end
     assert not found.state.repeating
 
 
 def test_a_declared_repetition_goes_on_while_it_stays_below_what_was_met() -> None:
-    found = path(PartitionState(FIRST, HIGH, repeating=True), (0, 60), (1, 10), (1, 5))
+    found = path(PartitionState(Offset(FIRST), HIGH, repeating=True), (0, 60), (1, 10), (1, 5))
     assert (found.end, found.state.repeating, found.state.position) == (3, True, HIGH)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lakesplice.model.manifest import PartitionState, SourceState
-from lakesplice.model.offsets import Gap
+from lakesplice.model.offsets import Gap, Offset
 from lakesplice.model.position import Ordering, Position
 from lakesplice.model.progress.epochs import Epoch
 from lakesplice.planning.sources.gaps import (
@@ -22,41 +22,43 @@ from lakesplice.planning.sources.missing_offsets import after_loss, can_continue
 from lakesplice.planning.sources.operator_directions import moved, skipping
 
 LOW, HIGH, HIGHER = Position(7, 10), Position(7, 100), Position(8, 1)
-SOURCE = SourceState("t", "id", {0: PartitionState(40, HIGH), 1: PartitionState(50, LOW)})
-GAP = Gap("id", 0, 40, 60, HIGH)
-SKIPPED = moved(SOURCE, {0: 60})
+SOURCE = SourceState(
+    "t", "id", {0: PartitionState(Offset(40), HIGH), 1: PartitionState(Offset(50), LOW)}
+)
+GAP = Gap("id", 0, Offset(40), Offset(60), HIGH)
+SKIPPED = moved(SOURCE, {0: Offset(60)})
 
 
 def read_on(source: SourceState, to: int, *lowest: Position) -> tuple[Gap, ...]:
     """The gaps once partition 0 was read to an offset, by changes of this lowest position."""
-    states = {0: replace(source.partitions[0], next_offset=to)}
+    states = {0: replace(source.partitions[0], next_offset=Offset(to))}
     return after_reading(source, states, dict.fromkeys((0,), *lowest) if lowest else {})
 
 
 def test_what_an_operator_passes_over_is_a_gap() -> None:
     assert SKIPPED.gaps == (GAP,)
     assert GAP.text == "0:40-60"
-    assert moved(SOURCE, {0: 10}).gaps == ()
+    assert moved(SOURCE, {0: Offset(10)}).gaps == ()
 
 
 def test_records_that_were_read_before_are_not_passed_over() -> None:
-    back = moved(SOURCE, {0: 10})
-    assert skipping(back, {0: 40}) == {}
-    assert moved(back, {0: 40}).gaps == ()
-    assert skipping(back, {0: 45}) == {0: 5}
-    assert moved(back, {0: 45}).gaps == (Gap("id", 0, 40, 45, HIGH),)
+    back = moved(SOURCE, {0: Offset(10)})
+    assert skipping(back, {0: Offset(40)}) == {}
+    assert moved(back, {0: Offset(40)}).gaps == ()
+    assert skipping(back, {0: Offset(45)}) == {0: 5}
+    assert moved(back, {0: Offset(45)}).gaps == (Gap("id", 0, Offset(40), Offset(45), HIGH),)
 
 
 def test_a_gap_is_closed_as_far_as_it_is_read_after_all() -> None:
-    back = moved(SKIPPED, {0: 45})
+    back = moved(SKIPPED, {0: Offset(45)})
     assert back.gaps == (GAP,), "nothing is read yet"
-    assert read_on(back, 50) == (replace(GAP, end=45), replace(GAP, start=50))
-    assert read_on(moved(SKIPPED, {0: 30}), 70) == ()
-    assert read_on(moved(SKIPPED, {0: 30}), 40) == (GAP,)
+    assert read_on(back, 50) == (replace(GAP, end=Offset(45)), replace(GAP, start=Offset(50)))
+    assert read_on(moved(SKIPPED, {0: Offset(30)}), 70) == ()
+    assert read_on(moved(SKIPPED, {0: Offset(30)}), 40) == (GAP,)
 
 
 def test_a_gap_stays_open_if_a_purge_may_have_made_its_changes_useless() -> None:
-    purged = replace(moved(SKIPPED, {0: 30}), purge_floor=HIGHER)
+    purged = replace(moved(SKIPPED, {0: Offset(30)}), purge_floor=HIGHER)
     assert read_on(purged, 70) == (GAP,)
 
 
@@ -84,8 +86,8 @@ def test_a_snapshot_closes_what_is_surely_before_it() -> None:
 def test_of_very_many_gaps_the_oldest_count_as_one() -> None:
     source = SOURCE
     for turn in range(100):
-        state = replace(source.partitions[0], next_offset=100 + 10 * turn)
-        gaps = passed_over(replace(source, partitions={0: state}), {0: 105 + 10 * turn})
+        state = replace(source.partitions[0], next_offset=Offset(100 + 10 * turn))
+        gaps = passed_over(replace(source, partitions={0: state}), {0: Offset(105 + 10 * turn)})
         source = replace(source, gaps=gaps)
     assert len(source.gaps) == 32
     assert (source.gaps[0].start, source.gaps[0].end) == (100, 785)
@@ -100,8 +102,8 @@ def test_the_lowest_position_above_another_is_found() -> None:
 
 
 def test_a_table_continues_where_the_broker_still_has_records() -> None:
-    assert can_continue(SOURCE, "id", {0: 90, 1: 90})
-    after = after_loss(SOURCE, "id", {0: 60, 1: 20, 2: 5})
+    assert can_continue(SOURCE, "id", {0: Offset(90), 1: Offset(90)})
+    after = after_loss(SOURCE, "id", {0: Offset(60), 1: Offset(20), 2: Offset(5)})
     assert {at: state.next_offset for at, state in after.partitions.items()} == {0: 60, 1: 50, 2: 5}
     assert [gap.text for gap in after.gaps] == ["0:40-60", "2:0-5"]
     assert [state.lossy for state in after.partitions.values()] == [True, False, True]
@@ -109,18 +111,18 @@ def test_a_table_continues_where_the_broker_still_has_records() -> None:
 
 @pytest.mark.parametrize("latest", [{0: 39, 1: 50}, {0: 40}])
 def test_a_table_does_not_continue_in_a_topic_that_lost_what_was_read(
-    latest: dict[int, int],
+    latest: dict[int, Offset],
 ) -> None:
     assert not can_continue(SOURCE, "id", latest)
 
 
 def test_in_a_topic_made_again_only_the_source_s_own_positions_say_what_is_newer() -> None:
-    assert can_continue(SOURCE, "new id", {0: 3})
-    assert not can_continue(replace(SOURCE, ordering=Ordering.KAFKA), "new id", {0: 3})
-    assert not can_continue(replace(SOURCE, epochs=(Epoch(1),)), "new id", {0: 3})
-    after = after_loss(SOURCE, "new id", {0: 2})
+    assert can_continue(SOURCE, "new id", {0: Offset(3)})
+    assert not can_continue(replace(SOURCE, ordering=Ordering.KAFKA), "new id", {0: Offset(3)})
+    assert not can_continue(replace(SOURCE, epochs=(Epoch(1),)), "new id", {0: Offset(3)})
+    after = after_loss(SOURCE, "new id", {0: Offset(2)})
     assert after.topic_id == "new id"
-    assert after.partitions == {0: PartitionState(2, HIGH, lossy=True)}
+    assert after.partitions == {0: PartitionState(Offset(2), HIGH, lossy=True)}
     assert [(gap.topic_id, gap.text) for gap in after.gaps] == [
         ("id", "0:40-"),
         ("id", "1:50-"),

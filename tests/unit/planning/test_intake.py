@@ -8,6 +8,7 @@ import pyarrow as pa
 from lakesplice.formats.events import DecodeContext, decode
 from lakesplice.model.manifest import PartitionState
 from lakesplice.model.names import TableName
+from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.intake.known_topic import KnownTopic
@@ -41,7 +42,7 @@ def take(events: list[tuple[bytes | None, bytes | None]]) -> tuple[IntakeResult,
     born = fit(TableSchema(), decoded.blocks[0].schema)
     assert isinstance(born, Grows)
     intake = PartitionIntake(
-        "s.counted.ledger", 0, schema=born.next, state=PartitionState(FIRST_OFFSET)
+        "s.counted.ledger", 0, schema=born.next, state=PartitionState(Offset(FIRST_OFFSET))
     )
     taken = intake.take(np.asarray(batch.column("offset")), decoded)
     return taken, intake.report()
@@ -78,7 +79,7 @@ def test_all_partitions_of_a_new_table_write_the_columns_that_the_first_one_foun
     reading = RecordReading(table=TableName.from_topic(TOPIC))
 
     def line(partition: int) -> IntakeLine:
-        state, known = PartitionState(FIRST_OFFSET), KnownTopic()
+        state, known = PartitionState(Offset(FIRST_OFFSET)), KnownTopic()
         return IntakeLine(reading, TOPIC, partition, schema=TableSchema(), state=state, known=known)
 
     first, second = line(0), line(1)

@@ -14,12 +14,13 @@ from lakesplice.model.manifest import (
     SourceState,
     UpsertState,
 )
+from lakesplice.model.offsets import Offset
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.planning.upkeep.purging import ROWS_MAX, plan_purge, purge_bound, purge_bounds
 
 
 def source(topic: str, *reached: Position) -> SourceState:
-    partitions = {at: PartitionState(1, position) for at, position in enumerate(reached)}
+    partitions = {at: PartitionState(Offset(1), position) for at, position in enumerate(reached)}
     return SourceState(topic, "id", partitions)
 
 

@@ -19,6 +19,7 @@ from lakesplice.errors import (
 from lakesplice.formats.log.actions import CommitInfo
 from lakesplice.formats.log.commit_file import decode_commit
 from lakesplice.model.manifest import PartitionState, SourceState
+from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import Position
 from lakesplice.model.schema import Column
@@ -74,7 +75,10 @@ def test_an_ingest_adds_its_files_deltas_and_runs_and_moves_the_offsets(
     assert [d.file for d in manifest.deltas] == [delta.file]
     assert [r.keys_version for r in manifest.runs] == [1, 2]
     assert manifest.source is not None
-    assert manifest.source.partitions == {0: PartitionState(10), 1: PartitionState(7)}
+    assert manifest.source.partitions == {
+        0: PartitionState(Offset(10)),
+        1: PartitionState(Offset(7)),
+    }
 
 
 def test_an_ingest_without_a_change_still_moves_the_offsets(table: TableUnderTest) -> None:
@@ -156,7 +160,7 @@ def test_a_redirect_parks_unparks_resets_and_replaces_the_index(table: TableUnde
     parked = table.committed(Redirect(1, 1, parked=PARKED))
     assert parked.manifest.parked == PARKED
     assert parked.manifest.runs != ()
-    reset = SourceState("t.shop.orders", "topic-2", {0: PartitionState(0)})
+    reset = SourceState("t.shop.orders", "topic-2", {0: PartitionState(Offset(0))})
     run = table.run()
     running = table.committed(Redirect(1, 2, source=reset, runs=(run,)))
     assert running.manifest.parked is None

@@ -12,6 +12,7 @@ from lakesplice.errors import UsageError
 from lakesplice.formats.events import declare
 from lakesplice.model.manifest import SourceState
 from lakesplice.model.names import TableName
+from lakesplice.model.offsets import Offset
 from lakesplice.model.position import Position
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.keys.asked_key import AskedKey
@@ -311,7 +312,7 @@ def test_a_partition_of_which_a_version_read_nothing_has_lost_nothing_of_it(tmp_
         driver.batch()
     store = LocalStore(tmp_path / driver.name.path)
     versions = [read_version(store, number) for number in range(driver.table.version + 1)]
-    earliest, ends = {0: 0, 1: 5}, {0: 2, 1: 5}
+    earliest, ends = {0: Offset(0), 1: Offset(5)}, {0: Offset(2), 1: Offset(5)}
     chosen = choose_ranges(versions, source.topic.name, earliest, ends, records_max=9)
     assert chosen.ranges[-1].offsets == {0: (1, 2)}
     assert chosen.ranges[-1].read_by == versions[-1]

@@ -10,6 +10,7 @@ from random import Random
 
 import pytest
 
+from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.reading.scan import View
@@ -138,7 +139,8 @@ def test_batches_of_any_size_and_drivers_that_die_come_to_the_same_rows(
         sent = scene.ledger.update(random.sample(range(30), 8), f"turn {turn}")
         scene.send(server, sent)
         here = scene.driver.table.next_offsets(scene.topic.ends)
-        ends = {at: random.randint(here[at], end) for at, end in scene.topic.ends.items()}
+        reached = scene.topic.ends.items()
+        ends = {at: Offset(random.randint(here[at], end)) for at, end in reached}
         if scene.driver.table.snapshot is not None and random.random() < 0.3:
             scene.start()
         scene.driver.batch(ends)
@@ -161,7 +163,7 @@ def test_what_was_read_before_a_failover_may_be_read_again(
     assert scene.driver.table.parked is not None
     going = lakesplice("unpark", scene.address, "--from-offset", "0:0", "--from-offset", "1:0")
     assert going.code == 0, going.err
-    scene.start().batch({0: scene.topic.ends[0] - 1, 1: scene.topic.ends[1]})
+    scene.start().batch({0: Offset(scene.topic.ends[0] - 1), 1: scene.topic.ends[1]})
     scene.holds_the_truth()
     assert len(list(scene.epochs)) == 1
 

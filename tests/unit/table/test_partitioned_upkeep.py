@@ -9,6 +9,7 @@ import pytest
 
 from lakesplice.errors import CorruptFileError
 from lakesplice.model.manifest import PartitionState
+from lakesplice.model.offsets import Offset
 from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.intents import Redirect
 from lakesplice.table.protocol.layout import commit_path
@@ -17,15 +18,7 @@ from lakesplice.table.upkeep.index_check import rebuild
 from lakesplice.table.upkeep.restore import restore
 from lakesplice.testing.doubles import SeededEntropy
 from tests.support.altered import event
-from tests.support.partitioned import (
-    ALL,
-    INT,
-    Life,
-    begun,
-    elsewhere,
-    row,
-    sound,
-)
+from tests.support.partitioned import ALL, INT, Life, begun, elsewhere, row, sound
 
 
 @pytest.fixture
@@ -82,12 +75,14 @@ def test_a_purged_row_does_not_come_back_to_a_place_that_it_had_left(life: Life)
     table = life.driver.table
     assert table.snapshot is not None
     run = rebuild(life.store, table.snapshot, SeededEntropy(9))
-    source = replace(table.source, partitions={0: PartitionState(0), 1: PartitionState(0)})
+    source = replace(
+        table.source, partitions={0: PartitionState(Offset(0)), 1: PartitionState(Offset(0))}
+    )
     again = Redirect(table.generation, table.version, source, runs=(run,))
     assert isinstance(table.commit(again), Committed)
     assert sound(life)
     for last in range(1, 10):
-        ends = {0: min(last, life.topic.ends[0]), 1: life.topic.ends[1]}
+        ends = {0: min(Offset(last), life.topic.ends[0]), 1: life.topic.ends[1]}
         assert getattr(life.driver.batch(ends), "name", None) == "DONE"
         assert life.rows == expected
     life.take(event(INT, 50, row(1, 7, "a")))

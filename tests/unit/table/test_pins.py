@@ -10,6 +10,7 @@ import pytest
 from lakesplice.errors import CorruptFileError, UsageError, VersionNotFoundError
 from lakesplice.formats.manifests import decode_manifest, encode_manifest
 from lakesplice.model.moments import EpochMs
+from lakesplice.model.offsets import Offset
 from lakesplice.planning.sources.operator_directions import moved
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.stores import log_keeper
@@ -194,7 +195,7 @@ def test_a_version_is_found_by_where_its_topic_stood(life: Life) -> None:
 
 
 def test_a_version_whose_offsets_were_set_back_is_not_as_of_them(life: Life) -> None:
-    start = {0: 0, 1: 0}
+    start = dict.fromkeys((0, 1), Offset(0))
     life.step()
     redirect(life.driver, source=moved(life.driver.table.source, start))
     set_back = life.driver.table.version

@@ -8,6 +8,7 @@ import pytest
 from deltalake import DeltaTable
 
 from lakesplice.errors import UnsupportedError, UsageError
+from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.log_keeper import DeltaLogKeeper
@@ -23,7 +24,7 @@ from tests.support.hourly import Hourly
 from tests.support.shards import Scene
 from tests.support.simulated import require_finished, require_true, rows_of
 
-ANEW = TopicStart("another topic's id", {0: 0, 1: 0})
+ANEW = TopicStart("another topic's id", {0: Offset(0), 1: Offset(0)})
 
 
 @pytest.fixture
@@ -112,7 +113,7 @@ def test_a_table_of_several_topics_begins_anew_as_a_whole(tmp_path: Path) -> Non
     table = scene.first.driver.table
     assert table.snapshot is not None
     starts = {
-        topic: TopicStart(source.topic_id, {0: 0, 1: 0}, source.shard)
+        topic: TopicStart(source.topic_id, {0: Offset(0), 1: Offset(0)}, source.shard)
         for topic, source in table.manifest.sources.items()
     }
     assert isinstance(table.commit(plan_reset(table.snapshot, starts, 1)), Committed)

@@ -9,6 +9,7 @@ from random import Random
 
 import pytest
 
+from lakesplice.model.offsets import Offset
 from lakesplice.planning.sources.operator_directions import moved
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.reading.scan import View
@@ -226,7 +227,8 @@ def test_however_the_snapshot_is_read_the_rows_are_the_source_s(
         scene.send(scene.insert(range(100 * turn + 100, 100 * turn + 110)))
         for _ in range(4):
             here = scene.driver.table.next_offsets(scene.topic.ends)
-            ends = {at: random.randint(here[at], end) for at, end in scene.topic.ends.items()}
+            reached = scene.topic.ends.items()
+            ends = {at: Offset(random.randint(here[at], end)) for at, end in reached}
             scene.driver.batch(ends)
     scene.driver.batch()
     scene.holds_the_truth()

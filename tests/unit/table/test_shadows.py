@@ -14,6 +14,7 @@ from lakesplice.formats.manifests import decode_manifest, encode_manifest
 from lakesplice.formats.manifests.shadow_plan import decode_shadow_plan, encode_shadow_plan
 from lakesplice.model.choices import NotInserts
 from lakesplice.model.moments import EpochMs
+from lakesplice.model.offsets import Offset
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.progress.backfill import BackfillState
 from lakesplice.model.progress.shadow_plan import FilledFrom
@@ -306,7 +307,7 @@ def test_a_topic_that_is_read_again_from_its_start_makes_a_table_without_what_it
     before = live.table.version
     filling = Filling(source, lake, FixedClock(), 7, filled_from=FilledFrom.TOPIC)
     assert filling.plan.chunks == 0
-    filling.driver.batch({0: 1, 1: 0})
+    filling.driver.batch({0: Offset(1), 1: Offset(0)})
     live_now = open_snapshot(filling.store)
     assert "partition" in unready(filling.driver.table.manifest, live_now.manifest)
     filling = Filling(source, lake, FixedClock(), 8, filled_from=FilledFrom.TOPIC)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lakesplice.model.manifest import DeadLetterRef
+from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode
 from lakesplice.planning.intake.dead_letter_limit import NO_LIMIT, DeadLetterLimit
 from lakesplice.storage.local import LocalStore
@@ -112,7 +113,7 @@ def test_dead_letters_are_told_once_and_not_at_all_by_a_table_that_parks(lake: L
         topic = SimulatedTopic(f"t.s.{'ab'[count]}")
         driver = SimulatedDriver(lake, topic, FixedClock(), SeededEntropy(1))
         topic.append(0, [bad(1)])
-        result = driver.answer({0: 0}, {0: 1})
-        contribution = result.contribution(0, {0: 0}, {0: 1})
+        result = driver.answer({0: Offset(0)}, {0: Offset(1)})
+        contribution = result.contribution(0, {0: Offset(0)}, {0: Offset(1)})
         commit_contribution(driver.table, contribution, limit=limit, send=told.extend)
         assert len(told) == count

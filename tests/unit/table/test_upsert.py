@@ -17,6 +17,7 @@ import pytest
 import lakesplice
 from lakesplice.errors import ParkedTableError, RetryableError, UsageError
 from lakesplice.model.manifest import PartitionState, SourceState
+from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.by_hand import delta_pieces, new_rows
@@ -274,12 +275,12 @@ def test_a_table_that_a_source_feeds_refuses_upserts(tmp_path: Path) -> None:
 
 
 def test_a_table_fed_by_hand_refuses_a_source(table: HandFedTable, store: LocalStore) -> None:
-    source = SourceState("t.shop.goods", "topic", {0: PartitionState(0)})
+    source = SourceState("t.shop.goods", "topic", {0: PartitionState(Offset(0))})
     held = DriverTable(store, source, 1, FixedClock(), SeededEntropy(5))
     assert held.parked is not None
     assert held.parked.code is ParkCode.FED_BY_HAND
-    to = SourceState("t.shop.goods", "topic", {0: PartitionState(5)})
-    outcome = held.commit(Ingest(1, 0, {0: 0}, to, table.snapshot.manifest.schema.version))
+    to = SourceState("t.shop.goods", "topic", {0: PartitionState(Offset(5))})
+    outcome = held.commit(Ingest(1, 0, {0: Offset(0)}, to, table.snapshot.manifest.schema.version))
     assert isinstance(outcome, Conflict)
     assert outcome.reason is ConflictCode.OFFSETS
 

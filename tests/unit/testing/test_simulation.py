@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from lakesplice.errors import FencedError
+from lakesplice.model.offsets import Offset
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.protocol.commit import Committed, Conflict, ConflictCode
@@ -51,7 +52,7 @@ def test_a_batch_that_was_committed_is_refused_when_it_comes_again(
     put(source, range(3))
     driver.batch()
     before = driver.table.snapshot
-    outcome = driver.batch(starts={0: 0, 1: 0})
+    outcome = driver.batch(starts={0: Offset(0), 1: Offset(0)})
     assert isinstance(outcome, Conflict)
     assert outcome.reason is ConflictCode.OFFSETS
     assert driver.batch() is CommitOutcome.DONE
@@ -61,8 +62,8 @@ def test_a_batch_that_was_committed_is_refused_when_it_comes_again(
 def test_a_batch_that_skips_offsets_is_refused(source: Source, lake: LocalStore) -> None:
     driver = driver_of(source, lake)
     put(source, range(3))
-    driver.batch({0: 1, 1: 0})
-    outcome = driver.batch(starts={0: 2, 1: 0})
+    driver.batch({0: Offset(1), 1: Offset(0)})
+    outcome = driver.batch(starts={0: Offset(2), 1: Offset(0)})
     assert isinstance(outcome, Conflict)
     assert driver.batch() is CommitOutcome.DONE
     require_true(source, driver.table.store)
@@ -77,7 +78,7 @@ def test_how_the_topic_is_cut_into_batches_changes_nothing(
     put(source, range(3))
     source.topic.append(0, source.delete(1))
     for cut in cuts:
-        assert driver.batch({0: cut, 1: 0}) is CommitOutcome.DONE
+        assert driver.batch({0: Offset(cut), 1: Offset(0)}) is CommitOutcome.DONE
         # Not the first one's: names are drawn from it, and none is used twice.
         driver = driver_of(source, lake, seed=100 + cut)
     assert driver.batch() is CommitOutcome.DONE
@@ -99,7 +100,7 @@ def test_a_partition_added_later_is_read_from_its_start(source: Source, lake: Lo
 def test_a_stale_driver_is_fenced_and_changes_nothing(source: Source, lake: LocalStore) -> None:
     old = driver_of(source, lake)
     put(source, range(4))
-    old.batch({0: 2, 1: 0})
+    old.batch({0: Offset(2), 1: Offset(0)})
     new = driver_of(source, lake, generation=2, seed=2)
     assert new.batch() is CommitOutcome.DONE
     with pytest.raises(FencedError):

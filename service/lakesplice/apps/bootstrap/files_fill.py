@@ -16,6 +16,7 @@ from lakesplice.apps.bootstrap.wishes import Wishes
 from lakesplice.errors import UsageError
 from lakesplice.model.manifest import SourceState
 from lakesplice.model.names import TableName
+from lakesplice.model.offsets import Offsets
 from lakesplice.model.position import Position
 from lakesplice.model.progress.shadow_plan import FilledFrom, ShadowPlan
 from lakesplice.planning.intake.read_rows import ReadRows
@@ -119,7 +120,7 @@ def binlog_place(text: str) -> BinlogPlace:
 
 def require_stream_since(
     start: Position,
-    earliest: Mapping[int, int],
+    earliest: Offsets,
     firsts: Mapping[int, Position],
     *,
     trusted: bool = False,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -17,6 +17,7 @@ from lakesplice.config import Settings
 from lakesplice.errors import UsageError
 from lakesplice.model.manifest import SourceState
 from lakesplice.model.names import TableName
+from lakesplice.model.offsets import Offsets
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.spark.kafka.admin import KafkaAdmin
 from lakesplice.spark.kafka.topic_ranges import TopicReader
@@ -153,5 +154,5 @@ def _matches(origin: TableName, globs: Sequence[str]) -> bool:
     return not globs or any(fnmatchcase(str(origin), glob) for glob in globs)
 
 
-def _lost(offsets: Mapping[int, int], earliest: Mapping[int, int]) -> list[int]:
+def _lost(offsets: Offsets, earliest: Offsets) -> list[int]:
     return sorted(at for at, first in earliest.items() if offsets.get(at, 0) < first)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from lakesplice.apps.bootstrap.database_fill import ID_BITS
 from lakesplice.apps.bootstrap.fill_tools import FillTools
 from lakesplice.apps.bootstrap.shadow_upkeep import ShadowUpkeep
 from lakesplice.errors import UsageError
 from lakesplice.model.names import TableName
+from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.model.position import BEFORE_ALL
 from lakesplice.model.progress.shadow_plan import FilledFrom, ShadowPlan
 from lakesplice.spark.kafka.topics import Topic
@@ -36,7 +35,7 @@ class TopicFill:
             table=self._origin.table,
             start=BEFORE_ALL,
             created_ms=tools.clock.now_ms(),
-            ends=dict.fromkeys(topic.latest, 0),
+            ends=dict.fromkeys(topic.latest, Offset(0)),
             filled_from=FilledFrom.TOPIC,
         )
 
@@ -49,7 +48,7 @@ class TopicFill:
         return True
 
 
-def require_all_records(earliest: Mapping[int, int]) -> None:
+def require_all_records(earliest: Offsets) -> None:
     """Check by the first offset of each partition that a topic still has all its records; raises
     `UsageError` if not. Log compaction keeps the newest record of each key, which is enough, and
     leaves the first offset at 0.

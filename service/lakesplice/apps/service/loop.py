@@ -22,7 +22,7 @@ from lakesplice.apps.service.tables import ServiceTables
 from lakesplice.apps.service.threads import run_interruptibly
 from lakesplice.errors import CredentialsRefused, RetryableError
 from lakesplice.planning.sources.topic_lanes import catching_up
-from lakesplice.spark.kafka.query import Offsets, Query, QueryPlan
+from lakesplice.spark.kafka.query import Query, QueryPlan, TopicOffsets
 from lakesplice.spark.session import INGEST_POOL
 from lakesplice.telemetry import catalogue as metric
 from lakesplice.telemetry.health import Health
@@ -185,7 +185,7 @@ class QueryLoop:
         most = self._driver.settings.kafka.offsets_per_batch_max
         return catching_up(readable.backlogs, most, present)
 
-    def _start(self, starts: Offsets, behind: frozenset[str], once: bool) -> None:
+    def _start(self, starts: TopicOffsets, behind: frozenset[str], once: bool) -> None:
         for lane in self._lanes:
             catches_up = lane is self._catch_up
             mine = {topic: at for topic, at in starts.items() if (topic in behind) == catches_up}
@@ -193,7 +193,7 @@ class QueryLoop:
             if mine:
                 self._start_query(lane, mine, once)
 
-    def _start_query(self, lane: Lane, starts: Offsets, once: bool) -> None:
+    def _start_query(self, lane: Lane, starts: TopicOffsets, once: bool) -> None:
         settings = self._driver.settings
         # Jobs of the query inherit the pool of the thread that starts it.
         self._session.sparkContext.setLocalProperty("spark.scheduler.pool", INGEST_POOL)
@@ -210,7 +210,7 @@ class QueryLoop:
             "query-started", lane=lane.name, topics=len(starts), partitions=partitions
         )
 
-    def _watch(self, starts: Offsets, behind: frozenset[str]) -> bool:
+    def _watch(self, starts: TopicOffsets, behind: frozenset[str]) -> bool:
         """Watch until the queries have to end; True if they ended by themselves without an
         error.
         """
@@ -243,7 +243,7 @@ class QueryLoop:
     def _restart_reason(self) -> RestartReason | None:
         return self._main.runner.restart or self._catch_up.runner.restart
 
-    def _news(self, starts: Offsets, behind: frozenset[str]) -> RestartReason | None:
+    def _news(self, starts: TopicOffsets, behind: frozenset[str]) -> RestartReason | None:
         """Return why the queries should restart, by what the broker has now; None if they
         needn't.
         """

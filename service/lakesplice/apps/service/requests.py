@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 from lakesplice.apps.service.driver import Driver
@@ -17,6 +17,7 @@ from lakesplice.errors import FencedError, LakespliceError
 from lakesplice.formats.events import TypeHistory
 from lakesplice.model.manifest import SourceState
 from lakesplice.model.names import TableName
+from lakesplice.model.offsets import Offsets
 from lakesplice.table.driver.requests import Answer, Request, answer, forget_answers, pending
 from lakesplice.table.ingest.driver_table import DriverTable
 
@@ -121,13 +122,13 @@ class Requests:
             feed=self._feed_of(table.name),
         )
 
-    def _feed_of(self, name: TableName) -> Callable[[DriverTable, Mapping[int, int]], None] | None:
+    def _feed_of(self, name: TableName) -> Callable[[DriverTable, Offsets], None] | None:
         """Return what brings a shadow of a table up to offsets of its topic."""
         if self._shadows is None:
             return None
         shadows = self._shadows
 
-        def feed(table: DriverTable, ends: Mapping[int, int]) -> None:
+        def feed(table: DriverTable, ends: Offsets) -> None:
             origin = self._tables.names.of(table.source.topic)
             shadows.feed(table, name, origin, ends, self._history(table.source))
 

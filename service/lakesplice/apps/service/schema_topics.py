@@ -26,6 +26,7 @@ from lakesplice.formats.events.debezium import ddl_types as debezium_types
 from lakesplice.formats.events.maxwell import ddl_types as maxwell_types
 from lakesplice.model.manifest import SourceState
 from lakesplice.model.names import TableName
+from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkReason
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.sources.dropped_tables import DropHistory
@@ -57,7 +58,7 @@ class _Progress:
 
     topic_id: str
     reports: SchemaReports
-    next_offsets: dict[int, int] = field(default_factory=dict)
+    next_offsets: dict[int, Offset] = field(default_factory=dict)
 
 
 class SchemaTopics:
@@ -150,7 +151,7 @@ class SchemaTopics:
                 fresh.setdefault(at, []).append(change)
         for place in read.reports.learn(fresh):
             self._log.warning("schema-topic-starts-over", topic=topic.name, place=str(place))
-        read.next_offsets.update({at: end for at, (_, end) in ranges.items()})
+        read.next_offsets.update({at: Offset(end) for at, (_, end) in ranges.items()})
 
     def _begin(self, topic: Topic, form: _Form) -> SchemaReports:
         whole = not any(topic.earliest.values())

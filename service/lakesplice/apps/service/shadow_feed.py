@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
@@ -13,6 +13,7 @@ from lakesplice.config import Settings
 from lakesplice.errors import ParkedTableError, RetryableError, SourceUnavailable
 from lakesplice.formats.events import TypeHistory
 from lakesplice.model.names import TableName
+from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.spark.jobs.batch import run_batch
 from lakesplice.spark.jobs.batch_plan import BatchPlan, TopicPlan, TopicResult
 from lakesplice.spark.kafka.topic_ranges import records_between
@@ -49,7 +50,7 @@ class ShadowFeed:
         table: DriverTable,
         name: TableName,
         origin: TableName,
-        ends: Mapping[int, int],
+        ends: Offsets,
         history: TypeHistory | None = None,
         after_batch: Callable[[], None] | None = None,
     ) -> None:
@@ -73,11 +74,13 @@ class ShadowFeed:
             if after_batch is not None:
                 after_batch()
 
-    def _until(self, starts: Mapping[int, int], ends: Mapping[int, int]) -> dict[int, int]:
+    def _until(self, starts: Offsets, ends: Offsets) -> dict[int, Offset]:
         share = max(1, self.settings.kafka.offsets_per_batch_max // max(1, len(ends)))
-        return {at: max(starts[at], min(end, starts[at] + share)) for at, end in ends.items()}
+        return {
+            at: Offset(max(starts[at], min(end, starts[at] + share))) for at, end in ends.items()
+        }
 
-    def _batch(self, fed: _Fed, starts: Mapping[int, int], ends: Mapping[int, int]) -> None:
+    def _batch(self, fed: _Fed, starts: Offsets, ends: Offsets) -> None:
         table, retries = fed.table, fed.table.retries()
         policy, limit = self.settings.policy(fed.origin), self.settings.dead_letters.limit
         while True:
@@ -94,7 +97,7 @@ class ShadowFeed:
             detail = outcome.detail if isinstance(outcome, Conflict) else "the schema grows"
             retries.require_another("a batch isn't committed", topic=table.source.topic, why=detail)
 
-    def _run(self, fed: _Fed, starts: Mapping[int, int], ends: Mapping[int, int]) -> TopicResult:
+    def _run(self, fed: _Fed, starts: Offsets, ends: Offsets) -> TopicResult:
         table, count = fed.table, max(1, cores(self.session))
         topic = table.source.topic
         never_changes = self.settings.not_inserts(fed.origin) is not None

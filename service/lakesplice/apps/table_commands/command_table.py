@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from lakesplice.formats.events import TypeHistory
 from lakesplice.model.manifest import RunRef, SourceState
 from lakesplice.model.names import TableName
+from lakesplice.model.offsets import Offsets
 from lakesplice.model.parking import ParkReason
 from lakesplice.table.explaining.record_values import TopicRecords
 from lakesplice.table.ingest.driver_table import DriverTable
@@ -54,7 +55,7 @@ class CommandTable:
     records: TopicRecords | None = None
     origin: Callable[[str], TableName] = TableName.from_topic
     progress: Progress = UNWATCHED
-    feed: Callable[[DriverTable, Mapping[int, int]], None] | None = None
+    feed: Callable[[DriverTable, Offsets], None] | None = None
 
     def commit(self, intent: Intent) -> Committed | Conflict:
         """Commit, and keep the new version; after a conflict, the version that won the race."""

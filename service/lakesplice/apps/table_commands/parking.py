@@ -9,13 +9,14 @@ from typing import Any
 from lakesplice.apps.table_commands.command_table import CommandResult, CommandTable
 from lakesplice.errors import ParkedTableError, UsageError
 from lakesplice.model.manifest import Manifest, SourceState
+from lakesplice.model.offsets import Offsets
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.planning.sources.operator_directions import FallBack, onward
 from lakesplice.table.protocol.intents import Redirect
 
 
 def unpark(
-    table: CommandTable, offsets: Mapping[int, int], stated: FallBack | None, topic: str
+    table: CommandTable, offsets: Offsets, stated: FallBack | None, topic: str
 ) -> CommandResult:
     """Let a parked table, or one of its topics, continue: at `offsets` given by partition, else
     where it stopped; `stated` says what positions that fell back are. Blocks. `ParkedTableError` if

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lakesplice.errors import UsageError
 from lakesplice.model.moments import EpochMs
+from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.planning.sources.position_search import BinlogPlace, GtidPlace, Place
 from lakesplice.table.reading.table import moment_ms
 
@@ -22,7 +22,7 @@ class ResetTarget:
 
     word: str = ""
     moment_ms: EpochMs | None = None
-    offsets: Mapping[int, int] = field(default_factory=dict)
+    offsets: Offsets = field(default_factory=dict)
     place: Place | None = None
 
     @classmethod
@@ -39,7 +39,7 @@ class ResetTarget:
             return cls(place=GtidPlace.of(given.removeprefix(_GTID).strip()))
         pairs = [part.strip().partition(":") for part in given.split(",")]
         if all(at.isdecimal() and offset.isdecimal() for at, _, offset in pairs):
-            return cls(offsets={int(at): int(offset) for at, _, offset in pairs})
+            return cls(offsets={int(at): Offset(int(offset)) for at, _, offset in pairs})
         try:
             return cls(moment_ms=moment_ms(given))
         except UsageError as error:

@@ -12,6 +12,7 @@ from lakesplice.apps.table_commands.topic_search import search_topic
 from lakesplice.config import Settings
 from lakesplice.errors import ParkedTableError, UsageError
 from lakesplice.model.manifest import Manifest, SourceState
+from lakesplice.model.offsets import Offsets
 from lakesplice.planning.sources.gaps import read_until
 from lakesplice.planning.sources.operator_directions import moved, skipping
 from lakesplice.table.ingest.reset import TopicStart, plan_reset
@@ -153,10 +154,10 @@ def _offsets(
     target: ResetTarget,
     topic: TopicStart | None,
     settings: Settings | None,
-) -> Mapping[int, int]:
+) -> Offsets:
     if target.offsets or topic is None:
         return dict(target.offsets)
-    found: Mapping[int, int]
+    found: Offsets
     if target.word == EARLIEST:
         found = topic.earliest
     elif target.word == LATEST:
@@ -168,7 +169,7 @@ def _offsets(
     return {at: offset for at, offset in found.items() if at in source.partitions}
 
 
-def _require_there(offsets: Mapping[int, int], topic: TopicStart | None) -> None:
+def _require_there(offsets: Offsets, topic: TopicStart | None) -> None:
     """Refuse offsets that the broker hasn't got: the table would be parked for them."""
     for at, offset in sorted(offsets.items()) if topic is not None else ():
         assert topic is not None, "there is nothing to check without it"
@@ -203,7 +204,7 @@ def _starts(
     return table.starts(topics, since_ms)
 
 
-def reset_request(topic: str, offsets: Mapping[int, int], why: str) -> dict[str, object]:
+def reset_request(topic: str, offsets: Offsets, why: str) -> dict[str, object]:
     """Return the arguments of a request that a topic be read from offsets, also if they skip
     records. `reset_arguments` reads them.
     """

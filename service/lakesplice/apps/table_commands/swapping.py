@@ -8,6 +8,7 @@ from typing import Any
 from lakesplice.apps.table_commands.command_table import CommandResult, CommandTable
 from lakesplice.errors import MissingFileError, UsageError
 from lakesplice.model.manifest import SourceState
+from lakesplice.model.offsets import Offset
 from lakesplice.table.ingest.shadow import (
     SHADOW_PARAMETER,
     VERIFIED_PARAMETER,
@@ -56,9 +57,9 @@ def swap_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {"shadow": str(arguments["shadow"]), "verified": str(arguments.get("verified", ""))}
 
 
-def _ends(own: SourceState, live: SourceState) -> dict[int, int]:
+def _ends(own: SourceState, live: SourceState) -> dict[int, Offset]:
     """Return where a shadow has to stand to be as far as its table in every partition."""
     ends = {at: state.next_offset for at, state in own.partitions.items()}
     for at, state in live.partitions.items():
-        ends[at] = max(state.next_offset, ends.get(at, 0))
+        ends[at] = Offset(max(state.next_offset, ends.get(at, 0)))
     return ends

@@ -15,6 +15,7 @@ from lakesplice.errors import UsageError
 from lakesplice.formats.events import decode, schema_ids
 from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.manifest import SourceState
+from lakesplice.model.offsets import Offsets
 from lakesplice.planning.sources.position_search import (
     GtidPlace,
     PlacedRecords,
@@ -31,7 +32,7 @@ def search_topic(
     target: ResetTarget,
     topic: TopicStart,
     settings: Settings | None,
-) -> Mapping[int, int]:
+) -> Offsets:
     """Return per partition the offset from which on all changes are that aren't before the target's
     place. Blocks: reads some records of the topic, again and again.
 

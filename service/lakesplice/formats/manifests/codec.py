@@ -52,6 +52,7 @@ from lakesplice.model.manifest import (
     UpsertState,
 )
 from lakesplice.model.moments import EpochMs
+from lakesplice.model.offsets import Offset
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.progress.backfill import BackfillState
 from lakesplice.model.schema import TableSchema
@@ -284,7 +285,7 @@ def _delta_in(value: Any) -> DeltaRef:
         schema_version=int(value["schema_version"]),
         waiting={int(group, 16): int(changes) for group, changes in value["waiting"].items()},
         committed_ms=EpochMs(int(value["committed_ms"])),
-        floor={int(partition): int(offset) for partition, offset in value["floor"].items()},
+        floor={int(partition): Offset(int(offset)) for partition, offset in value["floor"].items()},
         topic=str(value.get("topic", "")),
     )
 

@@ -6,6 +6,7 @@ import json
 
 from lakesplice.errors import CorruptFileError, UnsupportedError
 from lakesplice.formats.manifests.source import integers_out, position_in
+from lakesplice.model.offsets import Offset
 from lakesplice.model.progress.shadow_plan import FilledFrom, ShadowPlan
 
 # A shadow that isn't filled from a database has the second format, so that an older version, which
@@ -57,7 +58,7 @@ def decode_shadow_plan(data: bytes, path: str) -> ShadowPlan:
             table=str(value["table"]),
             start=position_in(value["start"]),
             created_ms=int(value["created_ms"]),
-            ends={int(number): int(offset) for number, offset in value["ends"].items()},
+            ends={int(number): Offset(int(offset)) for number, offset in value["ends"].items()},
             bounds=tuple(tuple(str(text) for text in bound) for bound in value["bounds"]),
             rows=int(value["rows"]),
             filled_from=FilledFrom(value.get("filled_from", FilledFrom.DATABASE)),

@@ -10,7 +10,7 @@ from typing import Any
 
 from lakesplice.model.choices import FormatName
 from lakesplice.model.manifest import HighestChange, PartitionState, SnapshotState, SourceState
-from lakesplice.model.offsets import Gap
+from lakesplice.model.offsets import Gap, Offset
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.progress.column_presence import ColumnPresence, ColumnPresences
@@ -71,8 +71,8 @@ def _gap_in(value: Any, topic_id: str) -> Gap:
     return Gap(
         str(value.get("topic_id", topic_id)),
         int(value["partition"]),
-        int(value["start"]),
-        None if value["end"] is None else int(value["end"]),
+        Offset(int(value["start"])),
+        None if value["end"] is None else Offset(int(value["end"])),
         position_in(value["after"]),
         position_in(value["before"]) if "before" in value else None,
     )
@@ -153,7 +153,9 @@ def _epoch_in(value: Any) -> Epoch:
         first=int(value["first"]),
         position=position_in(value["position"]),
         before={str(name): int(number) for name, number in value["before"].items()},
-        entered={int(partition): int(offset) for partition, offset in value["entered"].items()},
+        entered={
+            int(partition): Offset(int(offset)) for partition, offset in value["entered"].items()
+        },
     )
 
 
@@ -181,7 +183,7 @@ def source_in(value: Any) -> SourceState:
 
 def _partition_in(value: Any) -> PartitionState:
     return PartitionState(
-        next_offset=int(value["next_offset"]),
+        next_offset=Offset(int(value["next_offset"])),
         position=position_in(value["position"]),
         gtids={str(domain): int(number) for domain, number in value["gtids"].items()},
         met_until=int(value.get("met_until", 0)),

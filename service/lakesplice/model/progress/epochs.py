@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.model.position import BEFORE_ALL, FILE_BITS, Position
 
 
@@ -28,14 +29,14 @@ class Epoch:
     first: int = 0
     position: Position = BEFORE_ALL
     before: Mapping[str, int] = field(default_factory=dict)
-    entered: Mapping[int, int] = field(default_factory=dict)
+    entered: Offsets = field(default_factory=dict)
 
-    def entered_by(self, partition: int, offset: int) -> Epoch:
+    def entered_by(self, partition: int, offset: Offset) -> Epoch:
         """Return the epoch with a partition's first record in it."""
         return replace(self, entered={**self.entered, partition: offset})
 
 
-def epoch_at(epochs: Iterable[Epoch], partition: int, offset: int) -> int:
+def epoch_at(epochs: Iterable[Epoch], partition: int, offset: Offset) -> int:
     """Return the recorded epoch of a partition's record."""
     passed = (
         epoch.number for epoch in epochs if epoch.entered.get(partition, offset + 1) <= offset

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from lakesplice.model.offsets import Offsets
 from lakesplice.model.position import Position
 
 # The value of each key column, as a text that the reader of the source understands.
@@ -48,7 +48,7 @@ class ShadowPlan:
     table: str
     start: Position
     created_ms: int
-    ends: Mapping[int, int] = field(default_factory=dict)
+    ends: Offsets = field(default_factory=dict)
     bounds: tuple[KeyBound, ...] = ()
     rows: int = -1
     filled_from: FilledFrom = FilledFrom.DATABASE

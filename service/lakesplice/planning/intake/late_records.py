@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lakesplice.formats.events import SchemaText
 from lakesplice.model.manifest import PartitionState
+from lakesplice.model.offsets import Offset
 from lakesplice.model.position import Position
 from lakesplice.model.schema import TableSchema
 from lakesplice.model.source_schema import SourceSchema
@@ -60,7 +61,7 @@ def replay_records(
                 topic,
                 partition,
                 schema=schema,
-                state=PartitionState(0),
+                state=PartitionState(Offset(0)),
                 known=known,
                 origins=Origins.LATE_RECORDS,
             )

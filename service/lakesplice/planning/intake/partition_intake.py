@@ -24,6 +24,7 @@ from lakesplice.model.change import Op
 from lakesplice.model.choices import NotInserts
 from lakesplice.model.manifest import PartitionState
 from lakesplice.model.names import OP, SOURCE_TS
+from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.schema import TableSchema
@@ -80,7 +81,7 @@ class PartitionIntake:
         self._met = KnownTopic()
         self._epochs = known.epochs
         self._opening: Opening | None = None
-        self._entered: dict[int, int] = {}
+        self._entered: dict[int, Offset] = {}
         self._lowest: Position | None = None
         self._fence = BEFORE_ALL
         self._snapshot: SnapshotMet | None = None
@@ -133,7 +134,7 @@ class PartitionIntake:
         met_until = course.state.met_until if course.state.met_until > end else 0
         highest = positions.highest(limit)
         self._state = replace(
-            course.state, next_offset=end, met_until=met_until, lossy=lossy, highest=highest
+            course.state, next_offset=Offset(end), met_until=met_until, lossy=lossy, highest=highest
         )
         return IntakeResult(changes, dead_letters, tuple(rows for rows, _ in kept))
 

@@ -18,6 +18,7 @@ from lakesplice.formats.events.values.refusals import DeadLetters
 from lakesplice.model.arrays import Integers
 from lakesplice.model.change import Op
 from lakesplice.model.manifest import PartitionState
+from lakesplice.model.offsets import Offset
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.schema import TableSchema
 from lakesplice.model.source_schema import SourceSchema
@@ -74,7 +75,7 @@ def take_rows(
             topic,
             _NO_PARTITION,
             schema=schema,
-            state=PartitionState(0),
+            state=PartitionState(Offset(0)),
             known=known,
             origins=Origins.SOURCE_ROWS,
         )

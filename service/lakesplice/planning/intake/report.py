@@ -10,6 +10,7 @@ import pyarrow as pa
 from lakesplice.model.arrays import Integers
 from lakesplice.model.choices import FormatName
 from lakesplice.model.manifest import PartitionState
+from lakesplice.model.offsets import Offsets
 from lakesplice.model.parking import ParkReason
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.schema import TableSchema
@@ -70,7 +71,7 @@ class PartitionReport:
     format: FormatName | None = None
     ordering: Ordering | None = None
     opening: Opening | None = None
-    entered: Mapping[int, int] = field(default_factory=dict)
+    entered: Offsets = field(default_factory=dict)
     lowest: Position | None = None
     fence: Position = BEFORE_ALL
     snapshot: SnapshotMet | None = None

@@ -27,6 +27,7 @@ import pyarrow as pa
 
 from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.manifest import PartitionState, SourceState
+from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.model.position import FILE_BITS, Position
 from lakesplice.model.progress.epochs import Epoch, epoch_at
 from lakesplice.planning.sources.gtids import GtidStreams, higher_numbers
@@ -88,7 +89,7 @@ class EpochPath:
     state: PartitionState
     detail: str = ""
     opening: Opening | None = None
-    entered: Mapping[int, int] = field(default_factory=dict)
+    entered: Offsets = field(default_factory=dict)
     repetitions: int = 0
 
 
@@ -112,7 +113,7 @@ def epochs_of_late_records(
     could be read. Only the stream that opened the epoch decides; the last numbers of other streams
     are unknown if their records could not be read.
     """
-    known = [epoch_at(epochs, partition, int(at)) for at in positions.record]
+    known = [epoch_at(epochs, partition, Offset(int(at))) for at in positions.record]
     found = np.array(known, np.int64)
     for epoch in epochs if len(positions) else ():
         streams = GtidStreams.of(positions.gtid, epoch.before)
@@ -173,13 +174,15 @@ class _Walk:
         self._state = state
         self._epochs = epochs
         self._epoch = np.zeros(len(positions), np.int64)
-        self._entered: dict[int, int] = {}
+        self._entered: dict[int, Offset] = {}
         self._repetitions = 0
         self._detail = ""
         self._opening: Opening | None = None
         self.at = 0
         self.stop: int | None = None
-        self._now = epoch_at(epochs, partition, int(positions.record[0])) if len(positions) else 0
+        self._now = (
+            epoch_at(epochs, partition, Offset(int(positions.record[0]))) if len(positions) else 0
+        )
 
     def leg(self) -> None:
         """Continue to where the epoch changes, a stop is found, or the changes end."""
@@ -197,7 +200,7 @@ class _Walk:
             self._halt(check.detail)
             return
         self._now = epoch
-        self._entered[epoch] = int(self._positions.record[self.at])
+        self._entered[epoch] = Offset(int(self._positions.record[self.at]))
 
     def course(self) -> EpochPath:
         """Return what was found."""
@@ -213,7 +216,7 @@ class _Walk:
         )
 
     def _recorded(self, row: int) -> int:
-        return epoch_at(self._epochs, self._partition, int(self._positions.record[row]))
+        return epoch_at(self._epochs, self._partition, Offset(int(self._positions.record[row])))
 
     def _known_until(self) -> int:
         """Return the row at which, as recorded, the next epoch begins, or the end."""

@@ -13,23 +13,23 @@ from dataclasses import replace
 
 from lakesplice.model.arrays import Integers
 from lakesplice.model.manifest import PartitionState, SourceState
-from lakesplice.model.offsets import Gap
+from lakesplice.model.offsets import Gap, Offset, Offsets
 from lakesplice.model.position import Position
 
 # Bounds the manifest's size: if a partition has more gaps, the oldest two are joined.
 _GAPS_MAX = 32
 
 
-def read_until(state: PartitionState) -> int:
+def read_until(state: PartitionState) -> Offset:
     """Return the offset up to which a partition was read, apart from gaps."""
-    return max(state.met_until, state.next_offset)
+    return Offset(max(state.met_until, state.next_offset))
 
 
-def passed_over(source: SourceState, offsets: Mapping[int, int]) -> tuple[Gap, ...]:
+def passed_over(source: SourceState, offsets: Offsets) -> tuple[Gap, ...]:
     """Return the gaps of a source that continues at `offsets`, given by partition."""
     gaps = source.gaps
     for at, offset in sorted(offsets.items()):
-        state = source.partitions.get(at, PartitionState(0))
+        state = source.partitions.get(at, PartitionState(Offset(0)))
         if offset > read_until(state):
             gap = Gap(source.topic_id, at, read_until(state), offset, state.position)
             gaps = _bounded((*gaps, gap), at)
@@ -50,7 +50,7 @@ def after_reading(
         if gap.topic_id != source.topic_id or gap.end is None:
             left.append(_behind(gap, lowest.values()))
             continue
-        start = source.partitions.get(gap.partition, PartitionState(0)).next_offset
+        start = source.partitions.get(gap.partition, PartitionState(Offset(0))).next_offset
         end = states.get(gap.partition, PartitionState(start)).next_offset
         if start >= gap.end:
             met = lowest.get(gap.partition)
@@ -86,7 +86,7 @@ def _behind(gap: Gap, positions: Iterable[Position]) -> Gap:
     return replace(gap, before=min(above)) if above and gap.before is None else gap
 
 
-def _without(gap: Gap, gap_end: int, start: int, end: int) -> list[Gap]:
+def _without(gap: Gap, gap_end: Offset, start: Offset, end: Offset) -> list[Gap]:
     """The part of a gap that wasn't read between two offsets."""
     parts = ((gap.start, min(gap_end, start)), (max(gap.start, end), gap_end))
     if end <= start:

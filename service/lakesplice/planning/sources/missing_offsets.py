@@ -5,17 +5,16 @@ Retention deleted them, or the topic was deleted and created again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from lakesplice.model.manifest import PartitionState, SourceState
-from lakesplice.model.offsets import Gap
+from lakesplice.model.offsets import Gap, Offset, Offsets
 from lakesplice.model.position import Ordering
 from lakesplice.planning.sources.gaps import read_until
 from lakesplice.planning.sources.operator_directions import moved
 
 
-def can_continue(source: SourceState, topic_id: str, latest: Mapping[int, int]) -> bool:
+def can_continue(source: SourceState, topic_id: str, latest: Offsets) -> bool:
     """Whether the table can continue with the records that the broker still has; `latest` gives,
     per partition, the next offset to come.
 
@@ -28,18 +27,18 @@ def can_continue(source: SourceState, topic_id: str, latest: Mapping[int, int]) 
     return all(at in latest and state.next_offset <= latest[at] for at, state in known)
 
 
-def after_loss(source: SourceState, topic_id: str, earliest: Mapping[int, int]) -> SourceState:
+def after_loss(source: SourceState, topic_id: str, earliest: Offsets) -> SourceState:
     """Return the source at the first offsets that the broker still has, by partition, with the gap
     before them; `can_continue` must hold.
     """
     if topic_id != source.topic_id:
         return _in_new_topic(source, topic_id, earliest)
-    known = {**dict.fromkeys(earliest, PartitionState(0)), **source.partitions}
+    known = {**dict.fromkeys(earliest, PartitionState(Offset(0))), **source.partitions}
     lost = {at: offset for at, offset in earliest.items() if known[at].next_offset < offset}
     return moved(replace(source, partitions=known), lost)
 
 
-def _in_new_topic(source: SourceState, topic_id: str, earliest: Mapping[int, int]) -> SourceState:
+def _in_new_topic(source: SourceState, topic_id: str, earliest: Offsets) -> SourceState:
     """The source's own positions still show which changes are newer; offsets of the former topic
     don't.
     """
@@ -49,8 +48,8 @@ def _in_new_topic(source: SourceState, topic_id: str, earliest: Mapping[int, int
     )
     partitions = {
         at: replace(
-            source.partitions.get(at, PartitionState(0)),
-            next_offset=0,
+            source.partitions.get(at, PartitionState(Offset(0))),
+            next_offset=Offset(0),
             met_until=0,
             repeating=False,
             lossy=True,

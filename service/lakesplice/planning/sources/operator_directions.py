@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from enum import StrEnum
 
 from lakesplice.errors import UsageError
 from lakesplice.model.manifest import SourceState
+from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import Ordering
 from lakesplice.planning.sources.epochs import declare_epoch
@@ -24,7 +24,7 @@ class FallBack(StrEnum):
 def onward(
     source: SourceState,
     parked: ParkReason,
-    offsets: Mapping[int, int],
+    offsets: Offsets,
     fall_back: FallBack | None,
 ) -> SourceState:
     """Return the source as it continues: at `offsets`, given by partition, else where it stopped.
@@ -54,7 +54,7 @@ def onward(
     return replace(source, partitions=again)
 
 
-def skipping(source: SourceState, offsets: Mapping[int, int]) -> dict[int, int]:
+def skipping(source: SourceState, offsets: Offsets) -> dict[int, Offset]:
     """Return by partition how many offsets would never be read if the source continued at
     `offsets`.
     """
@@ -63,10 +63,10 @@ def skipping(source: SourceState, offsets: Mapping[int, int]) -> dict[int, int]:
         for at, offset in offsets.items()
         if at in source.partitions
     }
-    return {at: count for at, count in ways.items() if count > 0}
+    return {at: Offset(count) for at, count in ways.items() if count > 0}
 
 
-def moved(source: SourceState, offsets: Mapping[int, int]) -> SourceState:
+def moved(source: SourceState, offsets: Offsets) -> SourceState:
     """Return the source as it continues at `offsets`, given by partition.
 
     Records that were read before are known as such when they are read again; records that are

@@ -16,6 +16,7 @@ import numpy as np
 from lakesplice.errors import UsageError
 from lakesplice.formats.events.values.blocks import Decoded, ImageBlock
 from lakesplice.model.arrays import Integers, Mask
+from lakesplice.model.offsets import Offset
 from lakesplice.model.position import OFFSET_BITS, ROW_BITS, Ordering
 from lakesplice.planning.sources.gtids import read_gtid_set
 
@@ -128,7 +129,7 @@ def placed_records(offsets: Integers, decoded: Decoded, place: Place) -> PlacedR
     return PlacedRecords(offsets[row[order]], isbefore[order])
 
 
-def find_offsets(ranges: Ranges, probe: Probe, window: int = WINDOW) -> dict[int, int]:
+def find_offsets(ranges: Ranges, probe: Probe, window: int = WINDOW) -> dict[int, Offset]:
     """Return per partition an offset from which on all records are that aren't before a place: one
     after the last record that is before it.
 
@@ -145,7 +146,9 @@ def find_offsets(ranges: Ranges, probe: Probe, window: int = WINDOW) -> dict[int
         raise UsageError(
             "no record of the topic has such a position; give offsets, or a moment",
         )
-    return {at: searches[at].low if at in searches else end for at, (_, end) in ranges.items()}
+    return {
+        at: Offset(searches[at].low if at in searches else end) for at, (_, end) in ranges.items()
+    }
 
 
 @dataclass

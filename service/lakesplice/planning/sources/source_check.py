@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from lakesplice.model.manifest import PartitionState, SourceState
+from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.model.parking import ParkCode, ParkReason
 
 _RELOAD = "give `lakesplice reset --anew` to reload the table"
@@ -14,8 +13,8 @@ def check_source(
     source: SourceState,
     topic_name: str,
     topic_id: str,
-    earliest: Mapping[int, int],
-    latest: Mapping[int, int],
+    earliest: Offsets,
+    latest: Offsets,
 ) -> ParkReason | None:
     """Return why the table can't continue with the topic as the broker has it; None if it can.
 
@@ -39,7 +38,7 @@ def check_source(
             topic,
         )
     for partition in sorted(source.partitions.keys() | earliest.keys()):
-        wanted = source.partitions.get(partition, PartitionState(0)).next_offset
+        wanted = source.partitions.get(partition, PartitionState(Offset(0))).next_offset
         lost = _lost_records(wanted, earliest.get(partition), latest.get(partition, 0))
         if lost:
             detail = f"{lost}; {_RELOAD}"

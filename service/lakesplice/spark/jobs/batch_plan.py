@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from lakesplice.errors import LakespliceError, class_in_tree
 from lakesplice.model.manifest import DeadLetterRef, PartitionState
 from lakesplice.model.names import TableName
+from lakesplice.model.offsets import Offsets
 from lakesplice.planning.intake.known_topic import NOTHING_KNOWN, KnownTopic
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.intake.report import PartitionReport
@@ -110,9 +111,7 @@ class TopicResult:
         """The reports of all its partitions that had records."""
         return [report for read in self.reads for report in read.reports]
 
-    def contribution(
-        self, planned_on: int, starts: Mapping[int, int], ends: Mapping[int, int]
-    ) -> CommitContribution:
+    def contribution(self, planned_on: int, starts: Offsets, ends: Offsets) -> CommitContribution:
         """Return the answers of a batch for the offsets `starts` to `ends`, to be committed;
         `planned_on` is the table's version that its tasks were given.
         """

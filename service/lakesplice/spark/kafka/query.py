@@ -16,10 +16,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from lakesplice.errors import CorruptFileError, RetryableError
+from lakesplice.model.offsets import Offsets
 from lakesplice.spark.kafka.admin import innermost_line
 from lakesplice.spark.kafka.query_folders import QueryFolder
 
-Offsets = Mapping[str, Mapping[int, int]]
+TopicOffsets = Mapping[str, Offsets]
 _OFFSETS_LINE = 2
 
 # A consumer per topic partition stays open and holds what it fetched and what it fetches next: with
@@ -33,7 +34,7 @@ class QueryPlan:
     """What to read: each partition's first offset, with the Kafka client's own options."""
 
     bootstrap_servers: str
-    starts: Offsets
+    starts: TopicOffsets
     options: Mapping[str, str]
     offsets_per_batch_max: int
     trigger_seconds: float | None
@@ -48,7 +49,7 @@ class Query:
         self,
         session: SparkSession,
         plan: QueryPlan,
-        on_batch: Callable[[DataFrame, int, Offsets, Offsets], None],
+        on_batch: Callable[[DataFrame, int, TopicOffsets, TopicOffsets], None],
     ) -> None:
         self._starts = plan.starts
         self._on_batch = on_batch
@@ -125,7 +126,7 @@ class Query:
         starts = self._starts if batch_id == 0 else self._offsets(batch_id - 1)
         self._on_batch(frame, batch_id, starts, self._offsets(batch_id))
 
-    def _offsets(self, batch_id: int) -> Offsets:
+    def _offsets(self, batch_id: int) -> TopicOffsets:
         path = self._checkpoint / "offsets" / str(batch_id)
         try:
             parsed = json.loads(path.read_text().splitlines()[_OFFSETS_LINE])
@@ -139,7 +140,7 @@ class Query:
         }
 
 
-def _fetch_bytes(starts: Offsets) -> int:
+def _fetch_bytes(starts: TopicOffsets) -> int:
     """Return how much is fetched from a partition at once; a larger record is still fetched
     whole.
     """

@@ -58,7 +58,7 @@ class RecordSampler:
         """
         at = max(topic.latest, key=lambda number: topic.latest[number] - topic.earliest[number])
         start, end = topic.earliest[at], topic.latest[at]
-        starts = {start: min(end, start + first)}
+        starts: dict[int, int] = {start: min(end, start + first)}
         later = max(starts[start], end - newest)
         if later < end:
             starts[later] = end

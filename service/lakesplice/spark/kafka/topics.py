@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.spark.kafka.admin import KafkaAdmin, java_list, misread
 
 _LISTING = re.compile(r"\(name=([^,]+), topicId=([^,]+), internal=(true|false)\)")
@@ -29,11 +30,11 @@ class Topic:
 
     name: str
     id: str
-    earliest: Mapping[int, int]
-    latest: Mapping[int, int]
+    earliest: Offsets
+    latest: Offsets
     is_readable: bool = True
 
-    def behind(self, offsets: Mapping[int, int]) -> int:
+    def behind(self, offsets: Offsets) -> int:
         """Return how many offsets there are between the given next offsets and the topic's ends."""
         return sum(max(0, end - offsets.get(at, 0)) for at, end in self.latest.items())
 
@@ -79,20 +80,22 @@ class TopicCatalogue:
             name: Topic(
                 name,
                 ids[name],
-                {at: earliest[name, at] for at in numbers},
-                {at: latest[name, at] for at in numbers},
+                {at: Offset(earliest[name, at]) for at in numbers},
+                {at: Offset(latest[name, at]) for at in numbers},
                 described[name].is_readable,
             )
             for name, numbers in partitions.items()
         }
 
-    def since(self, topic: Topic, moment_ms: int) -> dict[int, int]:
+    def since(self, topic: Topic, moment_ms: int) -> dict[int, Offset]:
         """Return per partition the first offset of a record from a moment or later, by the records'
         own times; the next offset if there is none.
         """
         return self.since_in_each([topic], moment_ms)[topic.name]
 
-    def since_in_each(self, topics: Sequence[Topic], moment_ms: int) -> dict[str, dict[int, int]]:
+    def since_in_each(
+        self, topics: Sequence[Topic], moment_ms: int
+    ) -> dict[str, dict[int, Offset]]:
         """Return the same for several topics, by their names."""
         pairs = [(topic.name, at) for topic in topics for at in sorted(topic.latest)]
         spec = self._jvm.org.apache.kafka.clients.admin.OffsetSpec.forTimestamp(moment_ms)
@@ -102,7 +105,7 @@ class TopicCatalogue:
         }
         return {
             topic.name: {
-                at: topic.latest[at] if first < 0 else first
+                at: Offset(topic.latest[at] if first < 0 else first)
                 for at, first in firsts[topic.name].items()
             }
             for topic in topics

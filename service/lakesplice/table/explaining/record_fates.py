@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from lakesplice.model.change import Op
 from lakesplice.model.names import OP, POSITION_FILE, POSITION_OFFSET
+from lakesplice.model.offsets import Offset
 from lakesplice.model.position import Position
 from lakesplice.planning.intake.decision import Fate, decide, fates
 from lakesplice.table.explaining.record_intake import (
@@ -50,8 +51,8 @@ class RecordFates:
         chosen = choose_ranges(
             self._versions,
             topic,
-            {at: earliest for at, (earliest, _) in topic_offsets.items()},
-            {at: end for at, (_, end) in topic_offsets.items()},
+            {at: Offset(earliest) for at, (earliest, _) in topic_offsets.items()},
+            {at: Offset(end) for at, (_, end) in topic_offsets.items()},
             records_max,
         )
         candidates: list[RecordFate | OtherRecord] = []

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakesplice.model.manifest import PartitionState
+from lakesplice.model.offsets import Offset
 from lakesplice.planning.intake.known_topic import known_topic
 from lakesplice.planning.intake.line import IntakeLine, Origins
 from lakesplice.planning.intake.order.record_order import RecordIndex
@@ -93,13 +94,13 @@ def _within(
 def _intake_line(record_range: RecordRange, partition: int, access: RecordAccess) -> IntakeLine:
     manifest = record_range.before.manifest
     source = manifest.sources[record_range.topic]
-    state = source.partitions.get(partition, PartitionState(0))
+    state = source.partitions.get(partition, PartitionState(Offset(0)))
     return IntakeLine(
         access.reading(source),
         record_range.topic,
         partition,
         schema=manifest.schema,
-        state=PartitionState(0) if record_range.precedes_history else state,
+        state=PartitionState(Offset(0)) if record_range.precedes_history else state,
         known=known_topic(manifest, source, record_range.offsets, whole_snapshots=True),
         origins=Origins.LATE_RECORDS if record_range.precedes_history else Origins.TOPIC,
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from lakesplice.model.offsets import Offsets
 from lakesplice.table.protocol.offsets import next_offsets
 from lakesplice.table.reading.versions import Version
 
@@ -45,8 +46,8 @@ class ChosenRanges:
 def choose_ranges(
     versions: Sequence[Version],
     topic: str,
-    earliest: Mapping[int, int],
-    ends: Mapping[int, int],
+    earliest: Offsets,
+    ends: Offsets,
     records_max: int,
 ) -> ChosenRanges:
     """Choose at most `records_max` records, the newest first. Of one version all records are
@@ -102,7 +103,7 @@ def contiguous_groups(ranges: Sequence[RecordRange]) -> Iterator[tuple[Ranges, l
 
 
 def _newest_first(
-    versions: Sequence[Version], topic: str, earliest: Mapping[int, int], ends: Mapping[int, int]
+    versions: Sequence[Version], topic: str, earliest: Offsets, ends: Offsets
 ) -> Iterator[RecordRange]:
     oldest, newest = versions[0], versions[-1]
     read_to = _next_offsets(newest, topic)
@@ -114,17 +115,17 @@ def _newest_first(
             starts, until = _next_offsets(before, topic), _next_offsets(now, topic)
             if read_here := _not_empty({at: (starts.get(at, 0), end) for at, end in until.items()}):
                 yield RecordRange(topic, read_here, before, now)
-    earlier = {at: (earliest.get(at, 0), end) for at, end in _next_offsets(oldest, topic).items()}
-    if earlier := _not_empty(earlier):
+    kept = {at: (earliest.get(at, 0), end) for at, end in _next_offsets(oldest, topic).items()}
+    if earlier := _not_empty(kept):
         yield RecordRange(topic, earlier, oldest, precedes_history=True)
 
 
-def _next_offsets(version: Version, topic: str) -> Mapping[int, int]:
+def _next_offsets(version: Version, topic: str) -> Offsets:
     source = version.manifest.sources.get(topic)
     return {} if source is None else next_offsets(source)
 
 
-def _available(record_range: RecordRange, earliest: Mapping[int, int]) -> RecordRange:
+def _available(record_range: RecordRange, earliest: Offsets) -> RecordRange:
     offsets = {
         at: (max(start, earliest.get(at, 0)), end)
         for at, (start, end) in record_range.offsets.items()

@@ -9,11 +9,12 @@ the first batch of a new table needs no second run, if all of its partitions fou
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
 from lakesplice.model.manifest import DeadLetterRef, SourceState
+from lakesplice.model.offsets import Offsets
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.progress.column_presence import ColumnPresences
 from lakesplice.model.schema import TableSchema
@@ -46,8 +47,8 @@ class CommitContribution:
     """
 
     planned_on: int
-    starts: Mapping[int, int]
-    ends: Mapping[int, int]
+    starts: Offsets
+    ends: Offsets
     reports: Sequence[PartitionReport]
     appended: Sequence[Appended]
     dead_letters: Sequence[DeadLetterRef]

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from lakesplice.errors import TableNotFoundError, UsageError
 from lakesplice.model.manifest import Manifest, PartitionState, SourceState
+from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import Position
 from lakesplice.model.progress.column_presence import ColumnPresences
@@ -140,14 +141,14 @@ class DriverTable:
         0.
         """
         known = self.source.partitions
-        return {at: known.get(at, PartitionState(0)) for at in partitions}
+        return {at: known.get(at, PartitionState(Offset(0))) for at in partitions}
 
     def known(self, partitions: Iterable[int]) -> KnownTopic:
         """Return what is known of the topic; `partitions` are some or all of its partitions."""
         whole = self.whole_snapshots
         return known_topic(self.manifest, self.source, partitions, whole_snapshots=whole)
 
-    def next_offsets(self, partitions: Iterable[int]) -> dict[int, int]:
+    def next_offsets(self, partitions: Iterable[int]) -> dict[int, Offset]:
         """Return the next offset of each partition, as in `states`."""
         return {at: state.next_offset for at, state in self.states(partitions).items()}
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from lakesplice.model.manifest import DeadLetterRef, Manifest, PartitionState, SourceState
+from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.model.parking import ParkReason
 from lakesplice.model.progress.epochs import Epoch
 from lakesplice.planning.intake.report import PartitionReport
@@ -23,8 +24,8 @@ def ingest_intent(
     snapshot: Snapshot,
     planned_on: int,
     topic: str,
-    starts: Mapping[int, int],
-    ends: Mapping[int, int],
+    starts: Offsets,
+    ends: Offsets,
     reports: Sequence[PartitionReport],
     appended: Sequence[Appended],
     dead_letters: Sequence[DeadLetterRef],
@@ -77,14 +78,16 @@ def moves_nothing(intent: Ingest, manifest: Manifest) -> bool:
 
 def _source_to(
     source: SourceState,
-    ends: Mapping[int, int],
+    ends: Offsets,
     reports: Sequence[PartitionReport],
     *,
     open_dead_letters: bool,
 ) -> SourceState:
     states = dict(source.partitions)
     for partition, end in ends.items():
-        states[partition] = replace(states.get(partition, PartitionState(0)), next_offset=end)
+        states[partition] = replace(
+            states.get(partition, PartitionState(Offset(0))), next_offset=end
+        )
     for report in reports:
         end = report.state.next_offset if report.stopped else ends[report.partition]
         states[report.partition] = replace(report.state, next_offset=end)

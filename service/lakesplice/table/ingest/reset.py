@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from lakesplice.errors import UsageError
 from lakesplice.model.manifest import Manifest, PartitionState, SourceState
+from lakesplice.model.offsets import Offsets
 from lakesplice.table.protocol.intents import Restore
 from lakesplice.table.protocol.snapshot import Snapshot
 
@@ -23,10 +24,10 @@ class TopicStart:
     """
 
     id: str
-    offsets: Mapping[int, int]
+    offsets: Offsets
     shard: tuple[tuple[str, str], ...] = ()
-    earliest: Mapping[int, int] = field(default_factory=dict)
-    ends: Mapping[int, int] = field(default_factory=dict)
+    earliest: Offsets = field(default_factory=dict)
+    ends: Offsets = field(default_factory=dict)
 
 
 def plan_reset(snapshot: Snapshot, starts: Mapping[str, TopicStart], generation: int) -> Restore:

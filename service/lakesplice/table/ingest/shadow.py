@@ -21,6 +21,7 @@ from dataclasses import replace
 from lakesplice.errors import CorruptFileError, TableNotFoundError, UsageError
 from lakesplice.formats.manifests.shadow_plan import decode_shadow_plan, encode_shadow_plan
 from lakesplice.model.manifest import Manifest, PartitionState, SourceState
+from lakesplice.model.offsets import Offset
 from lakesplice.model.position import RANK_DELETE, RANK_OTHER, Ordering, Position
 from lakesplice.model.progress.backfill import BackfillState
 from lakesplice.model.progress.shadow_plan import FilledFrom, ShadowPlan
@@ -102,7 +103,7 @@ def unready(shadow: Manifest, live: Manifest | None) -> str:
         if own is None or own.topic_id != source.topic_id:
             return f"the topic {topic} isn't the one that the shadow reads"
         for number, state in source.partitions.items():
-            here = own.partitions.get(number, PartitionState(0)).next_offset
+            here = own.partitions.get(number, PartitionState(Offset(0))).next_offset
             if here < state.next_offset:
                 return f"partition {number} is at {here}, the table's at {state.next_offset}"
     return ""

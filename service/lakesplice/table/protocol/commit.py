@@ -29,18 +29,13 @@ from types import MappingProxyType
 
 from lakesplice.errors import StorageError, TableNotFoundError
 from lakesplice.formats.checksum import checksum
-from lakesplice.formats.log.actions import (
-    DOMAIN,
-    Action,
-    CommitInfo,
-    DomainMetadata,
-    TableMetadata,
-)
+from lakesplice.formats.log.actions import DOMAIN, Action, CommitInfo, DomainMetadata, TableMetadata
 from lakesplice.formats.log.commit_file import decode_commit, encode_commit
 from lakesplice.formats.log.state import replay, start
 from lakesplice.formats.manifests import Pointer, encode_manifest, encode_pointer
 from lakesplice.model.manifest import FileRef, Manifest
 from lakesplice.model.moments import EpochMs
+from lakesplice.model.offsets import Offsets
 from lakesplice.table.protocol.intents import Adopt, Create, Intent, Swap
 from lakesplice.table.protocol.layout import commit_path, manifest_path
 from lakesplice.table.protocol.offsets import gap_names, next_offsets, view_floor
@@ -249,7 +244,7 @@ def _commit_info(
 
 
 def _parameters_of(
-    topics: Mapping[str, Mapping[int, int]],
-) -> Mapping[str, Mapping[int, int]] | Mapping[int, int]:
+    topics: Mapping[str, Offsets],
+) -> Mapping[str, Offsets] | Offsets:
     """The offsets by partition if there is one topic, else by topic and partition."""
     return topics if len(topics) > 1 else next(iter(topics.values()), {})

@@ -7,14 +7,11 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from lakesplice.errors import (
-    VersionNotFoundError,
-)
-from lakesplice.formats.log.actions import (
-    CommitInfo,
-)
+from lakesplice.errors import VersionNotFoundError
+from lakesplice.formats.log.actions import CommitInfo
 from lakesplice.formats.log.commit_file import decode_commit
 from lakesplice.model.moments import NO_MOMENT, EpochMs
+from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.table.protocol.layout import commit_path
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.snapshot import listed_versions
@@ -59,7 +56,7 @@ def history(store: Store, before: int | None = None) -> Iterator[HistoryEntry]:
         yield HistoryEntry(*newer, {} if newer[0] == 0 else None)
 
 
-def stated_offsets(info: CommitInfo) -> Mapping[str, Mapping[int, int]]:
+def stated_offsets(info: CommitInfo) -> Mapping[str, Offsets]:
     """The offsets in a commit of ours, by topic; a table's only topic has an empty name. A commit
     of another writer has none.
     """
@@ -67,7 +64,7 @@ def stated_offsets(info: CommitInfo) -> Mapping[str, Mapping[int, int]]:
         stated = json.loads(info.parameters.get("offsets", "{}"))
         by_topic = all(isinstance(one, dict) for one in stated.values())
         return {
-            str(topic): {int(number): int(offset) for number, offset in offsets.items()}
+            str(topic): {int(number): Offset(int(offset)) for number, offset in offsets.items()}
             for topic, offsets in (stated if by_topic else {"": stated}).items()
         }
     except (ValueError, TypeError, AttributeError):
@@ -75,7 +72,7 @@ def stated_offsets(info: CommitInfo) -> Mapping[str, Mapping[int, int]]:
 
 
 def _moved_by_topic(
-    before: Mapping[str, Mapping[int, int]], after: Mapping[str, Mapping[int, int]]
+    before: Mapping[str, Offsets], after: Mapping[str, Offsets]
 ) -> dict[str, dict[int, tuple[int, int]]]:
     """Topics are in the order in which they joined the table, so content without a topic's name
     belongs to the first one.
@@ -86,7 +83,7 @@ def _moved_by_topic(
     return {topic: moved for topic, moved in moves.items() if moved}
 
 
-def _moved(before: Mapping[int, int], after: Mapping[int, int]) -> dict[int, tuple[int, int]]:
+def _moved(before: Offsets, after: Offsets) -> dict[int, tuple[int, int]]:
     return {
         number: (before.get(number, 0), after[number])
         for number in sorted(after)

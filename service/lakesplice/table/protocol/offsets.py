@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from lakesplice.model.manifest import Manifest, SourceState
+from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.model.position import BEFORE_ALL, Position
 
 
-def view_floor(manifest: Manifest, topic: str | None = None) -> dict[int, int]:
+def view_floor(manifest: Manifest, topic: str | None = None) -> dict[int, Offset]:
     """Per partition of a topic the offset below which the read-optimised view has every change.
     Without `topic` the table's only topic is meant.
     """
@@ -34,7 +35,7 @@ def gap_names(manifest: Manifest) -> list[str]:
     ]
 
 
-def next_offsets(source: SourceState) -> dict[int, int]:
+def next_offsets(source: SourceState) -> dict[int, Offset]:
     """Return the next offset of each partition, in the order of the partitions."""
     return {number: state.next_offset for number, state in sorted(source.partitions.items())}
 
@@ -46,7 +47,7 @@ def reached(source: SourceState | None, partitions: Iterable[int]) -> Position:
     return min((state.position if state else BEFORE_ALL for state in states), default=BEFORE_ALL)
 
 
-def offsets_from(source: SourceState | None, starts: Mapping[int, int]) -> dict[int, int]:
+def offsets_from(source: SourceState | None, starts: Offsets) -> dict[int, Offset]:
     """Return per partition the offset in `starts`, at which a batch began, or else the next
     offset.
     """

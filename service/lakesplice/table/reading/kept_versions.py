@@ -12,14 +12,9 @@ from lakesplice.model.manifest import Pin
 from lakesplice.table.protocol.history import history, stated_offsets
 from lakesplice.table.protocol.new_files import partition_values
 from lakesplice.table.protocol.ports import Store
-from lakesplice.table.protocol.snapshot import (
-    Snapshot,
-    open_snapshot,
-    read_manifest,
-    read_pointer,
-)
+from lakesplice.table.protocol.snapshot import Snapshot, open_snapshot, read_manifest, read_pointer
 
-Offsets = Mapping[int, int]
+GivenOffsets = Mapping[int, int]
 
 
 def open_pinned(store: Store, name: str) -> tuple[Pin, Snapshot]:
@@ -51,7 +46,7 @@ def open_pinned(store: Store, name: str) -> tuple[Pin, Snapshot]:
     return pin, Snapshot(pin.version, pin.timestamp_ms, log, manifest)
 
 
-def version_at_offsets(store: Store, offsets: Offsets | Mapping[str, Offsets]) -> int:
+def version_at_offsets(store: Store, offsets: GivenOffsets | Mapping[str, GivenOffsets]) -> int:
     """Return the newest retained version that has exactly the records before these offsets.
 
     `offsets` has the next offset of each partition of the table's topic; for several topics, by
@@ -76,7 +71,9 @@ def version_at_offsets(store: Store, offsets: Offsets | Mapping[str, Offsets]) -
     )
 
 
-def _by_topic(store: Store, offsets: Offsets | Mapping[str, Offsets]) -> dict[str, dict[int, int]]:
+def _by_topic(
+    store: Store, offsets: GivenOffsets | Mapping[str, GivenOffsets]
+) -> dict[str, dict[int, int]]:
     sources = open_snapshot(store).manifest.sources
     wanted: dict[str, dict[int, int]] = {}
     for at, found in offsets.items():
@@ -103,9 +100,9 @@ def _holds_no_more(store: Store, version: int) -> bool:
     return all(state.met_until <= state.next_offset for state in states)
 
 
-def _equal(stood: Offsets, wanted: Offsets) -> bool:
+def _equal(stood: GivenOffsets, wanted: GivenOffsets) -> bool:
     return all(stood.get(at, 0) == offset for at, offset in wanted.items())
 
 
-def _below(stood: Offsets, wanted: Offsets) -> bool:
+def _below(stood: GivenOffsets, wanted: GivenOffsets) -> bool:
     return all(stood.get(at, 0) <= offset for at, offset in wanted.items())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lakesplice.model.manifest import PartitionState, SourceState
+from lakesplice.model.offsets import Offset
 from lakesplice.table.protocol.commit import ConflictCode
 from lakesplice.table.protocol.intents import Evolve, Intent, Redirect, Replay
 from lakesplice.table.protocol.preconditions.files import (
@@ -79,7 +80,7 @@ def _reset_undone(before: Snapshot, after: Snapshot) -> bool:
 def _ingest_overtaken_in_another_partition(table: TableUnderTest) -> Intent:
     late = table.ingest(deltas=(table.delta(1),))
     source = late.source_to
-    other = {**source.partitions, 0: PartitionState(0), 1: PartitionState(70)}
+    other = {**source.partitions, 0: PartitionState(Offset(0)), 1: PartitionState(Offset(70))}
     moved = replace(source, partitions=other)
     table.committed(table.ingest(source_from={1: 7}, source_to=moved))
     return late
@@ -109,7 +110,7 @@ def _insert_of_keys_inserted_meanwhile(table: TableUnderTest) -> Intent:
     # Another lane's batch brought the same keys from partition 1.
     late = table.ingest(files=(table.file(9),), runs=(table.run(),))
     source = late.source_to
-    first = {**source.partitions, 0: PartitionState(0), 1: PartitionState(70)}
+    first = {**source.partitions, 0: PartitionState(Offset(0)), 1: PartitionState(Offset(70))}
     table.committed(
         table.ingest(
             source_from={1: 7},
@@ -118,7 +119,7 @@ def _insert_of_keys_inserted_meanwhile(table: TableUnderTest) -> Intent:
             runs=(table.run(),),
         )
     )
-    now = {**first, 0: PartitionState(5)}
+    now = {**first, 0: PartitionState(Offset(5))}
     return replace(late, source_to=replace(source, partitions=now))
 
 
@@ -147,7 +148,7 @@ def _ingest_in_the_schema_before(table: TableUnderTest) -> Intent:
 def _move_of_a_row_that_a_delta_came_for(table: TableUnderTest) -> Intent:
     late = table.ingest(deltas=(table.delta(1),), files=(table.file(9),), read=frozenset())
     source = late.source_to
-    other = {**source.partitions, 0: PartitionState(0), 1: PartitionState(70)}
+    other = {**source.partitions, 0: PartitionState(Offset(0)), 1: PartitionState(Offset(70))}
     table.committed(
         table.ingest(
             source_from={1: 7},
@@ -155,7 +156,7 @@ def _move_of_a_row_that_a_delta_came_for(table: TableUnderTest) -> Intent:
             deltas=(table.delta(1),),
         )
     )
-    now = {**other, 0: PartitionState(5)}
+    now = {**other, 0: PartitionState(Offset(5))}
     return replace(late, source_to=replace(source, partitions=now))
 
 

@@ -26,7 +26,7 @@ from lakesplice.errors import FencedError
 from lakesplice.model.moments import EpochSeconds, epoch_seconds
 from lakesplice.spark.jobs.batch import run_batch
 from lakesplice.spark.kafka.dead_letter_topic import DeadLetterTopic
-from lakesplice.spark.kafka.query import Offsets
+from lakesplice.spark.kafka.query import TopicOffsets
 from lakesplice.spark.kafka.topics import Topic, TopicCatalogue
 from lakesplice.telemetry import catalogue as metric
 from lakesplice.telemetry.logs import log_context
@@ -86,7 +86,9 @@ class BatchRunner:
         self._restart.clear()
         self._ending.clear()
 
-    def __call__(self, frame: DataFrame, batch_id: int, starts: Offsets, ends: Offsets) -> None:
+    def __call__(
+        self, frame: DataFrame, batch_id: int, starts: TopicOffsets, ends: TopicOffsets
+    ) -> None:
         """Run one batch. Raises only what must end the query; the failure of one table doesn't."""
         with self._busy:
             if self._ending.is_set():
@@ -120,7 +122,9 @@ class BatchRunner:
         self._busy.release()
         return True
 
-    def _run(self, frame: DataFrame, starts: Offsets, ends: Offsets, span: TracedSpan) -> None:
+    def _run(
+        self, frame: DataFrame, starts: TopicOffsets, ends: TopicOffsets, span: TracedSpan
+    ) -> None:
         driver, started = self._driver, self._driver.clock.now_ms()
         began = driver.clock.monotonic()
         with driver.metrics.timed(metric.BATCH_SECONDS, phase="whole"):
@@ -181,7 +185,7 @@ class BatchRunner:
             pending = {name: pending[name] for name in again}
         return committed
 
-    def _show(self, topics: Mapping[str, Topic], ends: Offsets, moment: EpochSeconds) -> None:
+    def _show(self, topics: Mapping[str, Topic], ends: TopicOffsets, moment: EpochSeconds) -> None:
         """Set lag and freshness; `moment` is when the ends of the topics were read."""
         for name in ends:
             table, topic = self._tables.get(name), topics.get(name)

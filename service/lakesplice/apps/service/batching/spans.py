@@ -14,8 +14,9 @@ from lakesplice.apps.service.sources.lost_records import policy_for
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.model.choices import MissingOffsets
 from lakesplice.model.names import TableName
+from lakesplice.model.offsets import Offsets
 from lakesplice.planning.sources.source_check import check_source
-from lakesplice.spark.kafka.query import Offsets
+from lakesplice.spark.kafka.query import TopicOffsets
 from lakesplice.spark.kafka.topics import Topic
 
 
@@ -24,8 +25,8 @@ class Span:
     """One topic's part of a batch: per partition its first offset and the offset after its last."""
 
     table: ServiceTable
-    starts: Mapping[int, int]
-    ends: Mapping[int, int]
+    starts: Offsets
+    ends: Offsets
 
     @property
     def records(self) -> int:
@@ -47,7 +48,7 @@ class BatchSpans:
         self._restart = restart
 
     def choose(
-        self, topics: Mapping[str, Topic], starts: Offsets, ends: Offsets
+        self, topics: Mapping[str, Topic], starts: TopicOffsets, ends: TopicOffsets
     ) -> dict[str, Span]:
         """Return the spans of a batch by topic; blocks on the topics of schema changes."""
         spans = {}

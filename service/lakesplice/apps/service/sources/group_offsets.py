@@ -17,6 +17,7 @@ from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.apps.table_commands.resetting import reset_request
 from lakesplice.errors import SourceUnavailable
 from lakesplice.model.moments import NO_MOMENT, later
+from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.spark.kafka.consumer_group import GroupOffset, TopicPartition
 from lakesplice.table.driver.requests import Request, is_pending, leave
 from lakesplice.table.protocol.layout import group_path
@@ -41,7 +42,7 @@ class Group(Protocol):
 class _Asked:
     """A reset that was asked for."""
 
-    offsets: Mapping[int, int]
+    offsets: Offsets
     request: Request
 
 
@@ -122,7 +123,7 @@ class GroupOffsets:
             )
         return False
 
-    def _ask_for(self, resets: Mapping[str, Mapping[int, int]]) -> bool:
+    def _ask_for(self, resets: Mapping[str, Offsets]) -> bool:
         """Ask for the resets that weren't asked for; True if there was any. What was answered is
         forgotten: honoured or refused, the table's own offset is the right one again.
         """
@@ -143,7 +144,7 @@ class GroupOffsets:
                 self._leave(table, new[table.topic])
         return bool(new)
 
-    def _leave(self, table: ServiceTable, offsets: Mapping[int, int]) -> None:
+    def _leave(self, table: ServiceTable, offsets: Offsets) -> None:
         driver, by = self.driver, f"consumer group {self.group.name}"
         request = Request(
             f"{driver.entropy.bits(_ID_BITS):016x}",
@@ -179,11 +180,11 @@ class GroupOffsets:
 
 def _set_by_others(
     found: Mapping[TopicPartition, GroupOffset], standing: Mapping[TopicPartition, int]
-) -> dict[str, dict[int, int]]:
+) -> dict[str, dict[int, Offset]]:
     """Return by topic and partition the offsets that others set and where the table isn't."""
-    resets: dict[str, dict[int, int]] = {}
+    resets: dict[str, dict[int, Offset]] = {}
     for (topic, at), entry in sorted(found.items()):
         here = standing.get((topic, at))
         if here is not None and not entry.is_ours and entry.offset != here:
-            resets.setdefault(topic, {})[at] = entry.offset
+            resets.setdefault(topic, {})[at] = Offset(entry.offset)
     return resets

@@ -21,9 +21,10 @@ from lakesplice.errors import (
 )
 from lakesplice.model.driver_status import TopicCondition, TopicState
 from lakesplice.model.moments import epoch_seconds
+from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.planning.sources.source_check import check_source
 from lakesplice.planning.sources.topic_lanes import Backlog
-from lakesplice.spark.kafka.query import Offsets
+from lakesplice.spark.kafka.query import TopicOffsets
 from lakesplice.spark.kafka.topics import Topic, TopicCatalogue
 from lakesplice.table.explaining.record_values import TopicRecords
 from lakesplice.table.ingest.reset import TopicStart
@@ -40,7 +41,7 @@ _UNNAMED = (
 class ReadableTopics:
     """What can be read: each partition's first offset, and what each topic has waiting."""
 
-    starts: Offsets
+    starts: TopicOffsets
     backlogs: Mapping[str, Backlog]
 
 
@@ -97,7 +98,7 @@ class TopicSelection:
         one of them. No table is refused any more: what is read from here on begins at the tables'
         offsets.
         """
-        starts: dict[str, dict[int, int]] = {}
+        starts: dict[str, dict[int, Offset]] = {}
         backlogs = {}
         moment, topics = epoch_seconds(self._driver.clock.now_ms()), self._topics()
         # In order of name, so that of two topics for one new table always the same one gets it.
@@ -165,7 +166,7 @@ class TopicSelection:
         recorded here.
         """
         moment = epoch_seconds(self._driver.clock.now_ms())
-        starts: dict[str, dict[int, int]] = {}
+        starts: dict[str, dict[int, Offset]] = {}
         backlogs = {}
         topics = self._topics()
         self._connectors.look(topics)
@@ -185,7 +186,7 @@ class TopicSelection:
             self._driver.metrics.since(metric.LAST_BATCH, moment)
         return ReadableTopics(starts, backlogs)
 
-    def _backlog(self, topic: Topic, offsets: Mapping[int, int]) -> Backlog:
+    def _backlog(self, topic: Topic, offsets: Offsets) -> Backlog:
         waiting, table = topic.behind(offsets), self._tables.get(topic.name)
         read = sum(max(0, offsets.get(at, 0) - start) for at, start in topic.earliest.items())
         priority = 0 if table is None else self._driver.settings.priority(table.origin)
@@ -249,7 +250,7 @@ class TopicSelection:
             self._excluded[topic] = "`lakesplice bootstrap` fills its table, which nobody sees yet"
         return topic not in self._excluded
 
-    def _try_to_start(self, topic: Topic) -> dict[int, int]:
+    def _try_to_start(self, topic: Topic) -> dict[int, Offset]:
         """Return the offsets from which the topic is read; empty if its table can't continue
         now.
         """
@@ -266,7 +267,7 @@ class TopicSelection:
         self._unopened.pop(topic.name, None)
         return offsets
 
-    def _start(self, topic: Topic) -> dict[int, int]:
+    def _start(self, topic: Topic) -> dict[int, Offset]:
         if not topic.is_readable:
             raise SourceUnavailable(
                 "the user of Kafka lacks a right; give it the ACL (docs/kafka-security.md)",

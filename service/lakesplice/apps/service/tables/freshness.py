@@ -9,11 +9,12 @@ from the times of the records that the table hasn't read yet.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.moments import EpochSeconds, epoch_seconds
+from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.table.protocol.offsets import view_floor
 
 _SIGHTINGS_MAX = 64
@@ -44,11 +45,11 @@ class TopicProgress:
     """How far one topic reached, and when. Safe from any thread."""
 
     def __init__(self) -> None:
-        self._seen: list[tuple[EpochSeconds, dict[int, int]]] = []
-        self._known: tuple[EpochSeconds, dict[int, int]] | None = None
+        self._seen: list[tuple[EpochSeconds, dict[int, Offset]]] = []
+        self._known: tuple[EpochSeconds, dict[int, Offset]] | None = None
         self._lock = threading.Lock()
 
-    def add(self, ends: Mapping[int, int], moment: EpochSeconds) -> None:
+    def add(self, ends: Offsets, moment: EpochSeconds) -> None:
         """Record that at `moment` the topic's partitions ended at `ends`.
 
         If there are many, every other one is forgotten: the table is then reported as less fresh
@@ -61,12 +62,12 @@ class TopicProgress:
             if len(self._seen) > _SIGHTINGS_MAX:
                 self._seen = [*self._seen[:-1:2], self._seen[-1]]
 
-    def note_complete(self, moment: EpochSeconds, offsets: Mapping[int, int]) -> None:
+    def note_complete(self, moment: EpochSeconds, offsets: Offsets) -> None:
         """Record that a view with these next offsets, or later ones, is complete up to `moment`."""
         with self._lock:
             self._known = moment, dict(offsets)
 
-    def complete_up_to(self, offsets: Mapping[int, int]) -> EpochSeconds | None:
+    def complete_up_to(self, offsets: Offsets) -> EpochSeconds | None:
         """Return the last recorded moment at which no partition ended beyond its next offset."""
         with self._lock:
             known = [] if self._known is None else [self._known]
@@ -74,7 +75,7 @@ class TopicProgress:
             return max(held, default=None)
 
     def freshness(
-        self, manifest: Manifest, offsets: Mapping[int, int], topic: str | None = None
+        self, manifest: Manifest, offsets: Offsets, topic: str | None = None
     ) -> Freshness:
         """Return how fresh a table with this `manifest` is, given its next offsets in the topic; by
         default its only topic.
@@ -91,5 +92,5 @@ class TopicProgress:
         return Freshness(real_time, oldest if held is None else held)
 
 
-def _within(ends: Mapping[int, int], offsets: Mapping[int, int]) -> bool:
+def _within(ends: Offsets, offsets: Offsets) -> bool:
     return all(end <= offsets.get(partition, 0) for partition, end in ends.items())

@@ -21,6 +21,7 @@ from lakesplice.model.driver_status import FreshnessGoal, TopicCondition, TopicS
 from lakesplice.model.manifest import SourceState
 from lakesplice.model.moments import EpochSeconds
 from lakesplice.model.names import TableName
+from lakesplice.model.offsets import Offsets
 from lakesplice.model.parking import ParkReason
 from lakesplice.spark.kafka.topics import Topic
 from lakesplice.table.ingest.driver_table import DriverTable
@@ -237,7 +238,7 @@ class ServiceTable(DriverTable):
         """How many changes per second were committed lately, over all topics; None if unknown."""
         return self.holders[0]._rate.per_second  # noqa: SLF001
 
-    def has_committed(self, earliest: Mapping[int, int], ends: Mapping[int, int]) -> bool:
+    def has_committed(self, earliest: Offsets, ends: Offsets) -> bool:
         """Whether all records before `ends` that the topic still has are committed."""
         offsets = self.next_offsets(earliest)
         return all(max(offsets.get(at, 0), earliest.get(at, 0)) >= end for at, end in ends.items())

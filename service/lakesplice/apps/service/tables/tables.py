@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from lakesplice.apps.service.driver import Driver
@@ -11,6 +11,7 @@ from lakesplice.apps.service.tables.topic_names import FirstRecords, TopicNames
 from lakesplice.errors import UsageError
 from lakesplice.model.manifest import Manifest, PartitionState, SourceState
 from lakesplice.model.names import TableName
+from lakesplice.model.offsets import Offsets
 from lakesplice.planning.shape.metadata_columns import Origin
 from lakesplice.planning.shape.shaping import shard_of
 from lakesplice.planning.sources.shards import joining_problem
@@ -103,7 +104,7 @@ class ServiceTables:
             raise UsageError(problem, table=str(name), topic=source.topic, taken_by=others)
 
 
-def unborn_source(topic: str, topic_id: str, earliest: Mapping[int, int]) -> SourceState:
+def unborn_source(topic: str, topic_id: str, earliest: Offsets) -> SourceState:
     """Return the source of a table that starts at the beginning of its topic."""
     partitions = {number: PartitionState(offset) for number, offset in earliest.items()}
     return SourceState(topic, topic_id, partitions)

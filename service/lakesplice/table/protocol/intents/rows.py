@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lakesplice.model.manifest import DeadLetterRef, DeltaRef, RunRef, SourceState, UpsertState
+from lakesplice.model.offsets import Offsets
 from lakesplice.model.parking import ParkReason
 from lakesplice.model.position import Position
 from lakesplice.table.protocol.new_files import ChangeImages, NewFile
@@ -27,7 +28,7 @@ class Ingest:
 
     generation: int
     planned_on: int
-    source_from: Mapping[int, int]
+    source_from: Offsets
     source_to: SourceState
     schema_version: int
     addressed_groups: frozenset[int] = frozenset()
