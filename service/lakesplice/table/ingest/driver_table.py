@@ -5,11 +5,10 @@ If several topics feed a table, there is one object for each topic.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
-from lakesplice.errors import TableNotFoundError, UsageError
+from lakesplice.errors import UsageError
 from lakesplice.model.manifest import Manifest, PartitionState, SourceState
 from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode, ParkReason
@@ -22,39 +21,17 @@ from lakesplice.planning.rows.row_images import is_feedable, require_feedable
 from lakesplice.planning.sources.shards import joining_problem
 from lakesplice.table.ingest.fence import lives_below, with_fence
 from lakesplice.table.ingest.moved_row_deletes import with_moved_rows_deleted
+from lakesplice.table.ingest.newest_table import NewestTable
 from lakesplice.table.ingest.reshape import reshape
-from lakesplice.table.protocol.commit import NO_PARAMETERS, Committed, Conflict, commit, create
-from lakesplice.table.protocol.intents import (
-    Create,
-    Evolve,
-    Ingest,
-    Intent,
-    Redirect,
-    SetChangeFeed,
-)
-from lakesplice.table.protocol.layout import probe_path
+from lakesplice.table.protocol.commit import Committed, Conflict
+from lakesplice.table.protocol.intents import Create, Evolve, Ingest, Redirect, SetChangeFeed
 from lakesplice.table.protocol.ports import Clock, Entropy, Store
-from lakesplice.table.protocol.retries import Retries
-from lakesplice.table.protocol.snapshot import Snapshot, latest, open_snapshot
+from lakesplice.table.protocol.snapshot import open_snapshot
 
 LOG_RETENTION_HOURS = 168
-_ATTEMPTS_MAX = 10
 
 
-class _Newest:
-    """The newest snapshot of a table, shared by all objects of this table."""
-
-    def __init__(self, snapshot: Snapshot | None) -> None:
-        self.snapshot = snapshot
-        self._lock = threading.Lock()
-
-    def hold(self, snapshot: Snapshot) -> None:
-        with self._lock:
-            if self.snapshot is None or snapshot.version > self.snapshot.version:
-                self.snapshot = snapshot
-
-
-class DriverTable:
+class DriverTable(NewestTable):
     """A table that one driver writes: its ingest and compaction commit here, from several threads.
 
     `snapshot` is None until the table is created. `source` is the state from which a new table
@@ -75,30 +52,11 @@ class DriverTable:
         log_retention_hours: int = LOG_RETENTION_HOURS,
         beside: DriverTable | None = None,
     ) -> None:
-        self.store = store
-        self.generation = generation
-        self._newest: _Newest = _Newest(_open(store)) if beside is None else beside._newest  # noqa: SLF001
+        super().__init__(store, generation, clock, entropy, beside)
         self.whole_snapshots = True
         self.begins_with_feed = False
         self._unborn_source = source
-        self._clock = clock
-        self._entropy = entropy
         self._log_retention_hours = log_retention_hours
-
-    def require_writable(self) -> None:
-        """Check that the table's log can be written, by a file that is deleted at once; else
-        `StorageError`.
-
-        Blocks. Readers of the log skip names that begin with an underscore, as this one does.
-        """
-        path = probe_path(self._entropy)
-        self.store.put_new(path, b"")
-        self.store.delete(path)
-
-    @property
-    def snapshot(self) -> Snapshot | None:
-        """The newest version known here."""
-        return self._newest.snapshot
 
     @property
     def manifest(self) -> Manifest:
@@ -106,11 +64,6 @@ class DriverTable:
         if self.snapshot is None:
             return Manifest(0, sources={self._unborn_source.topic: self._unborn_source})
         return self.snapshot.manifest
-
-    @property
-    def version(self) -> int:
-        """The present version; 0 before the table is created."""
-        return 0 if self.snapshot is None else self.snapshot.version
 
     @property
     def source(self) -> SourceState:
@@ -152,37 +105,6 @@ class DriverTable:
         """Return the next offset of each partition, as in `states`."""
         return {at: state.next_offset for at, state in self.states(partitions).items()}
 
-    def commit(
-        self, intent: Intent, parameters: Mapping[str, str] = NO_PARAMETERS
-    ) -> Committed | Conflict:
-        """Commit, and keep the new snapshot; after a conflict, keep the snapshot that won the race.
-
-        `parameters` are written into the history; they are not written when a table is created.
-        """
-        if isinstance(intent, Create):
-            outcome = create(self.store, intent, clock=self._clock, entropy=self._entropy)
-        else:
-            known = self.snapshot or open_snapshot(self.store)
-            outcome = commit(
-                self.store,
-                known,
-                intent,
-                clock=self._clock,
-                entropy=self._entropy,
-                parameters=parameters,
-            )
-        if isinstance(outcome, Committed):
-            self._hold(outcome.snapshot)
-        elif self.snapshot is not None:
-            self._hold(latest(self.store, self.snapshot))
-        return outcome
-
-    def retries(self, attempts_max: int = _ATTEMPTS_MAX) -> Retries:
-        """Return a counter of attempts for something that other writers of the table may
-        prevent.
-        """
-        return Retries(self._clock, self._entropy, attempts_max)
-
     def be_born(self, schema: TableSchema, parked: ParkReason | None = None) -> None:
         """Create the table as version 0 at the start of the source, or open it if another driver
         created it, and make the topic one of its sources. `UsageError` if the topic can't be one.
@@ -193,18 +115,8 @@ class DriverTable:
             intent = Create(self.generation, schema, source, parked, hours, change_feed=feed)
             if isinstance(self.commit(intent), Conflict):
                 self._hold(open_snapshot(self.store))
-        retries = self.retries()
-        while self._is_further():
-            if problem := joining_problem(self.manifest, self._unborn_source):
-                raise UsageError(problem, topic=self._unborn_source.topic)
-            joined = self.manifest.with_source(self._unborn_source)
-            joining = Redirect(self.generation, self.version, self._unborn_source, joined.parked)
-            if isinstance(self.commit(joining), Conflict):
-                retries.require_another(
-                    "other writers committed first every time, so the topic wasn't added to the"
-                    " table",
-                    topic=self._unborn_source.topic,
-                )
+        topic = self._unborn_source.topic
+        self._insist(self._joining, "the topic wasn't added to the table", topic=topic)
 
     def evolve(self, schema: TableSchema) -> Committed | Conflict:
         """Make `schema`, which extends the present schema, the table's schema.
@@ -251,37 +163,31 @@ class DriverTable:
 
         No batch of the source may be running: the rows that it writes would still be there.
         """
-        retries = self.retries()
-        while True:
+
+        def plan() -> Ingest | None:
             if self.snapshot is None or self.source.fence >= place:
-                return 0
-            source = replace(self.source, fence=place)
-            intent = self.fenced(
-                Ingest(self.generation, self.version, {}, source, self.schema.version)
-            )
-            if isinstance(self.commit(intent), Committed):
-                return int(intent.counts.get("fenced", 0))
-            retries.require_another(
-                "other writers committed first every time, so the rows before a TRUNCATE, DROP"
-                " or snapshot weren't deleted",
-                topic=self.source.topic,
-            )
+                return None
+            source, version = replace(self.source, fence=place), self.schema.version
+            return self.fenced(Ingest(self.generation, self.version, {}, source, version))
+
+        what = "the rows before a TRUNCATE, DROP or snapshot weren't deleted"
+        done = self._insist(plan, what, topic=self.source.topic)
+        return 0 if done is None else int(done.counts.get("fenced", 0))
 
     def set_change_feed(self, *, on: bool) -> None:
         """Begin or end the change feed for Delta readers; nothing is done where it is so already.
 
         `UsageError` if the table has a column that the feed needs the name of.
         """
-        retries = self.retries()
-        while self.snapshot is not None and (self.manifest.feed is not None) != on:
+
+        def plan() -> SetChangeFeed | None:
+            if self.snapshot is None or (self.manifest.feed is not None) == on:
+                return None
             if on:
                 require_feedable(self.schema)
-            if isinstance(self.commit(SetChangeFeed(self.generation, on)), Committed):
-                return
-            retries.require_another(
-                "other writers committed first every time, so the change feed wasn't switched",
-                on=on,
-            )
+            return SetChangeFeed(self.generation, on)
+
+        self._insist(plan, "the change feed wasn't switched", on=on)
 
     def record_epoch(self, epoch: Epoch) -> Committed | Conflict:
         """Record that an epoch begins for all partitions of the source."""
@@ -297,16 +203,13 @@ class DriverTable:
         if self.snapshot is None:
             self._unborn_source = direct(self.source)
             return
-        retries = self.retries()
-        while True:
+
+        def plan() -> Redirect:
             source, parked = direct(self.source), self.manifest.parked
-            intent = Redirect(self.generation, self.version, source, parked)
-            if isinstance(self.commit(intent, {"why": why}), Committed):
-                return
-            retries.require_another(
-                "other writers committed first every time, so the table doesn't continue yet",
-                topic=source.topic,
-            )
+            return Redirect(self.generation, self.version, source, parked)
+
+        what, topic = "the table doesn't continue yet", self.source.topic
+        self._insist(plan, what, {"why": why}, topic=topic)
 
     def park(self, reason: ParkReason) -> None:
         """Park the table at its present offsets. A table that is parked already is unchanged.
@@ -315,16 +218,22 @@ class DriverTable:
         """
         if self.snapshot is None:
             self.be_born(TableSchema(), reason)
-        retries = self.retries()
-        while self.snapshot is not None and self.parked is None:
-            if isinstance(self.commit(self._parking(reason)), Committed):
-                return
-            retries.require_another(
-                "other writers committed first every time, so the table is not parked yet; the next"
-                " batch tries again",
-                topic=self.source.topic,
-                reason=reason.code,
-            )
+
+        def plan() -> Redirect | None:
+            running = self.snapshot is not None and self.parked is None
+            return self._parking(reason) if running else None
+
+        what = "the table is not parked yet; the next batch tries again"
+        self._insist(plan, what, topic=self.source.topic, reason=reason.code)
+
+    def _joining(self) -> Redirect | None:
+        """Return the change that makes the topic one of the table's sources; None if it is one."""
+        if not self._is_further():
+            return None
+        if problem := joining_problem(self.manifest, self._unborn_source):
+            raise UsageError(problem, topic=self._unborn_source.topic)
+        joined = self.manifest.with_source(self._unborn_source)
+        return Redirect(self.generation, self.version, self._unborn_source, joined.parked)
 
     def _parking(self, reason: ParkReason) -> Redirect:
         """Return the change that parks the table, or only this topic if the table has several."""
@@ -339,13 +248,3 @@ class DriverTable:
         """Whether the table has sources, and this topic is not one of them yet."""
         manifest = self.manifest
         return bool(manifest.sources) and self._unborn_source.topic not in manifest.sources
-
-    def _hold(self, snapshot: Snapshot) -> None:
-        self._newest.hold(snapshot)
-
-
-def _open(store: Store) -> Snapshot | None:
-    try:
-        return open_snapshot(store)
-    except TableNotFoundError:
-        return None

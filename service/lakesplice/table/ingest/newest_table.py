@@ -1,0 +1,133 @@
+"""The newest snapshot of a table that is written, and commits, each made on the newest one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from lakesplice.errors import TableNotFoundError
+from lakesplice.table.protocol.commit import NO_PARAMETERS, Committed, Conflict, commit, create
+from lakesplice.table.protocol.intents import Create, Intent
+from lakesplice.table.protocol.layout import probe_path
+from lakesplice.table.protocol.ports import Clock, Entropy, Store
+from lakesplice.table.protocol.retries import Retries
+from lakesplice.table.protocol.snapshot import Snapshot, latest, open_snapshot
+
+Planned = TypeVar("Planned", bound=Intent)
+_ATTEMPTS_MAX = 10
+
+
+class _Newest:
+    """The newest snapshot of a table, shared by all objects of this table."""
+
+    def __init__(self, snapshot: Snapshot | None) -> None:
+        self.snapshot = snapshot
+        self._lock = threading.Lock()
+
+    def hold(self, snapshot: Snapshot) -> None:
+        with self._lock:
+            if self.snapshot is None or snapshot.version > self.snapshot.version:
+                self.snapshot = snapshot
+
+
+class NewestTable:
+    """A table, of which the newest version is known that any of its objects has seen. Safe from
+    several threads.
+
+    `beside` is another object of the same table. Methods that commit block, and raise what
+    `lakesplice.table.protocol.commit.commit` does.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        generation: int,
+        clock: Clock,
+        entropy: Entropy,
+        beside: NewestTable | None = None,
+    ) -> None:
+        self.store = store
+        self.generation = generation
+        self._newest: _Newest = _Newest(_open(store)) if beside is None else beside._newest  # noqa: SLF001
+        self._clock = clock
+        self._entropy = entropy
+
+    def require_writable(self) -> None:
+        """Check that the table's log can be written, by a file that is deleted at once; else
+        `StorageError`.
+
+        Blocks. Readers of the log skip names that begin with an underscore, as this one does.
+        """
+        path = probe_path(self._entropy)
+        self.store.put_new(path, b"")
+        self.store.delete(path)
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The newest version known here."""
+        return self._newest.snapshot
+
+    @property
+    def version(self) -> int:
+        """The present version; 0 before the table is created."""
+        return 0 if self.snapshot is None else self.snapshot.version
+
+    def commit(
+        self, intent: Intent, parameters: Mapping[str, str] = NO_PARAMETERS
+    ) -> Committed | Conflict:
+        """Commit, and keep the new snapshot; after a conflict, keep the snapshot that won the race.
+
+        `parameters` are written into the history; they are not written when a table is created.
+        """
+        if isinstance(intent, Create):
+            outcome = create(self.store, intent, clock=self._clock, entropy=self._entropy)
+        else:
+            known = self.snapshot or open_snapshot(self.store)
+            outcome = commit(
+                self.store,
+                known,
+                intent,
+                clock=self._clock,
+                entropy=self._entropy,
+                parameters=parameters,
+            )
+        if isinstance(outcome, Committed):
+            self._hold(outcome.snapshot)
+        elif self.snapshot is not None:
+            self._hold(latest(self.store, self.snapshot))
+        return outcome
+
+    def retries(self, attempts_max: int = _ATTEMPTS_MAX) -> Retries:
+        """Return a counter of attempts for something that other writers of the table may
+        prevent.
+        """
+        return Retries(self._clock, self._entropy, attempts_max)
+
+    def _insist(
+        self,
+        plan: Callable[[], Planned | None],
+        what: str,
+        parameters: Mapping[str, str] = NO_PARAMETERS,
+        **facts: object,
+    ) -> Planned | None:
+        """Commit what `plan` returns, which is asked again after each lost race; return what was
+        committed, None if it returns None. `RetryableError` if other writers always win: then
+        `what` says what wasn't done.
+        """
+        retries = self.retries()
+        while (intent := plan()) is not None:
+            if isinstance(self.commit(intent, parameters), Committed):
+                return intent
+            retries.require_another(f"other writers committed first every time, so {what}", **facts)
+        return None
+
+    def _hold(self, snapshot: Snapshot) -> None:
+        self._newest.hold(snapshot)
+
+
+def _open(store: Store) -> Snapshot | None:
+    try:
+        return open_snapshot(store)
+    except TableNotFoundError:
+        return None
