@@ -140,6 +140,18 @@ class Upserts(RuleBasedStateMachine):
         assert self.tables[handle].update(given, sql, merge=merge).updated == len(changed)
         self.truth |= changed
 
+    @rule(handle=HANDLES, rows=ROWS, where=WHERES, merge=MERGES)
+    def overwrite(self, handle: int, rows: list[Row], where: Where, merge: bool | None) -> None:
+        sql, holds = where
+        inside = [row for row in rows if holds(row)]
+        kept = {key: row for key, row in self.truth.items() if not holds(row)}
+        if any(row["id"] in kept for row in inside):
+            with pytest.raises(UsageError, match="rows outside of the condition"):
+                self.tables[handle].overwrite(given(inside, COLUMNS.names), sql, merge=merge)
+            return
+        self.tables[handle].overwrite(given(inside, COLUMNS.names), sql, merge=merge)
+        self.truth = kept | {row["id"]: row for row in inside}
+
     @rule(
         handle=HANDLES,
         rows=ROWS,

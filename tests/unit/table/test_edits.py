@@ -99,6 +99,34 @@ def test_an_update_is_in_the_feed(table: EditedTable) -> None:
     ]
 
 
+def test_rows_take_the_place_of_those_that_a_condition_chooses(
+    table: EditedTable, store: LocalStore
+) -> None:
+    done = table.overwrite(given([row(2, "x", 4), row(5, "y", 5)], WHOLE), "id >= 2")
+    assert (done.inserted, done.updated, done.deleted) == (1, 1, 1)
+    require_rows(table, {1: row(1), 2: row(2, "x", 4), 5: row(5, "y", 5)})
+    assert next(iter(table.history())).info.operation == "OVERWRITE"
+    assert table.overwrite(given([row(7)], WHOLE), merge=True).deleted == 3
+    require_rows(table, {7: row(7)})
+    assert table.overwrite(given([], WHOLE)).deleted == 1
+    require_rows(table, {})
+    require_sound_index(store, table)
+
+
+def test_rows_outside_of_the_condition_are_not_overwritten(table: EditedTable) -> None:
+    for rows, words in (
+        ([row(2), row(3, n=None)], "must match it, and some don't.*rows=1"),
+        ([row(3, "c", 1)], "rows outside of the condition have the keys"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            table.overwrite(given(rows, WHOLE), "n = 1")
+    with pytest.raises(UsageError, match="need all columns"):
+        table.overwrite(given([row(1)], ["id", "n"]))
+    with pytest.raises(UsageError, match="given twice"):
+        table.overwrite(given([row(1), row(1)], WHOLE))
+    assert table.version == 0
+
+
 @pytest.mark.parametrize(
     ("values", "words"),
     [

@@ -34,6 +34,7 @@ SOURCE = pa.table(
         "n": pa.array([20, None, 40, 50], pa.int32()),
         "price": pa.array([Decimal("9.00")] * 4, pa.decimal128(9, 2)),
         "op": pa.array(["u", "d", "u", "u"]).dictionary_encode(),
+        "at": pa.array([1, 2, 3, 4]),
     }
 )
 

@@ -16,6 +16,7 @@ from lakesplice.apps.cli.tables import (
     adopting,
     bootstrapping,
     dead_letters,
+    editing,
     erasing,
     fleet,
     indexes,
@@ -63,6 +64,7 @@ app.command("explain-key")(explaining.explain_key)
 app.command("history")(with_json(listing.history))
 app.command("tables")(with_json(listing.tables))
 app.command("complete")(listing.complete)
+app.command("sql")(editing.sql)
 app.command("status")(fleet.status)
 app.command("park")(parking.park)
 app.command("unpark")(parking.unpark)

@@ -129,7 +129,10 @@ def stored_rows(given: pa.Table, schema: TableSchema, columns: Collection[str] =
     stored_here = frozenset(schema.names)
     unknown = [name for name, stored in asked.items() if stored not in stored_here]
     wanted = set(columns or schema.names)
-    if len(set(asked.values())) < len(given.column_names) or (unknown and not columns):
+    twice = len(set(given.column_names)) < given.num_columns or any(
+        count > 1 for stored, count in Counter(asked.values()).items() if stored is not None
+    )
+    if twice or (unknown and not columns):
         raise UsageError(
             "the table has no such column, or the column is given twice",
             columns=unknown or given.column_names,

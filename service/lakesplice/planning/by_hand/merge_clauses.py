@@ -47,6 +47,7 @@ class Action(StrEnum):
     UPDATE = "update"
     DELETE = "delete"
     INSERT = "insert"
+    REFUSE = "refuse"
 
 
 @dataclass(frozen=True)
@@ -99,7 +100,7 @@ def bound(
     condition = edit_condition(where, columns) if isinstance(where, str) else where
     needed = frozenset() if condition is None else used_columns(condition, columns)
     values = None
-    if clause.action is not Action.DELETE:
+    if clause.action in (Action.UPDATE, Action.INSERT):
         given = _all_columns(clause, source, schema) if clause.values is None else clause.values
         inserts = clause.action is Action.INSERT
         values = assignments(given, columns, schema, keys=inserts)

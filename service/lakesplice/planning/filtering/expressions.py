@@ -90,6 +90,19 @@ def edit_value(text: str, schema: pa.Schema, kind: pa.DataType) -> pc.Expression
     return translated(text, translate)
 
 
+def literal_values(texts: Sequence[str], kind: pa.DataType) -> pa.ChunkedArray:
+    """Return the values of expressions without columns, for a column of type `kind`; `UsageError`
+    for one that doesn't fit it.
+    """
+    one = pa.table({"row": [0]})
+    none = pa.schema([])
+    found = [evaluated([edit_value(text, none, kind)], one)[0].combine_chunks() for text in texts]
+    try:
+        return pa.chunked_array([value.cast(kind) for value in found], kind)
+    except pa.ArrowException as error:
+        raise UsageError("a value doesn't fit its column", cause=str(error)) from error
+
+
 def without_values(text: str) -> str:
     """Return a condition with `?` in place of its literals, for a history that holds no values."""
     hidden = (exp.Literal, exp.HexString)

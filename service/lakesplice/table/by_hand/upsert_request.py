@@ -19,6 +19,7 @@ class Operation(StrEnum):
     DELETE = "DELETE"
     UPDATE = "UPDATE"
     MERGE = "MERGE"
+    OVERWRITE = "OVERWRITE"
 
 
 @dataclass(frozen=True)

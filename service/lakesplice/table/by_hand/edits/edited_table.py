@@ -6,16 +6,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.errors import UsageError
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.by_hand.assignments import assignments
-from lakesplice.planning.by_hand.hand_fed_changes import checked_transaction
-from lakesplice.planning.by_hand.merge_clauses import Clause
+from lakesplice.planning.by_hand.hand_fed_changes import checked_transaction, same_keys
+from lakesplice.planning.by_hand.merge_clauses import Action, Clause, Rows
+from lakesplice.planning.by_hand.overwriting import (
+    require_all_columns,
+    require_inside,
+    require_none_elsewhere,
+)
 from lakesplice.planning.filtering.expressions import edit_condition, without_values
 from lakesplice.planning.filtering.filters import stored_names
+from lakesplice.planning.rows.keyhash import key_hash
 from lakesplice.table.by_hand.edits.merge import Merge, source_rows
 from lakesplice.table.by_hand.edits.merge_builder import MergeBuilder
 from lakesplice.table.by_hand.hand_fed_table import HandFedTable
@@ -105,6 +112,58 @@ class EditedTable(HandFedTable):
                 transaction=checked_transaction(transaction),
                 merge=merge,
                 operation=Operation.UPDATE,
+                parameters=_predicate(where),
+            )
+
+        return self._edited(found)
+
+    def insert(self, rows: GivenRows, *, transaction: tuple[str, int] | None = None) -> Upserted:
+        """Insert rows, in one commit; `UsageError` if the table has the key of one.
+
+        `rows` need every column. The rest is as for `delete`.
+        """
+        clauses = (
+            Clause(Rows.MATCHED, Action.REFUSE),
+            Clause(Rows.NOT_MATCHED, Action.INSERT),
+        )
+        return self.merge(rows).with_clauses(clauses).execute(transaction=transaction)
+
+    def overwrite(
+        self,
+        rows: GivenRows,
+        where: Condition | None = None,
+        *,
+        transaction: tuple[str, int] | None = None,
+        merge: bool | None = None,
+    ) -> Upserted:
+        """Replace the rows that match a condition, or all rows, by these, in one commit.
+
+        `rows` need every column. Rows with a key that is there already are updates, of which only
+        new values are written; a row whose key isn't among them is deleted. With `where` each of
+        `rows` has to match it, as must the row that has its key; so no row outside changes. The
+        rest is as for `delete`.
+        """
+
+        def found(snapshot: Snapshot) -> UpsertRequest:
+            schema = snapshot.manifest.schema
+            given = all_rows(rows, schema, ())
+            require_all_columns(given, schema)
+            condition = None if where is None else _condition(where, schema)
+            table = Table(self._store, snapshot=snapshot)
+            keys = all_rows(table.read(columns=schema.key, filter=condition), schema, schema.key)
+            new, old = key_hash(given, schema), key_hash(keys, schema)
+            known, replaced = same_keys(old, new)
+            if condition is not None:
+                require_inside(given, condition, schema)
+                require_none_elsewhere(self._upserter.live(snapshot, new), replaced)
+            gone = np.ones(keys.num_rows, np.bool_)
+            gone[known] = False
+            return UpsertRequest(
+                (given,),
+                keys.filter(pa.array(gone)),
+                transaction=checked_transaction(transaction),
+                merge=merge,
+                operation=Operation.OVERWRITE,
                 parameters=_predicate(where),
             )
 

@@ -22,6 +22,7 @@ from lakesplice.planning.by_hand.hand_fed_changes import repeated_key, same_keys
 from lakesplice.planning.by_hand.merge_clauses import (
     SOURCE,
     TARGET,
+    Action,
     BoundClause,
     Clause,
     Rows,
@@ -189,6 +190,12 @@ class _Changes:
         needed = frozenset().union(*(clause.needed for clause in clauses))
         frame = sides.frame(columns, needed)
         for clause, places in by_clause(clauses, frame):
+            if clause.clause.action is Action.REFUSE:
+                raise UsageError(
+                    "rows with these keys are there already; use upsert or merge to change them",
+                    rows=len(places),
+                    key=sides.keys.slice(places[0], 1).to_pylist(),
+                )
             keys = sides.keys.take(pa.array(places))
             self._hashes.append(sides.hashes.only(places))
             if clause.values is None:

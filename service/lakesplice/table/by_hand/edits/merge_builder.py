@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -53,6 +53,10 @@ class MergeBuilder:
     def when_not_matched_by_source_delete(self, where: Condition = None) -> MergeBuilder:
         """Delete rows of the table whose key no row of the source has."""
         return self._with(Rows.NOT_MATCHED_BY_SOURCE, Action.DELETE, where)
+
+    def with_clauses(self, clauses: Iterable[Clause]) -> MergeBuilder:
+        """Add clauses as values."""
+        return replace(self, clauses=(*self.clauses, *clauses))
 
     def execute(
         self, *, transaction: tuple[str, int] | None = None, merge: bool | None = None
