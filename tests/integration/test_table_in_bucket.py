@@ -14,6 +14,7 @@ import pytest
 from deltalake import DeltaTable
 
 from lakesplice import Table
+from lakesplice.apps.erasing.byte_search import search
 from lakesplice.apps.lake import require_lake
 from lakesplice.errors import UsageError
 from lakesplice.model.names import IS_DELETED, SYSTEM_COLUMNS
@@ -61,6 +62,23 @@ def test_a_table_fed_by_hand_lives_in_a_bucket(address: str, s3_server: S3Server
         .equals(pl.from_arrow(found).to_arrow())
     )
     assert Table.open(address, version=0, options=reach).read().num_rows == ROWS
+
+
+def test_rows_are_erased_from_a_bucket(address: str, s3_server: S3Server) -> None:
+    reach = options(s3_server.endpoint)
+    table = Table.create(address, rows(0, ROWS, 1.0), key=["id"], options=reach)
+    table.upsert(delete=pa.table({"id": [7]}))
+    assert table.erase([7]).rows == 1
+    assert [entry.info.operation for entry in table.history()] == ["ERASED"]
+    store = open_store(address, reach)
+    left = search(
+        ((path, store.read(path)) for path in store.list("")),
+        ["column:id=7", "column:name=thing 7"],
+    )
+    assert left == {}
+    kept = DeltaTable(address, storage_options=reach).to_pyarrow_table()
+    assert kept.num_rows == ROWS - 1
+    assert 7 not in kept.column("id").to_pylist()
 
 
 def test_an_upsert_asks_the_store_little_and_lists_nothing(address: str, proxy: S3Proxy) -> None:

@@ -110,7 +110,7 @@ class ObjectStore:
         """Write a whole object in the place of another, as only a checkpoint of the log may be."""
         import obstore
 
-        with self._failing(path)():
+        with self._failing(path, Right.WRITE)():
             obstore.put(self._client, self._key(path), data)
 
     def size(self, path: str) -> int | None:
