@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from lakesplice.errors import StorageError
+from lakesplice.model.offsets import Offset
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.reading.table import Table
@@ -37,7 +38,7 @@ class Life:
 
     def __init__(self, folder: Path) -> None:
         self.source, self.clock, self.bare = Source(), FixedClock(), LocalStore(folder)
-        self.cuts: list[dict[int, int]] = []
+        self.cuts: list[dict[int, Offset]] = []
         for key in (*range(6), 0, 3):
             self.source.topic.append(key % 2, self.source.put(key))
             if key in (2, 5):

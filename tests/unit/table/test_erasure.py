@@ -14,6 +14,7 @@ import lakesplice
 from lakesplice.apps.erasing.byte_search import files_in, search
 from lakesplice.apps.erasing.searched_table import values_of_keys
 from lakesplice.errors import UsageError, VersionNotFoundError
+from lakesplice.model.offsets import Offset
 from lakesplice.planning.sources.operator_directions import moved
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.protocol.snapshot import open_snapshot
@@ -61,7 +62,9 @@ class Scene:
         return sorted(row["id"] for row in rows)
 
     def read_all_again(self) -> None:
-        self.driver.table.continue_at(lambda source: moved(source, {0: 0, 1: 0}), "again")
+        self.driver.table.continue_at(
+            lambda source: moved(source, {0: Offset(0), 1: Offset(0)}), "again"
+        )
         self.driver.batch()
 
 
