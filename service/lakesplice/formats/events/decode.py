@@ -38,14 +38,15 @@ EVENT_FORMATS: Mapping[FormatName, EventFormat] = {
 
 def decode(records: pa.RecordBatch, context: DecodeContext) -> Decoded:
     """Decode consecutive records of one topic partition, in offset order; never raises because of
-    their bytes.
+    their content.
 
     `records` has the columns `key` and `value`, binary and nullable, and `offset`; others are
     ignored. Records without a key come in blocks of their own, with an empty `schema.key`; the
     caller decides about them. Nothing at or after the first stop is decoded.
 
-    The format is the context's, or else that of the first record which is an event of any format.
-    If there is none, the records are read as Debezium's, so that each gets a reason.
+    The format is the context's; otherwise it is the format of the first record that is an event of
+    any format. If there is no such record, the records are read as Debezium's, so that each gets a
+    reason.
     """
     chosen = context.format or _first_recognised(records.column("value"), context)
     format_ = EVENT_FORMATS[chosen or FormatName.DEBEZIUM]
@@ -77,7 +78,7 @@ def decode(records: pa.RecordBatch, context: DecodeContext) -> Decoded:
 
 
 def recognise(value: bytes, schemas: Mapping[int, SchemaText] | None = None) -> FormatName | None:
-    """Return the format of which a record's value is an event, or None if it is of none.
+    """Return the format of which a record's value is an event; None if there is none.
 
     `schemas` are those of a registry, as in `DecodeContext`.
     """
@@ -92,10 +93,11 @@ def recognise(value: bytes, schemas: Mapping[int, SchemaText] | None = None) -> 
 
 
 def _first_recognised(values: pa.Array, context: DecodeContext) -> FormatName | None:
-    """Look at the records until one tells; as a rule it is the first.
+    """Inspect records until one shows the format; usually the first one does.
 
-    Without a registry nothing tells whether what looks like Avro is an event. If nothing else is
-    one it is read as Avro, and the table parks for want of a registry.
+    Without a registry, nothing shows whether a record that looks like Avro is an event. If no other
+    record is an event, the records are read as Avro, and the table is parked since it needs a
+    registry.
     """
     heads = False
     for value in values:

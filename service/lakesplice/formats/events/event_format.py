@@ -1,10 +1,9 @@
-"""The seam: what a format of change events is to the rest of decoding.
+"""The interface between a format of change events and the rest of decoding.
 
-A format is a `EventFormat`: a name to set it by, what its events can and can't say, how it is
-recognised from others by one payload, and a reader. `records_to_blocks.py` drives the reader: it
-shows it the first undecided record (`inspect`), reads all records like it in one go, and lets it
-make blocks of row images (`build`). Nothing else knows which formats there are but the list in
-`decode.py`.
+A format is an `EventFormat`: its name in the configuration, the facts that its events contain, the
+function that recognises one of its payloads, and a reader. `records_to_blocks.py` calls the reader:
+it passes the first open record (`inspect`), reads all records like it at once, and lets the reader
+make blocks of row images (`build`). Only the list in `decode.py` names all formats.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from lakesplice.model.choices import FormatName
 
 @dataclass(frozen=True, slots=True)
 class FormatCapabilities:
-    """What a format's events say, for docs/formats.md: per fact where it comes from, or what is
-    done without it.
+    """The facts that a format's events contain, for docs/formats.md: for each fact its source, or
+    what is done without it.
     """
 
     position: str
@@ -39,10 +38,10 @@ class FormatCapabilities:
 
 @dataclass(frozen=True)
 class Group:
-    """Records that were read as one: like `template`, with keys of the form `key`.
+    """Records that were read together: they are like `template` and have keys of the form `key`.
 
-    `records` are their indexes, ascending; `payloads` what was read of each, `keys` their keys as
-    bytes and `offsets` their places in the partition, row for row. `notes` are the reading's.
+    `records` are their indexes, ascending. `payloads` (the values that were read), `keys` (bytes)
+    and `offsets` (in the partition) have one row for each of them. `notes` are those of `Reading`.
     """
 
     records: Integers
@@ -55,25 +54,25 @@ class Group:
     notes: pa.Array | None = None
 
     def text(self, row: int) -> bytes:
-        """Return what was read of one record: its value behind the template's prefix."""
+        """Return the text of one record that was read: its value after the template's prefix."""
         text: bytes = self.source.texts[int(self.source.at[row])].as_py()
         return text
 
 
 @dataclass(frozen=True)
 class TextSelection:
-    """Some of many texts, by their places."""
+    """A selection of many texts, by their indexes."""
 
     texts: pa.Array
     at: Integers
 
 
 class KeyForm(Protocol):
-    """What like keys start with, and the columns they name in key order."""
+    """The bytes with which similar keys start, and the columns that they name, in key order."""
 
     @property
     def prefix(self) -> bytes:
-        """The bytes that all of them start with."""
+        """The bytes with which all of them start."""
         ...
 
     @property
@@ -83,29 +82,29 @@ class KeyForm(Protocol):
 
 
 class Reader(Protocol):
-    """Reads a run of one partition's records; a new one for each run."""
+    """Reads consecutive records of one partition; there is a new reader for each run of records."""
 
     def inspect(self, value: bytes) -> Template | Verdict:
-        """Read one record with every check; what it says about records like it."""
+        """Read one record with every check; return how to read records like it, or a verdict."""
         ...
 
     def inspect_key(self, key: bytes | None, template: Template, /) -> KeyForm | Flaw | None:
-        """Read one record's key; None if records like it have none that is used."""
+        """Read one record's key; None if keys of such records aren't used."""
         ...
 
     def build(self, group: Group, ledger: Ledger) -> None:
-        """Settle records that were read: changes go into the ledger as blocks.
+        """Settle records that were read: add changes to the ledger as blocks.
 
-        Records that have another form than the group's may stay open.
+        Records whose form differs from the group's may remain open.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class EventFormat:
-    """One format. `recognises` is asked about a payload that is a JSON object; of no payload do two
-    formats say yes. `placeholder` stands in its images for values that the source didn't send.
-    `prepare` returns records' values as the reader is to see them, row for row.
+    """One format. `recognises` is called with a payload that is a JSON object; at most one format
+    returns True for a payload. `placeholder` is the text in row images for values that the source
+    didn't send. `prepare` converts records' values before the reader sees them, row by row.
     """
 
     name: FormatName

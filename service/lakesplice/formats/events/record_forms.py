@@ -1,8 +1,8 @@
-"""Records grouped by their form: which names they have, in which order, with any values.
+"""Groups records by their form: the names that they have and their order, whatever the values.
 
-What has one form has one shape as a rule, so that records of many shapes are sorted in one pass
-rather than by trying each shape on all of them. A form is a hint only: what is read of a record
-by it is proven as anywhere, and what isn't of the shape is left for another.
+Records of one form usually have one shape. So records of many shapes are sorted in one pass,
+instead of trying each shape on all records. A form is only a hint: what is read is proven as
+always, and a record that doesn't have the shape is left for another one.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from lakesplice.formats.events.event_format import Reader
 from lakesplice.formats.events.json_reading.template import Template
 from lakesplice.model.arrays import Mask
 
-# What follows a colon and is neither an object nor an array.
+# A value after a colon that is neither an object nor an array.
 _SCALAR = r':[ ]*(?:"(?:[^"\\]|\\.)*"|[^"\[{,}\]]+)'
 
 
 class RecordForms:
-    """The forms of some records, each with the shape of the first that has it."""
+    """The forms of some records, each with the shape of its first record."""
 
     def __init__(self, values: pa.Array, open_: Mask, reader: Reader) -> None:
-        """Look at the open records; shows the reader one of each form."""
+        """Find the forms of the open records; the reader inspects one record of each form."""
         at = np.flatnonzero(open_)
         found = pc.replace_substring_regex(values.take(pa.array(at)), _SCALAR, ":")
         of = found.dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False)
@@ -39,7 +39,7 @@ class RecordForms:
                 self._forms.setdefault(_key(template), []).append(int(self._form[place]))
 
     def like(self, row: int, template: Template) -> Mask:
-        """Mark the records that may be like a row, whose template it is."""
+        """Mark the records that may be like the record `row`, which has this template."""
         forms = [int(self._form[row]), *self._forms.get(_key(template), ())]
         marked: Mask = np.isin(self._form, forms)
         return marked

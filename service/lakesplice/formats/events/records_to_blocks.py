@@ -1,10 +1,10 @@
-"""Records of one topic partition to blocks of row images, whatever their format.
+"""Converts records of one topic partition to blocks of row images, whatever their format.
 
-The first undecided record is read strictly and becomes the template: all records that start like
-it are read with it, in blocks. What it can't settle, without schemas a record of another shape,
-becomes the next template. Where there are many shapes, as with partial images, records are sorted
-by their form first (`record_forms.py`). So the calls follow the number of shapes in the batch, and
-each record is read once.
+The first open record is read strictly and becomes the template: all records that start like it are
+read together. The first record that remains open, which has another shape, becomes the next
+template. If there are many shapes, as with partial images, records are first sorted by their form
+(`record_forms.py`). So the number of calls depends on the number of shapes in the batch, and each
+record is read once.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.position import RANK_OTHER, Position
 
-# After so many shapes without a schema, records are sorted by their form rather than by trying.
+# After so many shapes without a schema, records are sorted by their form instead of by trying.
 _TRIES_MAX = 1
-# From this many records per chosen one, copying the chosen costs less than looking at the others.
+# If at most one of so many records is chosen, copying the chosen ones costs less than scanning all.
 _SPARSE = 2
-# What a record of another format may look like.
+# The ways in which a record of another format may start.
 _STRANGE = (DeadReason.NOT_AN_ENVELOPE, DeadReason.NOT_JSON)
 
 
@@ -47,10 +47,11 @@ def settle_records(
     *,
     threads: bool,
 ) -> Ledger:
-    """Read consecutive records of one partition; every one before the ledger's end is settled.
+    """Read consecutive records of one partition; every record before the ledger's end is settled.
 
     `records` has the columns `key` and `value`, binary and nullable, and `offset`. `stranger` is
-    asked about a record that isn't an event of the reader's format: whether it is one of another.
+    called for a record that isn't an event of the reader's format; it says whether it is one of
+    another format.
     """
     run = _Run(records, reader, threads=threads)
     tries = 0
@@ -59,7 +60,7 @@ def settle_records(
         value = run.values[first].as_py()
         if tries == _TRIES_MAX and forms is None:
             forms = RecordForms(run.values, run.ledger.open, reader)
-        # Last, since a reader uses what it was shown last.
+        # Inspected last, since a reader uses the record that it inspected last.
         template = reader.inspect(value)
         if not isinstance(template, Template):
             if isinstance(template, Flaw) and template.reason in _STRANGE:
@@ -86,7 +87,7 @@ def _binary(column: pa.Array) -> pa.Array:
 
 
 class _Run:
-    """Consecutive records, and what became of them."""
+    """Consecutive records, and their ledger."""
 
     def __init__(self, records: pa.RecordBatch, reader: Reader, *, threads: bool) -> None:
         self.values, self.keys = (_binary(records.column(name)) for name in ("value", "key"))
@@ -123,7 +124,9 @@ class _Run:
         *,
         patient: bool,
     ) -> None:
-        """Read and settle the open records, or those `among` them, that are like the template's."""
+        """Read and settle the open records (only those in `among`, if given) that are like the
+        template's.
+        """
         rows = self._like(own, template, key, among)
         first, end = int(rows[0]), int(rows[-1]) + 1
         if end - first <= _SPARSE * len(rows):
@@ -158,7 +161,9 @@ class _Run:
     def _like(
         self, own: int, template: Template, key: KeyForm | None, among: Mask | None
     ) -> Integers:
-        """The open rows before the end that start as the row `own` does, in value and key."""
+        """Return the open rows before the end whose value and key start like those of the row
+        `own`.
+        """
         end = self.ledger.end
         alike = self.ledger.open[:end].copy()
         if among is not None:

@@ -46,7 +46,7 @@ def test_digits_that_nobody_told_are_taken_as_declared() -> None:
 
 @pytest.mark.parametrize(
     ("declared", "why"),
-    [("decimal(12,4)", "which a later statement made it"), ("int", "which isn't a type")],
+    [("decimal(12,4)", "which only a later statement gave it"), ("int", "which isn't a type")],
 )
 def test_a_declaration_that_cannot_be_of_before_the_alteration_counts_for_nothing_there(
     declared: str, why: str

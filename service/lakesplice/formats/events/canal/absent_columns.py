@@ -1,9 +1,10 @@
-"""Proves that no column is absent from `data`, which the JSON reader would read as null.
+"""Proves that no column is absent from `data`; the JSON reader reads an absent column as null.
 
-All members and all columns in `data` must be there; `old` has only what changed. So the nulls that
-were read outside of `old` are compared with those written outside of it. Values are texts: a text
-that opens with `"old":[{`, or as another member with a list or an object, can't be a column. `old`
-goes from its opening to the next such member, or to the end, and must be closed before.
+All members and all columns of `data` must be present; `old` has only changed columns. So the nulls
+that were read outside of `old` are compared with the nulls that are written outside of it. Columns'
+values are texts, so `"old":[{`, or any other member that opens a list or an object, can't be inside
+a column. `old` extends from its opening to the next such member, or to the end, and must be closed
+before that.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def prove_messages(texts: pa.Array, rows: pa.Array) -> Evidence:
 
 
 def _openings(data: Bytes, opening: bytes) -> Integers:
-    """Return the places of an opening, ascending; it is found by its last byte."""
+    """Return the offsets of an opening, ascending; it is found by its last byte."""
     at = positions_of(data, opening[-1])
     at = at[at >= len(opening) - 1]
     for back in range(1, len(opening)):
@@ -57,7 +58,7 @@ def _openings(data: Bytes, opening: bytes) -> Integers:
 
 
 def _stand(data: Bytes, at: Integers, wanted: bytes) -> Mask:
-    """Whether some bytes are at these places of the data."""
+    """Whether these bytes are at these offsets of the data."""
     found = at >= 0
     for ahead, byte in enumerate(wanted):
         found &= data[np.clip(at + ahead, 0, len(data) - 1)] == byte
@@ -65,7 +66,7 @@ def _stand(data: Bytes, at: Integers, wanted: bytes) -> Mask:
 
 
 def _expected(rows: pa.Array) -> Integers:
-    """Return per message how many members outside of `old` its text must name as null."""
+    """Return for each message how many members outside of `old` its text must have as null."""
     total = np.zeros(len(rows), np.int64)
     for field, member in zip(rows.type, rows.flatten(), strict=True):
         total += _nulls(member)
@@ -86,6 +87,6 @@ def _nulls(column: pa.Array) -> Mask:
 
 
 def _lengths(lists: pa.Array) -> Integers:
-    """The number of items of each list; a null has none."""
+    """The number of items of each list; 0 for null."""
     lengths: Integers = lists.value_lengths().fill_null(0).to_numpy().astype(np.int64)
     return lengths

@@ -1,4 +1,4 @@
-"""Builds a block of images from Canal's messages that were read: one row per row of `data`."""
+"""Builds a block of images from Canal's messages: one row for each row of `data`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from lakesplice.model.change import Op
 from lakesplice.model.position import Ordering
 from lakesplice.model.source_schema import SourceField, SourceSchema
 
-# INIT is the row of a snapshot, of those who write such events and take any.
+# INIT is a row of a snapshot; some programs that write Canal's messages send it.
 OPS = {"INSERT": Op.CREATE, "UPDATE": Op.UPDATE, "DELETE": Op.DELETE, "INIT": Op.READ}
 _MILLI = 1000
 
@@ -40,10 +40,10 @@ def build_block(
     context: DecodeContext,
     ledger: Ledger,
 ) -> None:
-    """Settle the messages that were read: changes go into the ledger as one block.
+    """Settle the messages that were read: add changes to the ledger as one block.
 
-    Messages with another key or other types stay open. If a row doesn't have these types, its whole
-    message becomes a dead letter.
+    Messages with another key or other types remain open. If a row doesn't have these types, its
+    whole message becomes a dead letter.
     """
     build = Build(group.records, ledger)
     empty = mask_of(group.payloads.is_null())
@@ -57,10 +57,10 @@ def build_block(
     lengths = _lengths(members["data"])
     build.drop_marked(lengths == 0, DeadReason.MISSING_IMAGE, "the message has no row")
     old_lengths = _lengths(members["old"])
-    # An update without `old` says nothing about the key: it is unchanged.
+    # An update without `old` doesn't mention the key, so the key is unchanged.
     has_old = (op == Op.UPDATE) & mask_of(members["old"].is_valid())
     uneven = np.where(has_old, old_lengths != lengths, old_lengths > 0)
-    detail = "old doesn't have one entry for each row of an update, or is there without an update"
+    detail = "old doesn't have one entry for each row of an update, or the message isn't an update"
     build.drop_marked(uneven, DeadReason.MISSING_IMAGE, detail)
     chosen = np.flatnonzero(build.live)
     if len(chosen):
@@ -107,7 +107,7 @@ def _operations(members: dict[str, pa.Array], build: Build) -> Marks:
 def _omitted(names: tuple[str, ...], context: DecodeContext) -> tuple[SourceField, ...]:
     """Return the declared columns that a message lacks.
 
-    If only some columns are declared, since only their types need it, the table has others, too.
+    If only some columns are declared, because only their types need it, the table has further ones.
     """
     declared = context.declared or {}
     if not all(name in declared for name in names):
@@ -131,7 +131,7 @@ def _add(
     messages: Build,
     chosen: Integers,
 ) -> None:
-    """Make a block of the rows of the chosen messages."""
+    """Add a block with the rows of the chosen messages."""
     taken = pa.array(chosen)
     data, old = members["data"].take(taken), members["old"].take(taken)
     lengths = _lengths(data)
@@ -154,7 +154,7 @@ def _add(
     where, ordering = _positions(members, group, owner, ops, place)
     build.refuse_missing_positions(where)
     key_alone = set(key) == {cell.name for cell in cells} and bool((ops == Op.DELETE).all())
-    # The whole message is one change: its rows are of one statement.
+    # The whole message is one change: one statement made its rows.
     spoilt = np.isin(owner, owner[~build.live])
     unknown = pa.nulls(len(owner), pa.string())
     block = ImageBlock(
@@ -203,22 +203,22 @@ def _key_before(
     group: Group,
     build: Build,
 ) -> tuple[pa.Table, Mask]:
-    """Return the rows with their former keys, and which of them changed the key.
+    """Return the rows with their former keys, and a mask of rows whose key changed.
 
-    Of `old` only the key is read. It is never null, so an absent column is an unchanged one. `told`
+    Only the key is read from `old`. It is never null, so an absent column is unchanged. `told`
     marks the rows whose message has an `old`.
     """
     moved = np.zeros(len(ops), np.bool_)
     updates = np.flatnonzero((ops == Op.UPDATE) & has_old)
     if not len(updates) or not key:
         return table, moved
-    # An update has as many as there are rows, other changes have none.
+    # An update has an entry for each row, other changes have none.
     items = old.flatten()
     at = np.full(len(ops), -1, np.int64)
     at[updates] = np.arange(len(updates))
     rows = items.take(pa.array(at, mask=at < 0))
     stated = mask_of(rows.is_valid())
-    detail = "the old of a row is null"
+    detail = "the entry of a row in old is null"
     build.drop_marked((ops == Op.UPDATE) & has_old & ~stated, DeadReason.MISSING_IMAGE, detail)
     cells = [cell for cell in group.template.shape.cells if cell.name in key]
     raw = {"old": members_of(rows)}

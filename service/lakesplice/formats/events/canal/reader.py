@@ -1,7 +1,8 @@
-"""Canal's flat messages: a head with the columns' types, `data` with a row or several, `old` with
-what changed of each.
+"""Reads Canal's flat messages: a head with the columns' types, `data` with one or more rows, and
+`old` with the former values of changed columns.
 
-TiCDC's have one row, and with its extension `_tidb` the transaction's timestamp.
+TiCDC's messages have one row; with its extension `_tidb` they also have the transaction's
+timestamp.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from lakesplice.model.choices import FormatName
 from lakesplice.model.parking import ParkCode
 
 _WATERMARK = "TIDB_WATERMARK"
-# Canal calls a dropped table erased; TiCDC's types of DDL are other words.
+# Canal's type for a dropped table is ERASE; TiCDC has other types of DDL.
 _ERASED = "ERASE"
 _EMPTYING = ("TRUNCATE", _ERASED)
 _HEAD: dict[str, pa.DataType] = {
@@ -59,7 +60,7 @@ _HEAD: dict[str, pa.DataType] = {
     "sql": pa.string(),
 }
 _NEEDED = ("database", "table", "type", "es", "pkNames", "mysqlType", "data", "old")
-# Members whose types are those of the columns.
+# Members that have the columns' types.
 _ROWS = ("mysqlType", "data", "old")
 _OBJECTS = ("sqlType", "_tidb")
 _READ = (*_HEAD, *_ROWS, "_tidb")
@@ -67,16 +68,14 @@ _READ = (*_HEAD, *_ROWS, "_tidb")
 
 @dataclass(frozen=True)
 class CanalKey:
-    """The key's columns, as `pkNames` has them; the records' own keys are ignored."""
+    """The key's columns, from `pkNames`; the records' own keys are ignored."""
 
     names: tuple[str, ...]
     prefix: bytes = b""
 
 
 class CanalReader:
-    """Reads Canal's messages; remembers the key and the types of the message that was inspected
-    last.
-    """
+    """Reads Canal's messages; keeps the key and the types of the last inspected message."""
 
     def __init__(self, context: DecodeContext) -> None:
         self._context = context
@@ -109,7 +108,7 @@ class CanalReader:
         return skipping(skipped, template) if skipped else template
 
     def _verdict(self, message: Mapping[str, object]) -> Verdict | None:
-        """The verdict on a message that changes no row of the table."""
+        """Return the verdict on a message that changes no row of the table."""
         kind = message["type"]
         if kind == _WATERMARK:
             return Ignored("watermark")
@@ -159,12 +158,12 @@ class CanalReader:
         return CanalKey(self._key)
 
     def build(self, group: Group, ledger: Ledger) -> None:
-        """Make a block of what was read."""
+        """Make a block of the messages that were read."""
         build_block(group, self._key, self._types, self._context, ledger)
 
 
 def _type_of(name: str, value: object) -> pa.DataType:
-    """The type of a member beside the rows: what it shows where nothing else says it."""
+    """Return the type of a member outside of the rows; its value shows it if nothing else does."""
     if name == "_tidb" and isinstance(value, Mapping):
         shown_ = [(str(n), shown_type(of)) for n, of in value.items() if n != "commitTs"]
         return pa.struct([("commitTs", pa.int64()), *shown_])
@@ -172,7 +171,7 @@ def _type_of(name: str, value: object) -> pa.DataType:
 
 
 def _left_out(extension: object) -> Flaw | None:
-    """Whether TiCDC left the row out of a message that was too large for it."""
+    """Return the verdict if TiCDC left the row out, because the message was too large."""
     if not isinstance(extension, Mapping):
         return None
     detail = "the message was too large for TiCDC, which "
@@ -200,14 +199,16 @@ def _undeclared(names: list[str], types: Mapping[str, str], context: DecodeConte
     said = ", ".join(f"{name} ({types[name]})" for name in names)
     return Halt(
         ParkCode.TYPES_UNDECLARED,
-        f"mysqlType doesn't say enough of {said}; add to the configuration"
+        f"mysqlType doesn't give the exact type of {said}; add to the configuration"
         f' tables: [{{match: "{context.table}", columns: {{{columns}}}}}], or from TiCDC set'
         " content-compatible=true",
     )
 
 
 def _emptied(message: Mapping[str, object]) -> Truncated | Flaw:
-    """The verdict on a table that lost all its rows, by the order of the message's changes."""
+    """Return the verdict on a table that lost all its rows, at the position that the ordering
+    gives.
+    """
     extension, dropped = message.get("_tidb"), message["type"] == _ERASED
     if extension is None:
         return Truncated(None, dropped=dropped)
@@ -233,7 +234,7 @@ CANAL = EventFormat(
         before="of deletes only",
         changed="unknown: whole rows are written",
         key="`pkNames`",
-        types="`mysqlType`; where it says too little `columns`",
+        types="`mysqlType`; where it isn't exact, `columns`",
         lacking="those of `columns`, if all are declared, that `data` lacks",
     ),
     _recognises,

@@ -1,4 +1,4 @@
-"""What `mysqlType` says of a column, and how its values are written: as texts, all of them.
+"""The column types that `mysqlType` names, and how their values are written: always as texts.
 
     mysqlType                                 text                  column
     tinyint … bigint, unsigned ones, year     a number              as wide
@@ -14,10 +14,10 @@
     datetime, timestamp                       as MySQL shows it     timestamp
     time                                      as MySQL shows it     long, microseconds
 
-Any word of MySQL's for a type is known, in any spelling. Canal and TiCDC send what the binlog has
-of ENUM and SET: an ENUM's place, a SET's bits (`enumerated.py`). TiCDC leaves the parameters out
-unless its `content-compatible` is set: a decimal without digits, a bit without width, an ENUM or
-SET without members, and whatever else isn't listed must be declared.
+All of MySQL's names of types are known, in any spelling. For ENUM and SET, Canal and TiCDC send
+what the binlog has: a member's number, or a SET's bits (`enumerated.py`). TiCDC leaves the
+parameters out unless its `content-compatible` is set: a decimal without digits, a bit without
+width, an ENUM or SET without members, and all types that aren't listed must be declared.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from lakesplice.formats.events.values.declared_types import DeclaredType
 from lakesplice.formats.events.values.encoding import Cell, Encoding
 from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Kind
 
-# What needs no other spelling: the text itself tells a column's type from another.
+# Types whose text is used as it is, since it already distinguishes the column's type.
 _AS_SPELT = re.compile(
     r"(?:tinyint|smallint|mediumint|int|integer|bigint|year|decimal|bit|float|double|char|varchar"
     r"|json|(?:tiny|medium|long)?(?:text|blob)|binary|varbinary|date|datetime|timestamp|time)"
@@ -69,12 +69,12 @@ _Known = tuple[ColumnType, Encoding]
 
 @lru_cache(maxsize=4096)
 def cell_of(name: str, mysql_type: str) -> Cell | None:
-    """Return the column `name` of a type as `mysqlType` has it; None if that isn't enough."""
+    """Return the column `name` with a type of `mysqlType`; None if the text isn't exact enough."""
     column = _column(mysql_type)
     known = _known(column) if column is not None else None
     if column is None or known is None:
         return None
-    # TiCDC may leave the number out; it doesn't cut zeros.
+    # TiCDC may leave the length out; it doesn't remove zeros.
     width = (column.length or 0) if column.type == "BINARY" else 0
     labels = column.members if column.type in _ENUMERATED else ()
     source_type = f"canal:{_spelt(mysql_type, column)}"
@@ -90,7 +90,7 @@ def _column(mysql_type: str) -> DefinedColumn | None:
 
 
 def _spelt(mysql_type: str, column: DefinedColumn) -> str:
-    """Return one text for all spellings of a type."""
+    """Return the same text for all spellings of a type."""
     text = mysql_type.strip().lower()
     if _AS_SPELT.fullmatch(text) and not _is_wide(column):
         return text
@@ -145,7 +145,7 @@ def _bits(width: int) -> _Known | None:
 
 
 def declared_cell(name: str, declared: DeclaredType) -> Cell:
-    """Return the column `name` of a declared type, written as a text."""
+    """Return the column `name` with a declared type, whose values are written as texts."""
     kind, written = declared.type.kind, declared.written
     encoding = {
         Kind.DECIMAL: Encoding.DECIMAL_TEXT,

@@ -1,10 +1,10 @@
 """Change events of Debezium's MySQL and MariaDB connectors, as JSON with or without schemas or as
 Avro with a schema registry.
 
-`envelope.py` reads whole events, `flattened.py` those that ExtractNewRecordState made rows of. Both
-take shapes from `connect.py` (with schemas) or `schemaless.py`, keys from `keys.py`. In Avro
-`avro.py` reads both; `avro_schema.py` gives shapes, `avro_keys.py` keys. `ticdc.py` reads what
-TiCDC sends in Debezium's manner.
+`envelope.py` reads whole events, `flattened.py` the rows that the transform ExtractNewRecordState
+makes of them. Both get shapes from `connect.py` (with schemas) or `schemaless.py`, and keys from
+`keys.py`. In Avro `avro.py` reads both; `avro_schema.py` has the shapes, `avro_keys.py` the keys.
+`ticdc.py` reads TiCDC's events in Debezium's protocol.
 """
 
 from lakesplice.formats.events.debezium.avro import AVRO, FLATTENED_AVRO

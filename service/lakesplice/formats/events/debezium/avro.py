@@ -1,7 +1,7 @@
 """Debezium's events in Avro, whole or flattened, with the schemas in a registry.
 
 Values and keys start with the number of their schema (`avro/frame.py`), so all records of one
-number are read as one. What is done with them is what is done with JSON's.
+number are read as one. After that they are handled like records in JSON.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class AvroReader:
         return in_image(shape, template.shape.names) if isinstance(shape, AvroKey) else shape
 
     def build(self, group: Group, ledger: Ledger) -> None:
-        """Make a block of what was read."""
+        """Make a block of the records that were read."""
         key = key_shape(group.key)
         source = group.template.shape.payload.field("source").type
         position_source = BY_COMMIT if source.get_field_index(COMMIT) >= 0 else BINLOG
@@ -82,7 +82,7 @@ class FlattenedAvroReader(AvroReader):
         return template
 
     def build(self, group: Group, ledger: Ledger) -> None:
-        """Make a block of what was read."""
+        """Make a block of the records that were read."""
         build_rows(group, key_shape(group.key), self._context, ledger)
 
 
@@ -102,7 +102,7 @@ def _rows(context: DecodeContext) -> AvroReader:
 
 
 def _recognises(_: Mapping[str, object]) -> bool:
-    """No event in Avro is JSON; `avro_schema.format_of` tells them by their schemas."""
+    """No event in Avro is JSON; `avro_schema.format_of` recognises them by their schemas."""
     return False
 
 

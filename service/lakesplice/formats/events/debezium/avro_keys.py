@@ -21,7 +21,7 @@ from lakesplice.model.arrays import Mask
 
 @dataclass(frozen=True)
 class AvroKey:
-    """The head that keys like the first one start with, and their columns."""
+    """The head with which keys like the first one start, and their columns."""
 
     prefix: bytes
     node: Record
@@ -60,7 +60,9 @@ class AvroKey:
     def images(
         self, keys: Sequence[bytes], types: Mapping[str, pa.DataType]
     ) -> tuple[dict[str, list[object]], dict[int, Flaw]]:
-        """Return per key column the keys' values, and per key (by place) why it has none."""
+        """Return for each key column the keys' values, and for each key without values (by index)
+        the reason.
+        """
         columns: dict[str, list[object]] = {name: [] for name in self.names}
         flaws: dict[int, Flaw] = {}
         for place, key in enumerate(keys):

@@ -1,6 +1,4 @@
-"""Builds a block of images from payloads that were read: envelope, key and columns, each
-checked.
-"""
+"""Builds a block of images from payloads: checks envelope, key and columns of each."""
 
 from __future__ import annotations
 
@@ -62,7 +60,7 @@ def snapshot_marks(stated: pa.Array | None, op: Marks) -> Marks | None:
 
 def with_reads(op: Marks, stated: pa.Array | None) -> Marks:
     """Mark operations on rows of a snapshot as reads, by `source.snapshot`: Debezium before 1.5
-    calls them created.
+    marks them as creates.
     """
     if stated is None or not (op == Op.CREATE).any():
         return op
@@ -129,9 +127,9 @@ def build_block(
     position_source: PositionSource = BINLOG,
     nulls: str = NULLS_IN_JSON,
 ) -> None:
-    """Settle the records whose payloads were read: changes go into the ledger as one block.
+    """Settle the records whose payloads were read: add changes to the ledger as one block.
 
-    If `key` is None, their keys are all null. Records whose key has other columns than `key` stay
+    If `key` is None, their keys are all null. Records whose key has other columns than `key` remain
     open. `nulls` is the setting to suspect if nulls became defaults.
     """
     records, payloads, shape = group.records, group.payloads, group.template.shape
@@ -191,7 +189,7 @@ def _ignore_tombstones(payloads: pa.Array, build: Build) -> None:
 
 def _is_placeless(source: pa.Array, build: Build) -> bool:
     """Whether the first event has no position in a binlog, like Flink CDC's; events that differ
-    from it in this stay open.
+    from it in this remain open.
     """
     if "file" not in source.type.names:
         return True

@@ -1,4 +1,4 @@
-"""Kafka Connect's schemas, as its JSON converter writes them, as columns of row images.
+"""Reads Kafka Connect's schemas, as its JSON converter writes them, as columns of row images.
 
 A column is exact or refused: a semantic type without an exact column type parks the table, with a
 workaround.
@@ -40,7 +40,7 @@ _SOURCE_LENGTH = "__debezium.source.column.length"
 _DECIMAL = "org.apache.kafka.connect.data.Decimal"
 _ENUMERATED = {"io.debezium.data.Enum": "ENUM", "io.debezium.data.EnumSet": "SET"}
 _BETWEEN_MEMBERS = re.compile(r"(?<!\\),")
-# MySQL's types, one for all that are alike where rows get a value without a default.
+# MySQL's types; types that give existing rows the same value without a default share one.
 _TYPES = {
     **{(whole, ""): "INT" for whole in ("int8", "int16", "int32", "int64", "float", "double")},
     ("boolean", ""): "BIT",
@@ -66,7 +66,7 @@ _PRIMITIVES: dict[str, tuple[Kind, pa.DataType]] = {
     "bytes": (Kind.BINARY, pa.string()),
 }
 # Types whose number means a moment. Times of day keep the number that is sent, since MySQL's TIME
-# is negative or beyond a day at will; all other semantic types keep the primitive type's value.
+# may be negative or longer than a day; all other semantic types keep the primitive type's value.
 # MySQL's TIMESTAMP is a ZonedTimestamp; the numbers of type int64 are DATETIMEs.
 _MOMENTS: dict[tuple[str, str], tuple[ColumnType, Encoding]] = {
     ("int32", "io.debezium.time.Date"): (_DATE, Encoding.DATE_DAYS),
@@ -188,7 +188,7 @@ def cell_of(name: str, field: Mapping[str, object]) -> Cell:
 
 
 def _is_unsigned(field: Mapping[str, object]) -> bool:
-    """Whether the type is unsigned by the connector's column.propagate.source.type."""
+    """Whether the source type, sent with column.propagate.source.type, is unsigned."""
     parameters = field.get("parameters")
     stated = parameters.get(_SOURCE_TYPE) if isinstance(parameters, Mapping) else None
     return str(stated).upper().startswith("BIGINT UNSIGNED")
@@ -227,8 +227,8 @@ def with_fill(cell: Cell, field: Mapping[str, object]) -> Cell:
 
 
 def _defined(name: str, field: Mapping[str, object]) -> DefinedColumn | None:
-    """Return a column without a default as MySQL would define it; None if its schema leaves open
-    what matters: whether bytes are BINARY(n), unless the connector sends the type.
+    """Return a column without a default as MySQL would define it; None if its schema doesn't show
+    whether bytes are BINARY(n), which only a sent source type does.
     """
     primitive, semantic = str(field["type"]), str(field.get("name") or "")
     parameters = field.get("parameters")
@@ -260,7 +260,7 @@ def _number(value: object) -> int | None:
 def _decimal(name: str, field: Mapping[str, object]) -> Cell:
     parameters = cast("Mapping[str, str]", field["parameters"])
     scale = int(parameters["scale"])
-    # TiCDC calls it otherwise than Debezium does.
+    # TiCDC's name for it differs from Debezium's.
     stated = parameters.get("connect.decimal.precision", parameters.get("precision"))
     precision = DECIMAL_PRECISION_MAX if stated is None else int(stated)
     if DECIMAL_PRECISION_MAX < precision <= _PRECISION_MAX and 0 <= scale <= precision:

@@ -1,6 +1,6 @@
-"""How Debezium writes MySQL's types into JSON without schemas, by its documentation.
+"""How Debezium writes MySQL's types into JSON without schemas, according to its documentation.
 
-Some of it depends on settings of the connector and its converter, which no record shows
+Parts of this depend on settings of the connector and its converter, which no record shows
 (`Handling`). The connector's `binary.handling.mode` is assumed to have its default.
 """
 
@@ -23,7 +23,7 @@ DecimalMode = Literal["precise", "string", "double"]
 TimeMode = Literal[
     "adaptive_time_microseconds", "adaptive", "connect", "isostring", "microseconds", "nanoseconds"
 ]
-# MySQL's own, where a definition leaves them out.
+# MySQL's defaults, if a definition leaves them out.
 _DECIMAL_LENGTH, _DECIMAL_SCALE, _LENGTH = 10, 0, 1
 _DECIMAL_LENGTH_MAX = 65
 _DATETIMES = {
@@ -47,7 +47,7 @@ _NAMES = {
     "YEAR": "year", "TIMESTAMP": "timestamp",
     **dict.fromkeys(CHARACTERS, "string"),
     **dict.fromkeys(_GEOMETRIES, "geometry"),
-    # All are sent in this form; the names differ where they are declared for another connector.
+    # All are sent in the same form; the names differ if they are declared for another connector.
     "ENUM": "enum", "SET": "set", "JSON": "json", "UUID": "string",
     **dict.fromkeys(
         ("VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"), "binary"
@@ -68,7 +68,7 @@ class Handling:
 
 
 def type_of(column: DefinedColumn, handling: Handling) -> DeclaredType | None:
-    """Return how a column's values are written, None if no exact column can be made of them."""
+    """Return how a column's values are written; None if they have no exact column type."""
     name = _declaration(column, handling)
     if name is None:
         return None

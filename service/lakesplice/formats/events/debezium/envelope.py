@@ -1,4 +1,4 @@
-"""Debezium's envelope: before, after, source and op, with or without Connect's schema."""
+"""Reads Debezium's envelope: before, after, source and op, with or without Connect's schema."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ from lakesplice.formats.events.values.decode_context import DecodeContext
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.choices import FormatName
 
-# What TiCDC's own protocol calls itself in `source`; `ticdc.py` reads it.
+# TiCDC's name in `source`; `ticdc.py` reads its protocol.
 TICDC_CONNECTOR = "TiCDC"
 _HEARTBEAT, _TRANSACTION = "heartbeat", "transaction"
 
 
 class EnvelopeReader:
-    """Reads envelopes; remembers the columns of those without schemas."""
+    """Reads envelopes; keeps the columns of those without schemas."""
 
     def __init__(self, context: DecodeContext) -> None:
         self._context = context
@@ -64,7 +64,7 @@ class EnvelopeReader:
         return key_in_numbers(template, shape.names) or in_image(shape, template.shape.names)
 
     def build(self, group: Group, ledger: Ledger) -> None:
-        """Make a block of what was read."""
+        """Make a block of the records that were read."""
         build_block(group, key_shape(group.key), self._context, ledger)
 
 

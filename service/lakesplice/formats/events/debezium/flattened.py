@@ -1,13 +1,14 @@
-"""Debezium's events after the transform ExtractNewRecordState: the row, and added fields beside it.
+"""Reads Debezium's events after the transform ExtractNewRecordState: the row, and added fields.
 
-The row's columns and the added fields are in one object; the names of the latter start with `__`.
-So some things are unknown:
+The row's columns and the added fields are in one object; the names of added fields start with `__`.
+Some facts are then unknown:
 
 - The row before a change. Only a delete has one, if deletes are rewritten; then `__deleted` is in
-  every event. Without it a delete is a tombstone or nothing at all, and can't be distinguished
-  from a tombstone that only cleans up: such a table parks.
+  every event. Otherwise a delete is a tombstone or isn't sent at all, and can't be distinguished
+  from a tombstone for topic compaction: such a table is parked.
 - The position, unless `source.file`, `source.pos` and `source.row` were added. Without the row two
-  changes of one key in one statement have one position. Then only the order of records is known.
+  changes of one key in one statement have one position. In that case only the order of records is
+  known.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ _TEXTS = ("version", "connector", "name", "snapshot", "db", "sequence", "table",
 _NUMBERS = ("ts_ms", "ts_us", "ts_ns", "server_id", "pos", "row", "thread")
 _TRANSACTION = {"id": pa.string(), "total_order": pa.int64(), "data_collection_order": pa.int64()}
 _OF_SOURCE = dict.fromkeys(_TEXTS, pa.string()) | dict.fromkeys(_NUMBERS, pa.int64())
-# A field of `source` may be added under its own name or behind that of `source`.
+# A field of `source` may be added under its own name, or with `source_` before it.
 _ADDED: dict[str, pa.DataType] = {
     _DELETED: pa.string(),
     _OP: pa.string(),
@@ -129,7 +130,7 @@ class FlattenedReader:
         return key_in_numbers(template, shape.names) or in_image(shape, template.shape.names)
 
     def build(self, group: Group, ledger: Ledger) -> None:
-        """Make a block of what was read."""
+        """Make a block of the records that were read."""
         build_rows(group, key_shape(group.key), self._context, ledger)
 
 
@@ -155,7 +156,7 @@ def _position(row: Mapping[str, object]) -> Position | None:
 
 
 def no_deletes() -> Halt:
-    """The verdict on events that don't say what is deleted."""
+    """Return the verdict on events that don't show which rows are deleted."""
     return Halt(
         ParkCode.UNSUPPORTED,
         "a flattened event without __deleted doesn't show whether its row is deleted; let the"
@@ -167,7 +168,7 @@ def no_deletes() -> Halt:
 def build_rows(
     group: Group, key: ComparedKey | None, context: DecodeContext, ledger: Ledger
 ) -> None:
-    """Settle the records whose rows were read: changes go into the ledger as one block."""
+    """Settle the records whose rows were read: add changes to the ledger as one block."""
     shape = group.template.shape
     build = Build(group.records, ledger)
     empty = mask_of(group.payloads.is_null())

@@ -1,6 +1,6 @@
-"""Record keys: their names, and the proof that a key agrees with its row image.
+"""Record keys: their columns, and the check that a key agrees with its row image.
 
-A key is first compared as text with what its columns in the image would be written as. Only a key
+A key is first compared, as text, with the text that the image's key columns would have. Only a key
 that differs is parsed.
 """
 
@@ -31,11 +31,11 @@ _TABLE_ID_TEXT = re.compile(r'\{("TableId":\s*"(?:[^"\\]|\\.)*",\s*)')
 
 
 class ComparedKey(Protocol):
-    """What keys like the first one hold, and how they are compared with row images."""
+    """The columns of keys like the first one, and their comparison with row images."""
 
     @property
     def prefix(self) -> bytes:
-        """The bytes that all of them start with."""
+        """The bytes with which all of them start."""
         ...
 
     @property
@@ -48,23 +48,23 @@ class ComparedKey(Protocol):
         ...
 
     def compare(self, key: bytes, columns: Sequence[pa.Array], row: int) -> Flaw | bool | None:
-        """Compare one key with a row of its image by value: a flaw, None if they agree, False if
-        the key has other columns, and so belongs to other records.
+        """Compare one key with its row image by value. Return a flaw if they differ, None if they
+        agree, and False if the key has other columns and so belongs to other records.
         """
         ...
 
     def images(
         self, keys: Sequence[bytes], types: Mapping[str, pa.DataType]
     ) -> tuple[dict[str, list[object]], dict[int, Flaw]]:
-        """Return per key column the values of the keys, of the given types, and per key (by place)
-        why it has none.
+        """Return for each key column the keys' values, in the given types, and for each key without
+        values (by index) the reason.
         """
         ...
 
 
 @dataclass(frozen=True)
 class KeyShape:
-    """What the keys like the first one start with, and their columns, in key order.
+    """The bytes with which keys like the first one start, and their columns, in key order.
 
     `table_id` is the text of a member before the columns that names the table, if there is one.
     """
@@ -93,9 +93,7 @@ class KeyShape:
         return _besides_table_id(payload) if self.table_id else payload
 
     def differing(self, keys: pa.Array, columns: Sequence[pa.Array]) -> Mask:
-        """Mark the keys that differ from the text that the columns make; they may still mean the
-        same.
-        """
+        """Mark the keys whose text differs from the columns'; their values may still be equal."""
         same = pc.equal(keys, self.texts(columns)).fill_null(False)
         mask: Mask = ~same.to_numpy(zero_copy_only=False)
         return mask
@@ -111,7 +109,9 @@ class KeyShape:
         return _key_only_images(keys, self, types)
 
     def texts(self, columns: Sequence[pa.Array]) -> pa.Array:
-        """Return the keys that the columns make, as binary; null if their text isn't certain."""
+        """Return the texts of keys with the columns' values, as binary; null if a text isn't
+        certain.
+        """
         comma, colon = (", ", ": ") if self.spaced else (",", ":")
         pieces: list[object] = [self.prefix.decode() + "{" + self.table_id]
         for at, (name, column) in enumerate(zip(self.names, columns, strict=True)):
@@ -181,8 +181,8 @@ def in_image(key: Shape, names: Sequence[str]) -> Shape | Flaw:
 def _compare_key(
     key: bytes, shape: KeyShape, columns: Sequence[pa.Array], row: int
 ) -> Flaw | bool | None:
-    """Compare one key with its row image by value: a flaw, None if they agree, False if the key has
-    other columns than `shape`, and so belongs to other records.
+    """Compare one key with its row image by value. Return a flaw if they differ, None if they
+    agree, and False if the key has other columns than `shape` and so belongs to other records.
     """
     payload = shape.read(key)
     if isinstance(payload, Flaw):
@@ -211,7 +211,9 @@ def _flaw(detail: str) -> Flaw:
 def _key_only_images(
     keys: Sequence[bytes], shape: KeyShape, types: Mapping[str, pa.DataType]
 ) -> tuple[dict[str, list[object]], dict[int, Flaw]]:
-    """Return per key column the values of the keys, and per key (by place) why it has none."""
+    """Return for each key column the keys' values, and for each key without values (by index) the
+    reason.
+    """
     values: dict[str, list[object]] = {name: [] for name in shape.names}
     flaws: dict[int, Flaw] = {}
     for place, key in enumerate(keys):

@@ -1,6 +1,6 @@
 """Decimals as JSON numbers: the JSON converter's `decimal.format=NUMERIC`, for events with schemas.
 
-The schema is the same as for base64; only a value shows which form it has. A number is never
+The schema is the same as with base64; only a value shows in which form it is. A number is never
 base64, but base64 may look like digits, so nothing in quotes is read as a number here.
 """
 
@@ -34,7 +34,7 @@ class NumericShape(EventShape):
 
     @cached_property
     def check(self) -> Check:
-        """As for any shape; a decimal in quotes is refused."""
+        """Check as for any shape; in addition a decimal in quotes is refused."""
         whole = super().check
         names = _decimals(self.cells, Encoding.DECIMAL_NUMBER)
 
@@ -46,8 +46,8 @@ class NumericShape(EventShape):
 
 
 def read_as(opened: Opened, shape: EventShape, span: PositionRange) -> Template | Flaw:
-    """Return how to read records like an opened one, whose columns `shape` has by its schema or by
-    what is known of them.
+    """Return how to read records like an opened one; `shape` has its columns, from its schema or
+    from known types.
     """
     flaw = shape.check(opened.payload, "payload")
     if opened.schema is None or not _decimals(shape.cells, Encoding.DECIMAL_BASE64):
@@ -56,13 +56,13 @@ def read_as(opened: Opened, shape: EventShape, span: PositionRange) -> Template 
         shape = with_numbers(shape)
         if shape.check(opened.payload, "payload"):
             return flaw
-    # Another record of the schema may write its decimals in the other form.
+    # Another record with this schema may have its decimals in the other form.
     return replace(opened.template(shape, span), exact=False)
 
 
 def key_in_numbers(template: Template, key: Sequence[str]) -> Flaw | None:
-    """Refuse keys with decimals next to rows with numbers: theirs may be base64 that looks like
-    digits.
+    """Refuse keys with decimals if rows have numbers: a key's decimals may be base64 that looks
+    like digits.
     """
     if not isinstance(template.shape, NumericShape):
         return None

@@ -1,4 +1,6 @@
-"""The shape of an event without a schema: names from the event itself, types as declared."""
+"""The shape of an event without a schema: names from the event itself, types from declarations or
+DDL.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ _READ: dict[str, Form] = {
     **dict.fromkeys(("op", "db", "table", "gtid", "file"), "string"),
     **dict.fromkeys(("ts_ms", "ts_us", "pos", "row"), "long"),
 }
-# Others have the type they show; these where they show none, since a null says nothing of the next.
+# Other members have the type that their value shows. These types are used if a value is null, since
+# a null doesn't show the type of later values.
 _WHERE_NULL: dict[str, Form] = {
     **dict.fromkeys(("version", "connector", "name", "snapshot", "sequence", "query"), "string"),
     **dict.fromkeys(("ts_ns", "server_id", "thread"), "long"),
@@ -44,14 +47,16 @@ _WHERE_NULL: dict[str, Form] = {
 
 @dataclass(frozen=True, slots=True)
 class Undeclared:
-    """Columns whose types are not stated; `why` is what the source's DDL said about them."""
+    """Columns whose types are not known; `why` is what the source's DDL says about them."""
 
     names: tuple[str, ...]
     why: str = ""
 
 
 class Types:
-    """The types of a table's columns at one position: by the source's DDL, or else as declared."""
+    """The types of a table's columns at one position: from the source's DDL, otherwise as
+    declared.
+    """
 
     def __init__(
         self, declared: Mapping[str, DeclaredType], version: TypeVersion | None = None

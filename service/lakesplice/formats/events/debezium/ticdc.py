@@ -1,9 +1,9 @@
-"""TiCDC's events in Debezium's protocol, by its documentation and its encoder: the payload first,
-the schema after it.
+"""Reads TiCDC's events in Debezium's protocol, which have the payload first and the schema after
+it. Source: TiCDC's documentation and encoder.
 
-Its schemas aren't used: they call bytes a string, though the value is Base64, and a decimal a
-double. So the columns must be declared. A decimal is sent through a double, which keeps 15 digits:
-a wider one is refused. The position is the transaction's commit timestamp.
+Its schemas aren't used: they declare bytes as a string, although the value is Base64, and a decimal
+as a double. So the columns must be declared. TiCDC converts a decimal to a double, which keeps 15
+digits; a decimal with more digits is refused. The position is the transaction's commit timestamp.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _TRUNCATE = re.compile(r"\s*truncate\b", re.IGNORECASE)
 
 
 class TicdcReader:
-    """Reads TiCDC's envelopes; remembers their columns."""
+    """Reads TiCDC's envelopes; keeps their columns."""
 
     def __init__(self, context: DecodeContext) -> None:
         self._context = context
@@ -78,7 +78,7 @@ class TicdcReader:
             return verdict
         if self._refused:
             return self._refused
-        # With output-old-value=false an update doesn't have the row before. One of the key is sent
+        # With output-old-value=false an update lacks the row before. An update of the key is sent
         # as a delete and an insert.
         needed = ("after",) if payload["op"] == "u" else ("before", "after")
         shape = shape_without_schema(payload, self._context, self._shapes, needed)
@@ -92,7 +92,7 @@ class TicdcReader:
     def _verdict(
         self, payload: Mapping[str, object], source: Mapping[str, object]
     ) -> Verdict | None:
-        """The verdict on an event that changes no row of the table."""
+        """Return the verdict on an event that changes no row of the table."""
         op = payload.get("op")
         if op == "m":
             return Ignored("watermark")
@@ -122,7 +122,7 @@ class TicdcReader:
         return in_image(shape, template.shape.names) if isinstance(shape, KeyShape) else shape
 
     def build(self, group: Group, ledger: Ledger) -> None:
-        """Make a block of what was read."""
+        """Make a block of the records that were read."""
         build_block(group, key_shape(group.key), self._context, ledger, BY_COMMIT)
 
 
@@ -135,7 +135,7 @@ def _split(value: bytes) -> PayloadFirst | None:
 
 
 def _as_sent(name: str, declared: DeclaredType) -> DeclaredType:
-    """How TiCDC writes a declared column: as Debezium, but decimals as numbers."""
+    """Return how TiCDC writes a declared column: like Debezium, but decimals as numbers."""
     if declared.type.kind is not Kind.DECIMAL:
         return declared
     if declared.type.precision > _DOUBLE_DIGITS and declared.written not in _UNSIGNED:
@@ -148,7 +148,7 @@ def _as_sent(name: str, declared: DeclaredType) -> DeclaredType:
 
 
 def _recognises(payload: Mapping[str, object]) -> bool:
-    # Without a schema behind it the payload is a member of the record.
+    # Without a schema after it, the payload is a member of the record.
     inner = payload.get("payload", payload)
     source = inner.get("source") if isinstance(inner, Mapping) else None
     return isinstance(source, Mapping) and source.get("connector") == TICDC_CONNECTOR
@@ -161,7 +161,7 @@ TICDC_DEBEZIUM = EventFormat(
         before="`before`",
         changed="`before` against `after`",
         key="the record's key",
-        types="`columns`: its schemas say too little",
+        types="`columns`: its schemas aren't exact",
         lacking="none: TiDB sends all",
     ),
     _recognises,

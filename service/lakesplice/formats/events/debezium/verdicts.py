@@ -1,4 +1,4 @@
-"""Verdicts on single events that every form of Debezium's JSON shares."""
+"""Verdicts on single events that all forms of Debezium's JSON share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lakesplice.model.parking import ParkCode
 
 
 def unknown_op(op: object) -> Flaw:
-    """The verdict on an operation that no version of the connector is known to send."""
+    """Return the verdict on an operation that no version of the connector is known to send."""
     return Flaw(DeadReason.UNKNOWN_OP, f"operation {shown(op)}; known are c, u, d, r, t and m")
 
 

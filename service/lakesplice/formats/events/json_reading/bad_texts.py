@@ -1,10 +1,11 @@
-"""Which texts of a block that can't be read are to blame: regular expressions over all of them.
+"""Finds the texts because of which a block can't be read, by regular expressions over all texts.
 
-The first looks for a member whose value starts as no value of its type does, a number where text
-belongs: cheap, and the commonest damage that is still JSON. The second is the grammar of the shape:
-its names, each with the form of its values, in any order. A text that passes both may still repeat
-a field or hold a number out of range; one that fails the second may still be legal, written in
-another way. So they only sort; the reader or `strict.py` decides.
+The first expression finds a member whose value doesn't start like a value of its type, such as a
+number in place of a text. It is cheap, and this is the most frequent damage that is still JSON. The
+second is the grammar of the shape: its names, each with the form of its values, in any order. A
+text that matches the grammar may still repeat a field or hold a number out of range; one that
+doesn't match may still be valid JSON in another notation. So the expressions only sort the texts;
+the reader or `strict.py` decides.
 """
 
 from __future__ import annotations
@@ -26,12 +27,14 @@ _DECIMAL = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?"
 
 
 def starting_right(texts: pa.Array, payload: pa.DataType) -> pa.Array:
-    """Return a boolean array: texts in which every member's value starts as its type does."""
+    """Return a boolean array that marks texts in which every member's value starts like its
+    type.
+    """
     return pc.invert(_search(texts, _wrong_start(payload), otherwise=True))
 
 
 def matching(texts: pa.Array, payload: pa.DataType, closing: bytes) -> pa.Array:
-    """Return a boolean array: the texts that look like `payload`."""
+    """Return a boolean array that marks texts that look like `payload`."""
     return _search(texts, _grammar(payload, closing), otherwise=False)
 
 
@@ -39,7 +42,7 @@ def _search(texts: pa.Array, pattern: str, *, otherwise: bool) -> pa.Array:
     try:
         return pc.match_substring_regex(texts, pattern)
     except pa.ArrowInvalid:
-        # Thousands of columns are more than the engine takes: let each text be read by itself.
+        # The engine can't handle thousands of columns: let each text be read by itself.
         return pa.array([otherwise] * len(texts))
 
 
@@ -51,12 +54,13 @@ def _wrong_start(payload: pa.DataType) -> str:
     for name, allowed in starts.items():
         names["".join(map(re.escape, sorted(set(allowed))))].append(name)
     found = (f'"(?:{"|".join(alike)}){_SPACED_COLON}[^{start}n ]' for start, alike in names.items())
-    # A string's own quotes are escaped, so a name with a bare quote and a colon is a member's.
+    # Quotes within strings are escaped, so a name with an unescaped quote and a colon is a
+    # member's.
     return "|".join(found)
 
 
 def _collect_starts(of: pa.StructType, starts: dict[str, str]) -> None:
-    """Add per member name, at any depth, the characters that a value of it may start with."""
+    """Add for each member name, at any depth, the characters with which its value may start."""
     for member in of:
         starts[_written(member.name)] += _start(member.type)
         if pa.types.is_struct(member.type):
@@ -78,13 +82,13 @@ def _start(of: pa.DataType) -> str:
 
 
 def _written(name: str) -> str:
-    """A name as it stands in the text, for use in an expression."""
+    """Return a name as it is written in the text, for use in an expression."""
     return re.escape(json.dumps(name, ensure_ascii=False)[1:-1])
 
 
 @lru_cache(maxsize=256)
 def _grammar(payload: pa.DataType, closing: bytes) -> str:
-    # Where nothing completes the wrapper, the text brings its last brace itself.
+    # If nothing completes the wrapper, the text itself has the last brace.
     end = "" if closing else r"\}"
     return f"^{_value(payload)}{end}$"
 
@@ -109,7 +113,7 @@ def _value(of: pa.DataType) -> str:
 
 
 def _object(of: pa.StructType) -> str:
-    """Members of one type share its pattern, so that both images cost one."""
+    """Members of one type share a pattern, so that both row images need only one."""
     names: dict[str, list[str]] = defaultdict(list)
     for member in of:
         names[_value(member.type)].append(_written(member.name))

@@ -1,4 +1,4 @@
-"""What became of each record: every one is settled exactly once."""
+"""The ledger of a batch: it has one verdict for each record."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TRUNCATE, DROP = "truncate", "drop"
 
 @dataclass
 class Ledger:
-    """Collects verdicts over `count` records; of two verdicts on one record the first stands."""
+    """Collects verdicts on `count` records; of two verdicts on one record the first counts."""
 
     count: int
     open: Mask = field(init=False)
@@ -44,7 +44,7 @@ class Ledger:
                 self.dead[row] = flaw
 
     def ignore(self, rows: Iterable[int] | Integers, kind: str) -> None:
-        """Count the open rows as no changes."""
+        """Count the open rows as records that are no changes."""
         for row in map(int, rows):
             if self.open[row]:
                 self.open[row] = False
@@ -53,7 +53,7 @@ class Ledger:
     def fence(
         self, row: int, position: Position, gtid: str | None, *, dropped: bool = False
     ) -> None:
-        """Let the table lose what stands at or below `position`, since it was truncated or
+        """Add a fence: the table loses all rows at or below `position`, since it was truncated or
         dropped.
         """
         if self.open[row]:
@@ -61,19 +61,19 @@ class Ledger:
             self.fences[row] = Fence(position, gtid, dropped)
 
     def stop(self, row: int, code: ParkCode, detail: str) -> None:
-        """Let nothing from `row` on be applied."""
+        """Stop at `row`: nothing from this record on is applied."""
         if self.open[row]:
             self.open[row] = False
             self.stops[row] = Stop(row, code, detail)
 
     def add(self, block: ImageBlock) -> None:
-        """Take a block of changes; its rows must be open."""
+        """Add a block of changes; its rows must be open."""
         self.open[block.rows] = False
         self.blocks.append(block)
 
     @property
     def end(self) -> int:
-        """The first stop, or the number of records."""
+        """The index of the first stop; without a stop the number of records."""
         return min(self.stops, default=self.count)
 
     def next_open(self) -> int | None:

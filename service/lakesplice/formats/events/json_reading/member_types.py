@@ -1,6 +1,6 @@
-"""The types of an event's members that nothing says beforehand: as their values show them.
+"""Finds the types of an event's members from their values, for members whose type isn't known.
 
-Events in which such a member shows another type have another shape; they are not refused.
+An event in which such a member has another type has another shape; it is not refused.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-# A member's type in a form to look up: a name, or ("struct", members), or ("list", item).
+# A member's type in a hashable form: a name, or ("struct", members), or ("list", item).
 Form = str | tuple[str, Any]
 _ARROW = {
     "string": pa.string(),
@@ -22,7 +22,7 @@ _ARROW = {
 
 
 def shown_form(value: object) -> Form:
-    """Return the type that a member's value shows."""
+    """Return the form of the type that a member's value shows."""
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, int):
@@ -39,7 +39,7 @@ def shown_form(value: object) -> Form:
 
 
 def arrow_type(form: Form) -> pa.DataType:
-    """Return the Arrow type to read a form as."""
+    """Return the Arrow type of a form."""
     if isinstance(form, str):
         return _ARROW[form]
     kind, of = form

@@ -1,13 +1,14 @@
-"""Which rows are proven to be whole: every cell that read as null was written as null.
+"""Proves that no field of a row is absent: every cell that was read as null was written as null.
 
-The JSON reader gives null for an absent field as for a null one. A field written as null shows in
-the text as `"name":null`. So, per row, count the null cells read and the nulls written: the second
-number never exceeds the first, and where they are equal no field is absent.
+The JSON reader returns null both for an absent field and for a null one. A field that is written as
+null appears in the text as `"name":null`. So for each row the null cells that were read and the
+nulls that are written are counted. The second number never exceeds the first, and if they are
+equal, no field is absent.
 
-A written null is counted at its `:`, preceded by a quote and followed by `nu`. That this quote ends
-a name, rather than standing within a string or opening one that starts with `:nu`, is seen from the
-byte before it: no backslash, and nothing that stands before an opening quote. A name that ends in
-one of those bytes is thereby not counted, which only sends its row to the slow check.
+A written null is counted at its `:`, preceded by a quote and followed by `nu`. This quote must end
+a name. It could also be inside a string, or open a string that starts with `:nu`. The byte before
+it excludes this: it isn't a backslash, nor a byte that may precede an opening quote. A name that
+ends in one of those bytes is not counted; its row then only goes through the slow check.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ NO_NAME_ENDS_IN[list(b"\\:,{[ \t\r\n")] = True
 
 @dataclass(frozen=True)
 class Evidence:
-    """What texts say of the rows read of them: which are `unproven`; and in `notes`, row for row,
-    what else the format wants to know, null where unproven. Without `notes` it wants nothing.
+    """The result of a proof: a mask of `unproven` rows, and `notes`, further findings for the
+    format, one per row and null where unproven. `notes` is None if the format needs none.
     """
 
     unproven: Mask
@@ -38,19 +39,21 @@ class Evidence:
 
 
 def prove_rows(texts: pa.Array, rows: pa.Array) -> Evidence:
-    """Tell the rows whose null cells were all written as null from the others."""
+    """Prove for each row that all its null cells were written as null."""
     return Evidence(unproven_rows(texts, rows))
 
 
 def prove_nothing(texts: pa.Array, _rows: pa.Array) -> Evidence:
-    """Leave every text to the strict reading: a member of unknown form may look like another."""
+    """Prove nothing, so that every text is read strictly: a member of unknown form may look like
+    another.
+    """
     return Evidence(np.ones(len(texts), np.bool_))
 
 
 def unproven_rows(texts: pa.Array, rows: pa.Array) -> Mask:
-    """Mark the rows of which it isn't proven that the null cells were written as null."""
+    """Mark the rows for which it isn't proven that all null cells were written as null."""
     written = written_nulls(texts)
-    # Per row the first is at most the second, so equal sums mean equal rows.
+    # In no row does the first number exceed the second, so equal sums mean that all rows are equal.
     if int(written.sum()) == _null_cells(rows):
         return np.zeros(len(rows), np.bool_)
     expected = np.zeros(len(rows), np.int64)
@@ -61,7 +64,7 @@ def unproven_rows(texts: pa.Array, rows: pa.Array) -> Mask:
 
 
 def _null_cells(rows: pa.Array) -> int:
-    """How many members, at any depth, the texts must name as null."""
+    """How many members, at any depth, the texts must have as null."""
     total = 0
     for member in rows.flatten():
         total += member.null_count - rows.null_count
@@ -71,7 +74,7 @@ def _null_cells(rows: pa.Array) -> int:
 
 
 def _null_masks(rows: pa.Array) -> Iterator[pa.Array]:
-    """Yield per member, at any depth, the rows whose text must name it as null."""
+    """Yield for each member, at any depth, a mask of the rows whose text must have it as null."""
     present = rows.is_valid()
     for member in rows.flatten():
         yield pc.and_(member.is_null(), present)
@@ -80,13 +83,17 @@ def _null_masks(rows: pa.Array) -> Iterator[pa.Array]:
 
 
 def written_nulls(texts: pa.Array) -> Integers:
-    """Return per text how many members it names as null, or fewer; never more."""
+    """Return for each text the number of members that are written as null; it may be too low, never
+    too high.
+    """
     data, offsets = text_bytes(texts)
     return np.bincount(rows_of(null_offsets(data), offsets), minlength=len(texts)).astype(np.int64)
 
 
 def null_offsets(data: Bytes) -> Integers:
-    """Return where members are named as null, ascending: the places of their names' last quotes."""
+    """Return the offsets of the closing quotes of names whose value is written as null,
+    ascending.
+    """
     at = pairs_of(data, _LETTER_N, _LETTER_U)
     at = at[at > 3] - 1
     at = np.where(data[at] == _SPACE, at - 1, at)

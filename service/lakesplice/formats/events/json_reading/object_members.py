@@ -1,4 +1,4 @@
-"""Where the members of an object stand in its text."""
+"""Finds the members of an object in its text."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _DECODER = json.JSONDecoder()
 
 
 def members_in(text: str, opening: int) -> Iterator[tuple[str, int, int]]:
-    """Yield the names of an object's members and where their values begin and end; `ValueError` or
-    `IndexError` where there is no object.
+    """Yield the names of an object's members, and the start and end of their values. Raises
+    `ValueError` or `IndexError` if the text isn't an object.
     """
     at = _behind(text, opening, "{")
     if text[at] == "}":

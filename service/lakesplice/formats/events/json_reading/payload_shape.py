@@ -1,4 +1,4 @@
-"""What the payloads of like records hold."""
+"""The shape of payloads: the columns and JSON types that similar records share."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ Proof = Callable[[pa.Array, pa.Array], Evidence]
 
 @dataclass(frozen=True)
 class EventShape:
-    """What an event's payload holds: its row images' columns, and the JSON types of all of it.
+    """The shape of an event's payload: the columns of its row images, and the JSON types of all
+    members.
 
-    `optional` members may be absent, and where one is an object or a list of objects, so may the
-    members of these; then `prove` has to know them: unproven are the texts of which it isn't proven
-    that every null read in another member was written.
+    `optional` members may be absent; if one is an object or a list of objects, its members may be
+    absent too. Then `prove` must take them into account: a text is unproven unless every null that
+    was read in another member was written.
     """
 
     cells: tuple[Cell, ...]
@@ -33,20 +34,20 @@ class EventShape:
 
     @cached_property
     def check(self) -> Check:
-        """The slow, exact comparison of a payload with this shape."""
+        """Compare a payload with this shape exactly; slow. Return a flaw, or None."""
         return check_of(self.payload, self.optional)
 
     @cached_property
     def reading(self) -> arrow_json.ParseOptions:
-        """How the JSON reader is to read lines of payloads (`texts.py`)."""
+        """The JSON reader's options for lines of payloads (`texts.py`)."""
         return parse_options(self.payload)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The source's names of the columns, in its order."""
+        """The columns' names at the source, in its order."""
         return tuple(cell.name for cell in self.cells)
 
 
 def image_type(cells: tuple[Cell, ...]) -> pa.StructType:
-    """The JSON types of a row image."""
+    """The Arrow type in which a row image is read."""
     return pa.struct([pa.field(cell.name, cell.json_type) for cell in cells])

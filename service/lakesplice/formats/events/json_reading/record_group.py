@@ -1,6 +1,4 @@
-"""Reading the records of one shape: fast where the block can be read at once, strictly where it
-can't.
-"""
+"""Reads the records of one shape: fast if a block can be read at once, otherwise strictly."""
 
 from __future__ import annotations
 
@@ -47,15 +45,17 @@ class _Reader:
         return read_texts(texts, template.shape.reading, template.closing, threads=self.threads)
 
     def fast(self, at: Integers, *, patient: bool) -> None:
-        """Read the texts at `at`, all of them safe; what can't be read or proven is read strictly.
+        """Read the safe texts with the indexes `at`; those that can't be read or proven are left
+        for the strict reading.
 
-        Only a `patient` reader also reads texts strictly that don't look like the shape.
+        Texts that don't look like the shape are left for it only if `patient`.
         """
         for texts, places in blocks(self.texts, at):
             self._fast_block(texts, places, patient=patient)
 
     def _fast_block(self, texts: pa.Array, at: Integers, *, patient: bool) -> None:
-        # Damage is seldom alone: after a block that couldn't be read the next is screened at once.
+        # Damaged records often come together: after a block that couldn't be read, the next ones
+        # are screened first.
         rows = None if self.suspicious else self.read(texts)
         for recognises_shape in self.screens:
             if rows is not None or not len(at):
@@ -82,13 +82,13 @@ class _Reader:
         if similar.true_count == len(at):
             return texts, at
         mask = similar.to_numpy(zero_copy_only=False)
-        # A screen that the template itself doesn't pass can't tell other shapes.
+        # If the template's own text doesn't pass a screen, the screen can't recognise other shapes.
         if patient or not recognises_shape(self.texts.slice(self.own, 1))[0].as_py():
             self.slow.append(at[~mask])
         return texts.filter(similar), at[mask]
 
     def by_the_book(self) -> None:
-        """Give each text that was read strictly its verdict, and read the valid ones."""
+        """Read the remaining texts strictly: record a verdict on each, then read the valid ones."""
         sound: list[tuple[int, bytes]] = []
         for index in map(int, np.concatenate([*self.slow, np.empty(0, np.int64)])):
             text = self.texts[index].as_py()
@@ -104,7 +104,7 @@ class _Reader:
                 self._halving(portion, at[places])
 
     def _verdict(self, text: bytes) -> Flaw | bool:
-        """A flaw, or whether the text has the shape."""
+        """Return a flaw, or whether the text has the shape."""
         payload = read_payload(text, self.template.closing)
         if isinstance(payload, Flaw):
             return payload
@@ -114,13 +114,15 @@ class _Reader:
         return flaw is None
 
     def _halving(self, texts: pa.Array, at: Integers) -> None:
-        """Read texts that passed the check, until what the reader still refuses stands alone."""
+        """Read texts that passed the check; halve them until each text that the reader refuses is
+        found.
+        """
         rows = self.read(texts)
         if rows is not None:
             self.pieces.append(Reading(at, rows))
         elif len(at) == 1:
             if not self.template.span.is_everything and int(at[0]) != self.own:
-                return  # maybe of a change elsewhere, whose types are others
+                return  # it may belong to another position, where other types are in force
             self.flaws[int(at[0])] = Flaw(DeadReason.NOT_JSON, "the JSON reader refuses the value")
         else:
             middle = len(at) // 2
@@ -131,11 +133,11 @@ class _Reader:
 def read_group(
     texts: pa.Array, places: Integers, template: Template, *, patient: bool, threads: bool
 ) -> Reading:
-    """Read the texts at some ascending places: what follows the prefix in records that share it.
+    """Read the texts with these ascending indexes; a text is what follows the prefix of a record.
 
-    The first is the template's own. Every text of the template's shape is read or has a flaw.
-    Without `patient` texts that look otherwise are left for another template, unless the template
-    looks so too; with it each is checked strictly.
+    The first text is the template's own. Every text of the template's shape is read or gets a flaw.
+    Texts that don't look like the shape are left for another template, unless the template's own
+    text doesn't either; with `patient` each of them is checked strictly.
     """
     reader = _Reader(texts, int(places[0]), template, threads)
     unsafe = unsafe_texts(texts)[places]
@@ -167,7 +169,7 @@ def _joined_notes(pieces: list[Reading]) -> pa.Array | None:
 
 
 def slices_after(values: pa.Array, prefix: bytes, suffix: bytes = b"") -> pa.Array:
-    """Return what is between the prefix and the suffix that all values have."""
-    # Without an end pyarrow 26 computes it from the largest integer and overflows.
+    """Return the texts between the prefix and the suffix that all values have."""
+    # Without a given end, pyarrow 26 computes one from the largest integer and overflows.
     end = -len(suffix) if suffix else _END
     return pc.binary_slice(values, len(prefix), end) if prefix or suffix else values

@@ -1,9 +1,9 @@
-"""Members that are no column, and that the JSON reader can't read: they are skipped.
+"""Skips members that belong to no column and that the JSON reader can't read.
 
 Examples are lists of values of several types, which a script in Maxwell or its
 `output_primary_keys` can add to events, and whole numbers of more than 64 bits. Such a member must
-not make its event a dead letter. So the reader gets the event's text with an empty string as the
-member's value.
+not turn its event into a dead letter. So the reader gets the event's text with an empty string as
+the member's value.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def emptied(event: Mapping[str, object], names: Collection[str]) -> dict[str, ob
 
 
 def skipping(names: Collection[str], template: Template) -> Template:
-    """Return how to read records whose members `names` have any values; the template's shape has
-    strings in their places.
+    """Return a template for records whose members `names` may have any values; in its shape these
+    are strings.
     """
     return replace(template, binary=partial(_read, frozenset(names), template))
 
@@ -54,7 +54,9 @@ def _read(names: Collection[str], template: Template, texts: pa.Array, places: I
 
 
 def _text(payload: bytes, names: Collection[str]) -> bytes:
-    """Return the text of an object and of what may follow it, with empty strings in members."""
+    """Return the text of an object, and of anything after it, with empty strings as the members'
+    values.
+    """
     try:
         text = payload.decode()
         found = [(start, end) for name, start, end in members_in(text, 0) if name in names]

@@ -1,7 +1,8 @@
-"""Strict reading of one record: the slow, exact check behind every shortcut of the fast path.
+"""Reads one record strictly: the slow, exact check for everything that the fast reading can't
+decide.
 
-What this accepts is one JSON value of exactly the expected fields and types, with no field twice,
-no NaN, no number out of range and no text that isn't Unicode.
+It accepts one JSON value with exactly the expected fields and types, without a repeated field, NaN,
+a number out of range, or text that isn't valid Unicode.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from lakesplice.formats.events.values.refusals import DeadReason
 _LONG_MIN, _LONG_MAX = -(1 << 63), (1 << 63) - 1
 _SHOWN_CHARS_MAX = 80
 _LEVELS_MAX = 50
-# Beyond every decimal type; what is nearer is compared digit by digit.
+# Larger exponents are beyond every decimal type; for smaller ones the digits are compared.
 _EXPONENT_MAX = 100
 
 
@@ -35,7 +36,7 @@ class Flaw:
 
 
 class ExactFloat(float):
-    """A number with a fraction or exponent, and the text that it was written as."""
+    """A number with a fraction or an exponent, and its text."""
 
     __slots__ = ("text",)
     text: str
@@ -84,7 +85,7 @@ def _object_in_unicode(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def shown(value: object) -> str:
-    """A value as a message shows it: cut, on one line."""
+    """Return a value as messages show it: shortened, on one line."""
     text = repr(value)
     return text if len(text) <= _SHOWN_CHARS_MAX else f"{text[:_SHOWN_CHARS_MAX]}…"
 
@@ -95,7 +96,7 @@ def read_json(data: bytes, *, lead: int = 0) -> object | Flaw:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         return Flaw(DeadReason.NOT_JSON, f"not UTF-8: {error.reason} at byte {error.start - lead}")
-    # Half a pair comes as an escape alone, and hardly any record has one.
+    # Half of a surrogate pair can only be an escape, and hardly any record has one.
     read_object = _object_in_unicode if _HALF_A_PAIR.search(text) else _object
     try:
         value: object = json.loads(
@@ -115,7 +116,7 @@ def read_json(data: bytes, *, lead: int = 0) -> object | Flaw:
 
 
 def _is_deeper(value: object, levels: int) -> bool:
-    """Whether a value nests deeper; a recursive walk of it would exhaust the stack."""
+    """Whether a value nests deeper than allowed; walking it recursively would exhaust the stack."""
     if not isinstance(value, dict | list):
         return False
     members = value.values() if isinstance(value, dict) else value
@@ -123,16 +124,18 @@ def _is_deeper(value: object, levels: int) -> bool:
 
 
 def find_flaw(value: object, expected: pa.DataType, path: str = "payload") -> Flaw | None:
-    """Compare a value with the type it must have; null fits every type, absence fits none."""
+    """Compare a value with its expected type; null fits every type, but an absent field fits
+    none.
+    """
     return None if value is None else check_of(expected)(value, path)
 
 
 def check_of(expected: pa.DataType, optional: Collection[str] = ()) -> Check:
-    """Return the comparison of values, not null, with a type.
+    """Return a function that compares values, not null, with a type.
 
-    `optional` members of an object may be absent, and so may the members of those that are objects
-    or lists of them.
-    Made once per type, not per value: asking Arrow what a type is costs more than the comparison.
+    `optional` members of an object may be absent, and if they are objects or lists of objects,
+    their members may be absent too. The function is made once per type, since asking Arrow about a
+    type costs more than the comparison.
     """
     if pa.types.is_struct(expected):
         members = {field.name: _member_check(field, optional) for field in expected}
@@ -210,7 +213,9 @@ def _number_flaw(value: object, path: str) -> Flaw | None:
 
 
 def _decimal_flaw(of: pa.Decimal128Type, value: object, path: str) -> Flaw | None:
-    """A decimal is a number, or its digits as text; it must fit without rounding."""
+    """Return the flaw of a decimal: it must be a number, or digits as text, and fit without
+    rounding.
+    """
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return _wrong(value, "a decimal number", path)
     try:
@@ -239,8 +244,8 @@ def _is_finite(value: float) -> bool:
 
 
 def as_read(value: object, of: pa.DataType) -> object:
-    """Return a value without flaws in the words that Arrow makes a scalar of the type of: it takes
-    no whole number for a float that rounds it, and no float for a decimal.
+    """Convert a value without flaws so that Arrow can make a scalar of the type: Arrow refuses a
+    whole number for a float that would round it, and a float for a decimal.
     """
     if pa.types.is_floating(of) and isinstance(value, int):
         return float(value)

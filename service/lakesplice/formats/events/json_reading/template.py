@@ -1,4 +1,4 @@
-"""What the first undecided record says about those like it: prefix and shape, or a verdict."""
+"""What the first open record shows about records like it: prefix and shape, or a verdict."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ _WRAPPED = "p"
 
 @dataclass
 class Reading:
-    """What was read of a group of texts. `at` are indexes into the texts, ascending; `rows` their
-    payloads. `flaws` are verdicts on others; texts in neither are of another shape. `notes` are the
-    proof's (`null_proof.py`), null for rows that it didn't prove; None: it makes none.
+    """The result of reading a group of texts. `at` are the indexes of texts that were read,
+    ascending; `rows` are their payloads. `flaws` are verdicts on other texts; a text in neither has
+    another shape. `notes` are those of the proof (`null_proof.py`), null for rows that it didn't
+    prove; None if it makes no notes.
     """
 
     at: Integers
@@ -39,20 +40,20 @@ class Reading:
     notes: pa.Array | None = None
 
 
-# Reads the values at ascending places, each behind the prefix.
+# Reads the values with these ascending indexes, each after the prefix.
 BinaryReading = Callable[[pa.Array, Integers], Reading]
 
 
 @dataclass(frozen=True)
 class Template:
-    """How to read the records like the first one.
+    """How to read records like the first one.
 
     Their values start with the bytes `prefix`; the rest, completed by `closing`, is the payload and
-    a brace. `exact`: a record with the prefix that hasn't the shape is damaged, since its own
-    schema, being the prefix, says it has; without a schema it is just another kind of record.
-    `binary` reads what isn't JSON. They end with the bytes `suffix`, which isn't part of the
-    payload. `span` is where the shape's types are in force: records of changes elsewhere are of
-    another one.
+    a brace. They end with the bytes `suffix`, which doesn't belong to the payload. `exact` says
+    that a record with this prefix but another shape is damaged, since the prefix contains its
+    schema; without a schema it is merely another kind of record. `binary` reads records that aren't
+    JSON. `span` is the range of positions in which the shape's types are in force; records outside
+    of it have another template.
     """
 
     prefix: bytes
@@ -73,7 +74,7 @@ class Ignored:
 
 @dataclass(frozen=True, slots=True)
 class Halt:
-    """The record says that its table can't continue."""
+    """The record shows that its table can't continue."""
 
     code: ParkCode
     detail: str
@@ -81,8 +82,9 @@ class Halt:
 
 @dataclass(frozen=True, slots=True)
 class Truncated:
-    """The record says that the table lost all its rows, at `position` under `gtid`; a position of
-    None is the record's own place in its partition. `dropped`: the table was dropped with them.
+    """The record says that the table lost all its rows, at `position` in the transaction `gtid`; if
+    the position is None, the record's own offset counts. `dropped` says that the table itself was
+    dropped.
     """
 
     position: Position | None
@@ -95,9 +97,7 @@ Verdict = Flaw | Ignored | Halt | Truncated
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """A record's payload, and the text of the schema before or behind it, None where it brings
-    none.
-    """
+    """A record's payload, and the text of the schema before or after it; None without a schema."""
 
     prefix: bytes
     schema: str | None
@@ -105,15 +105,15 @@ class Opened:
     suffix: bytes = b""
 
     def template(self, shape: EventShape, span: PositionRange = EVERYWHERE) -> Template:
-        """Return how to read the records like this one, of changes in the span."""
+        """Return the template for records like this one, with changes in the span."""
         closing = b"" if self.prefix and not self.suffix else b"}"
         exact = self.schema is not None
         return Template(self.prefix, closing, shape, exact, suffix=self.suffix, span=span)
 
 
 def split_schema(text: str) -> tuple[str, str] | None:
-    """Split `{"schema":S,"payload":…}` into everything before the payload, and S; None if it is not
-    so.
+    """Split `{"schema":S,"payload":…}` into everything before the payload, and S; None for other
+    texts.
     """
     if not (opening := _OPENING.match(text)):
         return None
@@ -127,8 +127,8 @@ def split_schema(text: str) -> tuple[str, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class PayloadFirst:
-    """A record whose payload comes first: what is before and behind it, and the schema's text, None
-    where there is none.
+    """A record whose payload comes first: the text before and after it, and the schema's text (None
+    without one).
     """
 
     prefix: bytes
@@ -136,12 +136,12 @@ class PayloadFirst:
     schema: str | None
 
     def payload(self, value: bytes) -> object | Flaw:
-        """Read the payload of a record that has these around it."""
+        """Read the payload of a record that has these texts around it."""
         return read_payload(value[len(self.prefix) : len(value) - len(self.suffix)], b"}")
 
 
 def split_payload(text: str) -> PayloadFirst | None:
-    """Split `{"payload":…,"schema":S}`, of which the schema may be absent; None if it isn't so."""
+    """Split `{"payload":…,"schema":S}`, in which the schema may be absent; None for other texts."""
     if not (opening := _PAYLOAD.match(text)):
         return None
     decoder, stated = json.JSONDecoder(), None
@@ -159,7 +159,7 @@ def split_payload(text: str) -> PayloadFirst | None:
 
 
 def read_payload(rest: bytes, closing: bytes) -> object | Flaw:
-    """Read what follows a prefix: exactly one JSON value and the brace that ends the record."""
+    """Read the text after a prefix: exactly one JSON value, and the brace that ends the record."""
     lead = b'{"%s":' % _WRAPPED.encode()
     wrapped = read_json(lead + rest + closing, lead=len(lead))
     if isinstance(wrapped, Flaw):
@@ -195,6 +195,6 @@ def open_record(value: bytes) -> Opened | Flaw:
 
 
 def open_event(value: bytes) -> Opened | Flaw | Ignored:
-    """As `open_record`, for the readers of change events: a tombstone of Kafka is ignored."""
+    """Do what `open_record` does, for readers of change events: a tombstone of Kafka is ignored."""
     opened = open_record(value)
     return Ignored(TOMBSTONE) if isinstance(opened, Opened) and opened.payload is None else opened

@@ -1,21 +1,21 @@
-"""Many JSON texts read in one go, each row tied to its text by proof.
+"""Reads many JSON texts at once, with proof of which text each row comes from.
 
-Texts are joined as lines `{"i":<row>,"p":<text>}` and read by pyarrow.json with an explicit schema
-in which an unknown field is an error. Why a row then is its text's:
+Texts are joined as lines `{"i":<row>,"p":<text>}` and read by pyarrow.json with an explicit schema,
+in which an unknown field is an error. Each row then belongs to its text, because:
 
-- No text that is joined holds a line break, a control character or anything but UTF-8
-  (`unsafe_texts`), and the reader refuses a line break within a string. So at each line's end it is
-  between two tokens, the last of which is the wrapper's `}`; the next is `{`, and `}{` is legal
-  only between two rows. So every line is a whole number of rows, and as many rows as lines means
-  one each.
+- A joined text has no line break or control character and is UTF-8 (`unsafe_texts`), and the reader
+  refuses a line break within a string. So at the end of each line the reader is between two tokens:
+  the last one is the wrapper's `}`, the next one is `{`, and `}{` is allowed only between two rows.
+  So every line has a whole number of rows; if there are as many rows as lines, each line is one
+  row.
 - A line that is one row `{"i":…,"p":…}` without an unknown or repeated field has the text as the
-  one value of `p`. Column `i` must equal 0..n-1 besides.
-- A text could still close the wrapper early and continue with `null`, which the reader of pyarrow
-  26 takes for a row, and on which it crashes where nothing stands before it. So `}` followed by
-  what could start a row is unsafe too, though legal within a string.
+  only value of `p`. In addition column `i` must equal 0..n-1.
+- A text could still close the wrapper early and continue with `null`. The reader of pyarrow 26
+  reads this as a row, and crashes if there is nothing before it. So `}` followed by anything that
+  could start a row is unsafe too, although it is allowed within a string.
 
-Unsafe texts are read one by one first (`strict.py`). An absent field reads as null, like a null
-one: `null_proof.py` tells them apart.
+Unsafe texts are read one by one first (`strict.py`). An absent field is read as null, like a null
+one: `null_proof.py` distinguishes them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pyarrow import json as arrow_json
 
 from lakesplice.model.arrays import Bytes, Integers, Mask
 
-# Small enough to fail cheaply, large enough that a read's own 0.3 ms don't count
+# Small enough to fail cheaply, large enough that the fixed 0.3 ms of a read don't matter
 # (benchmarks/decode.py).
 BLOCK_ROWS_MAX = 4096
 BLOCK_BYTES_MAX = 32 << 20
@@ -51,31 +51,33 @@ def text_bytes(texts: pa.Array) -> tuple[Bytes, Integers]:
 
 
 def rows_of(positions: Integers, offsets: Integers) -> Integers:
-    """Return the text that each byte position lies in; empty texts hold no byte."""
+    """Return for each byte offset the index of its text; empty texts contain no byte."""
     return np.searchsorted(offsets, positions, side="right") - 1
 
 
 def positions_of(data: Bytes, byte: int) -> Integers:
-    """Return where a byte stands, ascending."""
+    """Return the offsets of a byte, ascending."""
     return _found(data, lambda window: window == byte, 0)
 
 
 def pairs_of(data: Bytes, first: int, second: int) -> Integers:
-    """Return where a byte stands that another follows, ascending."""
+    """Return the offsets of a byte that is followed by another one, ascending."""
     return _found(data, lambda window: (window[:-1] == first) & (window[1:] == second), 1)
 
 
 def _below(data: Bytes, byte: int) -> Integers:
-    """Return where smaller bytes stand, ascending; seldom are there any."""
+    """Return the offsets of smaller bytes, ascending; there are seldom any."""
     return _found(
         data, lambda window: window < byte if window.min() < byte else np.empty(0, np.bool_), 0
     )
 
 
 def _found(data: Bytes, holds: Callable[[Bytes], Mask], more: int) -> Integers:
-    """Return where something holds, of which `more` bytes behind the first one are part."""
-    # Windows stay in the processor's cache; temporaries of the whole would cost more than the
-    # search.
+    """Return the offsets where a test is true; the test looks at `more` bytes after the first
+    one.
+    """
+    # The data is searched in windows that fit into the processor's cache; temporary arrays of all
+    # data would cost more than the search.
     found = [
         np.flatnonzero(holds(data[start : start + _WINDOW_BYTES + more])) + start
         for start in range(0, len(data), _WINDOW_BYTES)
@@ -84,14 +86,14 @@ def _found(data: Bytes, holds: Callable[[Bytes], Mask], more: int) -> Integers:
 
 
 def unsafe_texts(texts: pa.Array) -> Mask:
-    """Mark the texts that mustn't be joined unseen, empty ones among them."""
+    """Mark the texts that must not be joined without a check, empty texts included."""
     data, offsets = text_bytes(texts)
     lengths = np.diff(offsets)
     unsafe: Mask = lengths == 0
     unsafe[~unsafe] = data[offsets[1:][~unsafe] - 1] != _BRACE_CLOSE
     unsafe[rows_of(_below(data, _CONTROL_END), offsets)] = True
     closed = positions_of(data, _BRACE_CLOSE)
-    # What follows a text's own last brace is another text.
+    # The byte after a text's last brace belongs to another text.
     closed = closed[closed < len(data) - 1]
     following = data[closed + 1]
     restart = (following == _BRACE_OPEN) | (following == _LETTER_N) | (following == _SPACE)
@@ -119,9 +121,10 @@ def _is_unicode(data: pa.Buffer) -> bool:
 
 
 def blocks(texts: pa.Array, at: Integers) -> Iterator[tuple[pa.Array, Integers]]:
-    """Yield the texts at ascending places, with these, in portions that are read at once.
+    """Yield the texts with these ascending indexes, and the indexes, in portions that are read at
+    once.
 
-    A portion is copied only where it leaves out texts; all of them at once would be a copy of all.
+    A portion is copied only if it leaves texts out; without portions all texts would be copied.
     """
     _, offsets = text_bytes(texts)
     starts, ends = offsets[at], offsets[at + 1]
@@ -141,7 +144,7 @@ def _row_numbers() -> pa.Array:
 
 
 def parse_options(payload: pa.DataType) -> arrow_json.ParseOptions:
-    """Return how to read lines whose texts are `payload`."""
+    """Return the reader's options for lines whose texts have the type `payload`."""
     schema = pa.schema([("i", pa.int64()), ("p", payload)])
     return arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
 
@@ -151,7 +154,7 @@ def read_texts(
 ) -> pa.Array | None:
     """Read at most `BLOCK_ROWS_MAX` safe texts as rows; None if any of them isn't such a row.
 
-    `closing` completes the wrapper: `}`, or nothing where each text brings it.
+    `closing` completes the wrapper: `}`, or nothing if each text ends with it.
     """
     lines = pc.binary_join_element_wise(
         b'{"i":', _row_numbers().slice(0, len(texts)), b',"p":', texts, closing + b"\n", b""

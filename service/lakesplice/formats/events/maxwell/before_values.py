@@ -1,18 +1,18 @@
-"""What `old` holds: the changed columns' values before, among them nulls, which the JSON reader
-can't tell from columns that are absent.
+"""Finds what `old` contains: the former values of changed columns, nulls included. The JSON reader
+can't distinguish these nulls from absent columns.
 
-So nulls are counted where they are written, as in `null_proof.py`, by the part of the text in which
-they stand: the head, `data`, or `old`. Bare quotes within strings are escaped, so `"data":{` and
-`"old":{` can only be members. A text is proven if
+So written nulls are counted, as in `null_proof.py`, separately in each part of the text: the head,
+`data`, and `old`. Quotes within strings are escaped, so `"data":{` and `"old":{` can only be
+members. A text is proven if
 
-- `data` is its last member, or `old` is, right behind it: it ends in `}}`, which only these two
-  members can, and before `old` ends an object, which only `data` can be;
-- no null stands in the head, where what must be there was read;
-- as many nulls stand in `data` as were read of it: none of its columns is absent;
-- every null in `old` is that of a column, known by its whole name.
+- its last member is `data`, or `old` directly after `data`: it ends in `}}`, which only these two
+  members can cause, and an object ends before `old`, which only `data` can be;
+- the head has no null, and its required members were read;
+- `data` has as many written nulls as were read from it, so none of its columns is absent;
+- every null in `old` is the value of a known column.
 
-The last are the proof's notes: `old`'s columns that were written as null. A text that isn't so is
-read strictly.
+The notes of the proof are these columns of `old` that were written as null. A text that isn't
+proven is read strictly.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _NOTES = pa.list_(pa.int32())
 
 
 def prove_parts(texts: pa.Array, rows: pa.Array) -> Evidence:
-    """Prove that every null read outside of `old` was written; the notes are, per text, the
-    ordinals of `old`'s columns that it names as null: all of them, and they are all of its nulls.
+    """Prove that every null that was read outside of `old` was written. The notes have for each
+    text the ordinals of all columns that are written as null in `old`; these are all its nulls.
     """
     data, offsets = text_bytes(texts)
     starts, ends = offsets[:-1], offsets[1:]
@@ -75,15 +75,17 @@ def prove_parts(texts: pa.Array, rows: pa.Array) -> Evidence:
     column = _columns(data, inside, (starts + old_at)[of] + len(_OLD) - 1, names)
     proven[of[column < 0]] = False
     if NO_NAME_ENDS_IN[list(_by_ending(names))].any():
-        # A null of such a name is not among the places.
+        # The null of a column with such a name isn't found.
         proven &= ~has_old
     return Evidence(~proven, _notes(of[column >= 0], column[column >= 0], proven))
 
 
 def _columns(data: Bytes, places: Integers, opened: Integers, names: tuple[str, ...]) -> Integers:
-    """Return the ordinals of the columns whose names end at places in objects; -1: another's.
+    """Return the ordinals of the columns whose names end at these offsets in objects; -1 for other
+    names.
 
-    `opened` is where each place's object has its brace: before a name that, or a comma.
+    `opened` has the offset of each object's opening brace: this brace or a comma must precede a
+    name.
     """
     found = np.full(len(places), -1, np.int64)
     endings = _by_ending(names)
@@ -104,7 +106,9 @@ def _columns(data: Bytes, places: Integers, opened: Integers, names: tuple[str, 
 
 @lru_cache(maxsize=256)
 def _by_ending(names: tuple[str, ...]) -> Mapping[int, list[tuple[int, bytes]]]:
-    """Columns' ordinals and names as they are written, by the last byte before the quote."""
+    """Return the ordinals and written names of columns, by the last byte before the closing
+    quote.
+    """
     endings = defaultdict(list)
     for ordinal, name in enumerate(names):
         written = json.dumps(name, ensure_ascii=False).encode()
@@ -113,7 +117,9 @@ def _by_ending(names: tuple[str, ...]) -> Mapping[int, list[tuple[int, bytes]]]:
 
 
 def _notes(owner: Integers, column: Integers, proven: Mask) -> pa.Array:
-    """Lists of columns by their owners, which ascend; null for what isn't proven."""
+    """Return for each text the list of its columns (`owner` has ascending texts); null if it isn't
+    proven.
+    """
     counts = np.bincount(owner, minlength=len(proven))
     offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
     return pa.ListArray.from_arrays(
@@ -122,9 +128,10 @@ def _notes(owner: Integers, column: Integers, proven: Mask) -> pa.Array:
 
 
 def _first(data: Bytes, offsets: Integers, braces: Integers, opening: str) -> Integers:
-    """Return where in each text an opening, which ends in a brace, first stands; -1 if nowhere.
+    """Return for each text the offset of the first `opening`, which ends in a brace; -1 if there is
+    none.
 
-    There are few braces; Arrow's search for a text takes ten times as long.
+    Only braces are compared, which are few; Arrow's search for a text takes ten times as long.
     """
     lead = opening.encode()[:-1]
     at = braces
@@ -133,22 +140,22 @@ def _first(data: Bytes, offsets: Integers, braces: Integers, opening: str) -> In
     at = at - len(lead)
     found = np.full(len(offsets) - 1, -1, np.int64)
     owner = rows_of(at, offsets)
-    # The last assignment stands, so the first place is assigned last.
+    # The last assignment counts, so the first offset is assigned last.
     found[owner[::-1]] = (at - offsets[owner])[::-1]
     found[found < 0] = -1
     return found
 
 
 def _stands(data: Bytes, at: Integers, byte: int) -> Mask:
-    """Whether a byte stands at places of the data; at none before its start."""
+    """Whether a byte is at these offsets of the data; False before the data's start."""
     found: Mask = (at >= 0) & (data[np.maximum(at, 0)] == byte)
     return found
 
 
 def changed_columns(group: Group, old: Mapping[str, pa.Array]) -> dict[str, Mask]:
-    """Return per column of `old` which rows of the group have it there, be it as null.
+    """Return for each column of `old` a mask of the group's rows whose `old` has it, also as null.
 
-    Rows that the proof's notes don't cover are read strictly.
+    Rows without notes of the proof are read strictly.
     """
     masks = (column.is_valid().to_numpy(zero_copy_only=False) for column in old.values())
     found = {name: mask.copy() for name, mask in zip(old, masks, strict=True)}

@@ -1,4 +1,4 @@
-"""From Maxwell's events that were read to a block of images."""
+"""Builds a block of images from Maxwell's events."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ OPS = {
 }
 _SECOND = 1_000_000
 _PLACE = r"^.+:[0-9]{1,15}$"
-# A transaction's last row says that it commits, not its place: it is behind all others.
+# A transaction's last row has `commit` instead of its number; it comes after all others.
 _LAST_ROW = (1 << ROW_BITS) - 1
 
 
 @dataclass(frozen=True)
 class _Images:
-    """Row images, by place the rows of a group; `moved` marks updates of the key."""
+    """Row images, one for each row of a group; `moved` marks updates of the key."""
 
     before: pa.Table
     after: pa.Table
@@ -63,10 +63,10 @@ def build_block(
     context: DecodeContext,
     ledger: Ledger,
 ) -> None:
-    """Settle the records that were read: changes go into the ledger as one block.
+    """Settle the records that were read: add changes to the ledger as one block.
 
-    Without `key` their keys are null. Records whose key has other columns stay open, as do those of
-    changes where other types than `types` are in force.
+    Without `key` their keys are null. Records whose key has other columns remain open, and so do
+    records at positions where other types than `types` are in force.
     """
     build = Build(group.records, ledger)
     empty = mask_of(group.payloads.is_null())
@@ -115,7 +115,7 @@ def build_block(
 
 
 def _omitted(cells: Sequence[Cell], types: KnownTypes) -> tuple[SourceField, ...]:
-    """Return the table's columns that an image has not."""
+    """Return the table's columns that an image lacks."""
     sent = {cell.name for cell in cells}
     return tuple(cell_of(name, type_).field for name, type_ in types.omitted(sent))
 
@@ -150,7 +150,7 @@ def _positions(
     )
     file, offset = _file_and_offset(members["position"])
     positions = binlog_positions(file, offset.cast(pa.int64()), row.cast(pa.int64()), op)
-    # The last row's place is taken by nothing else.
+    # No other row has the number that the last row gets.
     taken = members["xoffset"].fill_null(0).to_numpy() >= _LAST_ROW
     return Positions(
         positions.file, positions.offset, positions.missing, positions.beyond | taken
@@ -158,9 +158,9 @@ def _positions(
 
 
 def _file_and_offset(position: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Split positions at their last colon; null where there is none or it isn't one.
+    """Split positions at their last colon; null if there is none or the text isn't a position.
 
-    Groups of an expression that may end at any colon would cost four times as much.
+    A regular expression with groups that may end at any colon would cost four times as much.
     """
     form = pc.match_substring_regex(position, _PLACE)
     halves = pc.split_pattern(
@@ -170,7 +170,7 @@ def _file_and_offset(position: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 
 def _stop_at(marked: Mask, detail: str, build: Build) -> None:
-    """Let nothing from the first marked row on be applied."""
+    """Stop at the first marked row: nothing from it on is applied."""
     rows = np.flatnonzero(marked)
     if len(rows):
         build.ledger.stop(int(build.records[rows[0]]), ParkCode.ORDER_UNKNOWN, detail)
@@ -184,7 +184,9 @@ def _images(
     key: tuple[str, ...],
     build: Build,
 ) -> _Images:
-    """Lay `old` over `data` for the row before; its columns changed, be it to or from null."""
+    """Make the before-image: `data` with the values in `old`. Columns in `old` changed, also to or
+    from null.
+    """
     cells = group.template.shape.cells
     has_old = mask_of(members["old"].is_valid()) & (op == Op.UPDATE)
     raw = {name: members_of(members[name]) for name in ("data", "old")}

@@ -1,12 +1,14 @@
-"""Types of columns as Maxwell writes them, by what its records of schema changes tell.
+"""Finds the types of columns, as Maxwell writes them, in its records of schema changes.
 
-What they tell counts before what is declared. A declared type counts
+The DDL in these records takes precedence over declared types. A declared type is used
 
-- where they tell nothing of the table, such as before its first record;
-- of a DECIMAL, BIT or FLOAT whose digits they don't tell, if it is one, and isn't the very type
-  that a later statement gives the column: then it says what the column became, not what it was;
-- of a TIME, which Maxwell sends exactly only if it is a time of day, where it says that it is one;
-- of a TINYINT, if it says that its values are true and false.
+- if the records don't mention the table, such as before its first record;
+- for a DECIMAL, BIT or FLOAT whose digits the records don't have, if it is of the same kind and
+  differs from the type that a later statement gives the column: otherwise it would be the type
+  after that statement, not the one before;
+- for a TIME, if it says that the column holds only times of day, since Maxwell sends only these
+  exactly;
+- for a TINYINT, if it says that its values are true and false.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from lakesplice.model.names import TableName
 from lakesplice.model.types import Kind
 
 SOURCE = "the topic of Maxwell's schema changes"
-# MySQL's own, where a definition leaves them out.
+# MySQL's defaults, if a definition leaves them out.
 _DECIMAL_LENGTH, _LENGTH = 10, 1
 # From this many binary digits on a FLOAT is a DOUBLE.
 _DOUBLE_DIGITS = 25
@@ -43,7 +45,7 @@ _NAMES = {
     ),
 }  # fmt: skip
 _KINDS = {"DECIMAL": (Kind.DECIMAL,), "FLOAT": (Kind.FLOAT, Kind.DOUBLE)}
-# Declared types that say more of a column than its definition does.
+# Declared types that say more about a column than its definition.
 _FINER = {("time", "time_of_day"), ("tinyint", "boolean")}
 _TRUTHS = {"0": "false", "1": "true"}
 
@@ -54,12 +56,12 @@ def types_of(history: SchemaHistory, table: TableName) -> TypeHistory | None:
 
 
 def type_of(column: DefinedColumn) -> DeclaredType | None:
-    """Return what a column's values are, None if no exact column can be made of them."""
+    """Return the type of a column's values; None if they have no exact column type."""
     name = _declaration(column)
     try:
         return None if name is None else DeclaredType.parse(name)
     except ConfigurationError:
-        return None  # a decimal of more digits than there are
+        return None  # a decimal with more digits than MySQL allows
 
 
 def _declaration(column: DefinedColumn) -> str | None:
@@ -79,7 +81,7 @@ def _declaration(column: DefinedColumn) -> str | None:
 
 
 class KnownTypes:
-    """The types of a table's columns at one place."""
+    """The types of a table's columns at one position."""
 
     def __init__(
         self, declared: Mapping[str, DeclaredType], version: TypeVersion | None = None
@@ -87,7 +89,7 @@ class KnownTypes:
         self.columns = dict(declared)
         self._gap = "" if version is None else version.gap
         self._untyped = {} if version is None else dict(version.untyped)
-        # The columns that the table has; declared ones if no DDL of it was read.
+        # The table's columns; the declared ones if no DDL of it was read.
         self._present = set(declared)
         if version is None or version.gap:
             return
@@ -110,7 +112,7 @@ class KnownTypes:
         return tuple(name for name in names if name not in self.columns)
 
     def why(self, names: Iterable[str]) -> str:
-        """Return why columns have no type, as far as the DDL shows it; may be empty."""
+        """Return why columns have no type, as far as the DDL shows; may be empty."""
         reasons = [f"{name}: {self._untyped[name]}" for name in names if name in self._untyped]
         return "; ".join(filter(None, (self._gap, *reasons)))
 
@@ -122,7 +124,9 @@ def _finest(from_ddl: DeclaredType, declared: DeclaredType | None) -> DeclaredTy
 
 
 def _contradicts(declared: DeclaredType, known: PartialType) -> str:
-    """Why a declared type can't be that of a column whose DDL has only the kind; or nothing."""
+    """Return why a declared type can't be that of a column whose DDL has only the kind; None if it
+    can.
+    """
     what = f"{known.kind}, whose digits are not known, and declared as {declared.written}"
     if known.kind == "BIT":
         fits = declared.written.startswith("bit(") or declared.type.kind is Kind.BOOLEAN
@@ -131,5 +135,5 @@ def _contradicts(declared: DeclaredType, known: PartialType) -> str:
     if not fits:
         return f"{what}, which isn't a type"
     if declared.written == known.next:
-        return f"{what}, which a later statement made it; declare what it was before"
+        return f"{what}, which only a later statement gave it; declare its earlier type"
     return ""

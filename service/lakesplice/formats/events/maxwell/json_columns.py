@@ -1,9 +1,9 @@
-"""Values of MySQL's JSON columns, which Maxwell puts into its events as they are: nested JSON.
+"""Converts values of MySQL's JSON columns, which Maxwell writes into its events as nested JSON.
 
-A table has such a value as its text. So before events are read, the values of columns that are
-JSON become strings that hold that text, to the letter. MariaDB's JSON is text at the source and a
-string already: Maxwell calls such a column longtext. So a string is MySQL's, and gets its quotes,
-only where Maxwell's DDL shows that the column was never anything but JSON; where JSON is only
+A table stores such a value as its text. So before events are read, the values of JSON columns are
+replaced by strings that hold exactly that text. MariaDB's JSON is text at the source and already a
+string; Maxwell calls such a column longtext. So a string counts as a JSON string, and gets its
+quotes, only if Maxwell's DDL shows that the column always had the type JSON. If JSON is only
 declared, a string is kept as it is. The JSON null can't be distinguished from a missing value: both
 become null.
 """
@@ -22,8 +22,8 @@ _IMAGES = ("data", "old")
 
 
 def with_texts(values: pa.Array, context: DecodeContext) -> pa.Array:
-    """Return records' values in which JSON stands as text in columns that are JSON; as they are if
-    the table has none. Other bytes than an event's are unchanged.
+    """Return records' values in which JSON columns hold their JSON as text. Values are unchanged if
+    the table has no such columns, or if they aren't events.
     """
     names = _columns(context)
     if not names:
@@ -33,7 +33,7 @@ def with_texts(values: pa.Array, context: DecodeContext) -> pa.Array:
 
 
 def _columns(context: DecodeContext) -> Mapping[str, bool]:
-    """Columns that are JSON, and of each whether its strings are JSON too."""
+    """Return the JSON columns, and for each whether its strings are JSON too."""
     declared = context.declared or {}
     found = {name: False for name, type_ in declared.items() if type_.written == "json"}
     seen: dict[str, set[bool]] = {}
@@ -54,7 +54,7 @@ def _with_texts(value: bytes, names: Mapping[str, bool]) -> bytes:
             if name in names and _is_json(text[start], quoted=names[name])
         ]
     except (ValueError, IndexError, RecursionError):
-        return value  # its verdict is the reader's
+        return value  # the reader gives the verdict
     pieces, last = [], 0
     for start, end in found:
         pieces += [text[last:start], json.dumps(text[start:end], ensure_ascii=False)]
@@ -63,5 +63,5 @@ def _with_texts(value: bytes, names: Mapping[str, bool]) -> bytes:
 
 
 def _is_json(first: str, *, quoted: bool) -> bool:
-    """Whether a value that begins so is JSON, and not its text nor null."""
+    """Whether a value with this start is nested JSON, not a text of JSON and not null."""
     return quoted if first == '"' else first != "n"

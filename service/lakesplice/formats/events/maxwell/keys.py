@@ -1,7 +1,7 @@
-"""Which columns are the key: `primary_key_columns` if it is put out, else the record's key says it.
+"""Finds the key's columns: `primary_key_columns` if the event has it, otherwise the record's key.
 
-The values are the row's own: what a key's columns hold stands in `data` as well. A record's key
-names columns in small letters, however the table writes them.
+The values are taken from the row, since `data` has the key's columns too. A record's key has column
+names in lower case, whatever their case in the table.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lakesplice.model.arrays import Mask
 
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _SCALAR = rf'(?:{_STRING}|[^",\[\]\{{\}}]+)'
-# An array holds the members of a SET.
+# An array has the members of a SET.
 _VALUE = rf"(?:{_SCALAR}|\[(?:{_STRING}(?:,{_STRING})*)?\])"
 _COLUMN = "pk."
 _NO_KEY = "_uuid"
@@ -31,14 +31,16 @@ _ARRAY_PARTS = 3
 
 @dataclass(frozen=True)
 class MaxwellKey:
-    """The key's columns, and the pattern of record keys that say so; None where each event does."""
+    """The key's columns, and the pattern of record keys that have them; None if each event names
+    them.
+    """
 
     names: tuple[str, ...]
     pattern: str | None
     prefix: bytes = b""
 
     def unlike(self, group: Group, stated: pa.Array) -> Mask:
-        """Mark the records whose key has, or may have, other columns; `stated` holds each event's
+        """Mark the records whose key has, or may have, other columns; `stated` has each event's
         `primary_key_columns`.
         """
         if self.pattern is None:
@@ -75,7 +77,7 @@ def key_of(key: bytes | None, stated: object, columns: Sequence[str]) -> Maxwell
 
 
 def _as_in_row(names: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
-    """Names as the row writes them: no two columns of a table differ in capitals alone."""
+    """Return names in the row's spelling: no two columns of a table differ only in case."""
     written = {column.lower(): column for column in columns}
     return tuple(name if name in columns else written.get(name, name) for name in names)
 

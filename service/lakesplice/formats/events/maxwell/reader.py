@@ -1,4 +1,6 @@
-"""Maxwell's events: a head, the row after the change as `data`, what changed as `old`."""
+"""Reads Maxwell's events: a head, the row after the change as `data`, and the former values as
+`old`.
+"""
 
 from __future__ import annotations
 
@@ -104,7 +106,7 @@ class MaxwellReader:
         return skipping(skipped, template) if skipped else template
 
     def _go_to(self, position: Position | None) -> PositionRange:
-        """Let types be those at a place; return the places where they are the same."""
+        """Use the types at a position; return the range of positions with the same types."""
         history = self._context.history
         if history is None:
             return EVERYWHERE
@@ -116,7 +118,7 @@ class MaxwellReader:
         return span
 
     def _verdict(self, event: Mapping[str, object]) -> Verdict | None:
-        """What becomes of an event that changes no row of the table."""
+        """Return the verdict on an event that changes no row of the table."""
         if _is_encrypted(event):
             detail = "the row is encrypted (encrypt); set encrypt=none in Maxwell"
             return Flaw(DeadReason.MISSING_IMAGE, detail)
@@ -142,7 +144,7 @@ class MaxwellReader:
         if not isinstance(data, Mapping):
             return Flaw(DeadReason.WRONG_TYPE, f"data is {shown(data)}, not an object")
         names = tuple(map(str, data))
-        # Every malformed event is asked for, and most have the columns of the others.
+        # Every malformed event gets here, and most have the same columns as the others.
         cells = self._cells.get(names)
         if cells is None:
             cells = self._cells[names] = _cells_of(names, self._types, self._context)
@@ -161,13 +163,13 @@ class MaxwellReader:
         return key_of(key, self._stated_key, template.shape.names)
 
     def build(self, group: Group, ledger: Ledger) -> None:
-        """Make a block of what was read."""
+        """Make a block of the records that were read."""
         assert group.key is None or isinstance(group.key, MaxwellKey)
         build_block(group, group.key, self._types, self._context, ledger)
 
 
 def _position(event: Mapping[str, object]) -> Position | None:
-    """Where in the binlog an event stands, if it says so."""
+    """Return an event's position in the binlog; None if it has none."""
     file, _, offset = str(event.get("position") or "").rpartition(":")
     return binlog_position(file, int(offset), 0) if _OFFSET.fullmatch(offset) else None
 
@@ -175,7 +177,7 @@ def _position(event: Mapping[str, object]) -> Position | None:
 def _cells_of(
     names: tuple[str, ...], types: KnownTypes, context: DecodeContext
 ) -> tuple[Cell, ...] | Halt:
-    """The columns of these names."""
+    """Return the cells of the columns with these names."""
     if missing := types.missing(names):
         return _undeclared(missing, types.why(missing), context)
     columns = types.columns
@@ -189,7 +191,9 @@ def _cells_of(
 
 
 def _key_values(event: Mapping[str, object], cells: tuple[Cell, ...]) -> pa.DataType | None:
-    """The type of the key's values, None if there are none or they are of several."""
+    """Return the type of the key's values; None if there are none, or if they have several
+    types.
+    """
     values = event.get(_KEY_VALUES)
     stated = event.get("primary_key_columns")
     if isinstance(stated, list):
@@ -204,7 +208,7 @@ def _key_values(event: Mapping[str, object], cells: tuple[Cell, ...]) -> pa.Data
 
 
 def _skipped(event: Mapping[str, object], cells: tuple[Cell, ...]) -> tuple[str, ...]:
-    """The members that no column is made of and that have no one type."""
+    """Return the members that belong to no column and have no single type."""
     others = {n: v for n, v in event.items() if n not in (*_HEAD, *_IMAGES, _KEY_VALUES)}
     mixed = event.get(_KEY_VALUES) is not None and _key_values(event, cells) is None
     return (*unreadable(others), *((_KEY_VALUES,) if mixed else ()))
@@ -213,7 +217,9 @@ def _skipped(event: Mapping[str, object], cells: tuple[Cell, ...]) -> tuple[str,
 def _beside(
     event: Mapping[str, object], key_values: pa.DataType | None
 ) -> tuple[tuple[str, pa.DataType], ...]:
-    """The members beside head, images and a key's values of one type, with the types they show."""
+    """Return the members besides the head, the images and a key's values of one type, with the
+    types of their values.
+    """
     known = {*_HEAD, *_IMAGES, *([_KEY_VALUES] if key_values is not None else [])}
     return tuple((n, shown_type(value)) for n, value in event.items() if n not in known)
 
@@ -300,7 +306,7 @@ def _recognises(payload: Mapping[str, object]) -> bool:
 MAXWELL = EventFormat(
     FormatName.MAXWELL,
     FormatCapabilities(
-        position="`position` and `xoffset` if both are put out; else the order of records",
+        position="`position` and `xoffset` if events have both; else the order of records",
         before="`data` with the values of `old` in it",
         changed="those in `old`",
         key="`primary_key_columns`, else the record's key",

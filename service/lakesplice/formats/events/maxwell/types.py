@@ -13,10 +13,10 @@
     json                           nested JSON from MySQL, text from MariaDB   string
     all others                     as Debezium writes them
 
-A TIME that is negative or beyond a day arrives as another one (-12:34:56 as 03:29:08), so `time` is
-refused: `time_of_day` says that the column holds none.
+A TIME that is negative or longer than a day arrives as another time (-12:34:56 as 03:29:08), so
+`time` is refused: `time_of_day` says that the column holds no such value.
 
-A TIMESTAMP is a wall clock of the zone in which Maxwell's Java runs, which must be UTC.
+A TIMESTAMP arrives as a wall clock of the time zone of Maxwell's Java, which must be UTC.
 """
 
 from __future__ import annotations
@@ -63,5 +63,5 @@ def _encoding(type_: ColumnType, written: str) -> Encoding:
 
 
 def is_lossy(declared: DeclaredType) -> bool:
-    """Whether Maxwell sends other values for some of a declared type's."""
+    """Whether Maxwell changes some values of a declared type."""
     return declared.written == "time"

@@ -1,4 +1,4 @@
-"""Values: what decoding takes and gives, and how a cell of each type is written.
+"""Values: the input and output of decoding, and how a cell of each type is written.
 
 Offers blocks of row images, reasons of dead letters, declared types and encodings. It must not know
 JSON or any format.

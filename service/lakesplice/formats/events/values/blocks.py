@@ -1,6 +1,6 @@
-"""What decoding takes and gives: blocks of row images, dead letters, stops, and what was ignored.
+"""The output of decoding: blocks of row images, dead letters, stops, and ignored records.
 
-The law that ties them together, for every batch of records:
+For every batch of records:
 
     records = rows of all blocks + dead letters + ignored + records at and after the first stop
 
@@ -29,13 +29,13 @@ from lakesplice.model.source_schema import SourceSchema
 class ImageBlock:
     """Decoded changes of one source schema, a row per change, in offset order.
 
-    `rows` are indexes into the records, ascending, twice where a record is two changes. `before`
-    and `after` have a column per field of `schema`, by source name and of the field's Arrow type; a
-    row of theirs means something only where the `_present` mask says so. Every create, update and
-    read has an after-image, every delete a before-image; where the source sent only a delete's key,
-    the image's other columns are null. `ordering` says what the positions are. `snapshot` has 1
-    for a row of a snapshot of the whole table, 2 for its last, else 0; None: no row is from a
-    snapshot.
+    `rows` are indexes of the records, ascending; an index occurs twice if a record is two changes.
+    `before` and `after` have a column for each field of `schema`, with the source's name and the
+    field's Arrow type; their rows have a meaning only where the `_present` mask is True. Every
+    create, update and read has an after-image, every delete a before-image. If the source sent only
+    a delete's key, the image's other columns are null. `ordering` says what the positions are.
+    `snapshot` is 1 for a row of a snapshot of the whole table, 2 for its last row, otherwise 0;
+    None if no row is from a snapshot.
     """
 
     schema: SourceSchema
@@ -82,8 +82,8 @@ class ImageBlock:
         )
 
     def moved(self, mask: Mask) -> ImageBlock:
-        """Make of each marked update, whose key changed, a delete of the old key and a create of
-        the new one, at its place.
+        """Replace each marked update, whose key changed, by a delete of the old key and a create of
+        the new one.
         """
         if not mask.any():
             return self
@@ -113,13 +113,13 @@ class ImageBlock:
 
 @dataclass(frozen=True)
 class Decoded:
-    """All that came of a batch of records; nothing at or after the first stop is in it.
+    """The result for a batch of records; it has nothing at or after the first stop.
 
-    `blocks` may interleave: order by `rows`, or better by position. `stops` are ascending by row.
-    `ignored` counts records that are no changes, by kind: `tombstone`, `message`, … Those
-    that truncated the table are among them, and are the `fences`. `format` is what they were read
-    as, None where it isn't known. `suspect_settings` names settings of the source's tools that
-    change values, where the records show them.
+    Rows of `blocks` may interleave: sort them by `rows`, or better by position. `stops` ascend by
+    row. `ignored` counts records that are no changes, by kind: `tombstone`, `message`, … Records
+    that truncated the table are counted there too, and are the `fences`. `format` is the format as
+    which the records were read; None if unknown. `suspect_settings` names settings of the source's
+    tools that change values, if the records show any.
     """
 
     blocks: tuple[ImageBlock, ...]

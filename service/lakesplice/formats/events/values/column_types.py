@@ -1,9 +1,8 @@
-"""Types of a table's columns where its events don't say them: those that are in force at a
-position.
+"""The types of a table's columns at a position, for events that don't contain them.
 
-Of a source's schema changes the positions are known (`ddl/`): then a change's position says which
-types count for it. Where it doesn't say (positions start over after a failover, or events have
-none), only what all versions agree on counts.
+The positions of a source's schema changes are known (`ddl/`), so a change's position shows which
+types are in force. If it doesn't (positions start over after a failover, or events have none), only
+types that are the same in all versions are used.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ from lakesplice.model.source_schema import Tenure
 
 @dataclass(frozen=True, slots=True)
 class PositionRange:
-    """Places from `first` on and before `until`; None: to the end."""
+    """The positions from `first` on and before `until`; None means no end."""
 
     first: Position = BEFORE_ALL
     until: Position | None = None
 
     @property
     def is_everything(self) -> bool:
-        """Whether no position is outside."""
+        """Whether it contains every position."""
         return self.first == BEFORE_ALL and self.until is None
 
 
@@ -46,13 +45,12 @@ class PartialType:
 
 @dataclass(frozen=True)
 class TypeVersion:
-    """A table's columns from a position on: their types, and of those without one why, in words.
-    `partly` has those of which the DDL says a part.
+    """A table's columns from a position on: their types, or the reason why a type is unknown.
+    `partly` has columns for which the DDL has only a part of the type.
 
-    `formerly` has, of columns that were renamed, their earlier names, the latest first, and `later`
-    their later ones, the next first. `came` has columns that a statement added of which the source
-    told. `gap` says, where it isn't known which columns the table has,
-    why not.
+    For renamed columns `formerly` has their earlier names, the latest first, and `later` their
+    later names, the next first. `came` has columns that a reported statement added. If the table's
+    columns aren't known, `gap` says why.
     """
 
     position: Position
@@ -68,11 +66,10 @@ class TypeVersion:
 
 @dataclass(frozen=True)
 class TypeHistory:
-    """A table's versions; ascending by position if `ordered`, which says whether positions tell
-    them.
+    """A table's versions; if `ordered`, they ascend by position, and a position shows the version.
 
-    `source` names where they are from, in words for an operator. `cautions` say what the connector
-    can't tell of the table's changes, each as "name: what it does and what to do".
+    `source` says for operators where they come from. `cautions` are changes of the table that the
+    connector doesn't send or alters, each as "name: what it does and what to do".
     """
 
     versions: tuple[TypeVersion, ...]
@@ -94,7 +91,9 @@ class TypeHistory:
 
     @cached_property
     def agreed(self) -> TypeVersion:
-        """What holds in every version that has the column: all that is known without a position."""
+        """Return what is true in every version that has the column: all that is known without a
+        position.
+        """
         columns: dict[str, DeclaredType] = {}
         untyped: dict[str, str] = {}
         for version in self.versions:
@@ -116,7 +115,7 @@ class TypeHistory:
 
     @cached_property
     def handed_on(self) -> frozenset[str]:
-        """Names that went from one column to another with nothing between."""
+        """Names that passed from one column to another without a version between."""
         ends = {(t.name, t.until) for t in self._tenures}
         return frozenset(t.name for t in self._tenures if (t.name, t.first) in ends)
 

@@ -29,8 +29,8 @@ neither:
     bigint unsigned        as decimal(20,0); the others as the next wider type  decimal(20,0)
     unsigned_long          a BIGINT UNSIGNED that is sent as a signed number    decimal(20,0)
 
-So Debezium writes them. Another format that needs declarations says in its own module how it writes
-what was declared.
+This is how Debezium writes them. Other formats that need declarations describe in their own modules
+how they write declared types.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from lakesplice.errors import ConfigurationError, UnsupportedError
 from lakesplice.formats.events.values.encoding import Cell, Encoding
 from lakesplice.model.types import ColumnType, Kind
 
-# Of the source types of columns whose events don't say their types.
+# The source types of columns whose type isn't in the events begin so.
 DECLARED = "declared:"
 _TIMESTAMP = ColumnType(Kind.TIMESTAMP)
 _NAMED: dict[str, tuple[ColumnType, Encoding]] = {
@@ -102,11 +102,11 @@ _DECIMALS = {
 
 @dataclass(frozen=True, slots=True)
 class DeclaredType:
-    """One declared column type; `name` is its canonical spelling, `written` the one that was
-    declared, in small letters without spaces: where two types are one column, it tells them apart.
-    `fill` is what rows got that were there when the source added the column (`fill_text`).
-    `by_setting`: how it is written follows from a setting of the connector's, which may be stated
-    wrongly.
+    """A declared column type. `name` is its canonical spelling; `written` is the declared spelling,
+    in lower case without spaces: it distinguishes two types that become the same column type.
+    `fill` is the value that existing rows got when the source added the column (`fill_text`).
+    `by_setting` says that its notation depends on a setting of the connector, which may be
+    configured wrongly.
     """
 
     name: str
@@ -118,8 +118,8 @@ class DeclaredType:
 
     @classmethod
     def parse(cls, text: str) -> DeclaredType:
-        """Read a declaration as the table at the head describes; `ConfigurationError` if it is
-        none.
+        """Parse a declaration, as the table above describes; raises `ConfigurationError` for other
+        texts.
         """
         written = re.sub(r"\s+", "", text).lower()
         name = _ALIASES.get(written, written)
@@ -148,17 +148,19 @@ class DeclaredType:
 
     @property
     def is_declarable(self) -> bool:
-        """Whether a configuration can spell it; some are known from the source's DDL only."""
+        """Whether a configuration can declare it; some types are known only from the source's
+        DDL.
+        """
         return not self.written.startswith("wide_decimal")
 
     @property
     def width(self) -> int:
-        """How many bytes each value of a BINARY(n) has; 0 of any other type."""
+        """The bytes of each value of a BINARY(n); 0 for any other type."""
         found = _BINARY.fullmatch(self.written)
         return int(found[1]) if found else 0
 
     def cell(self, name: str) -> Cell:
-        """Return the column `name` of this type."""
+        """Return the column `name` with this type."""
         source_type = f"{DECLARED}{self.name}"
         by_setting = self.by_setting
         return Cell(
@@ -167,7 +169,7 @@ class DeclaredType:
 
 
 def declare(columns: Mapping[str, str]) -> dict[str, DeclaredType]:
-    """Read a table's declarations; the error names the column."""
+    """Parse a table's declarations; the error names the column."""
     declared = {}
     for name, text in columns.items():
         try:

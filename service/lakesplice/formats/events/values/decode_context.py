@@ -1,4 +1,4 @@
-"""The input of decoding beside the records."""
+"""The input of decoding besides the records."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from lakesplice.model.names import TableName
 
 @dataclass(frozen=True, slots=True)
 class SchemaText:
-    """A schema as a registry keeps it; `references` are those it names types of, before it."""
+    """A schema in a registry; `references` are the schemas whose types it uses, each before those
+    that use it.
+    """
 
     text: str
     references: tuple[str, ...] = ()
@@ -21,17 +23,15 @@ class SchemaText:
 
 @dataclass(frozen=True, slots=True)
 class DecodeContext:
-    """The table that the records' topic feeds, and how its columns are written where the records
-    don't say (`declared`: by source column name; None: nothing was declared). `history` has the
-    types from the source's DDL, by the place of a change; they count before what
-    is declared.
+    """The table that the records' topic feeds, and the types of its columns if the records don't
+    contain them (`declared`: by source column name; None if nothing was declared). `history` has
+    the types from the source's DDL, by position; they take precedence over declared types.
 
-    `format` is what the records are written in where that is known, because it was set or was seen
-    before; otherwise the records show it. `schemas` are those of a schema registry that the
-    records' heads name, without the numbers that it doesn't know; None: there is no registry.
-    `mappings` are the types' that the user chose. `key` are columns to tell rows by, instead of
-    what the records say. `threads` lets the JSON reader use all cores; in an executor the cores are
-    taken already.
+    `format` is the records' format if it was set or seen before; otherwise the records show it.
+    `schemas` has the schemas that the records' heads name, without those that the registry lacks;
+    None if there is no registry. `mappings` are the user's type mappings. `key` has the columns
+    that identify rows, instead of the records' own key. `threads` lets the JSON reader use all
+    cores; in an executor the cores are already in use.
     """
 
     table: TableName

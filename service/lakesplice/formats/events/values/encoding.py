@@ -1,8 +1,8 @@
-"""How a cell is written in JSON, and the column it becomes.
+"""How a cell is written in JSON, and the column that it becomes.
 
-An encoding says what the bytes mean; the type what the column is; the source type is a text that
-changes whenever the meaning of the bytes does, so that evolution notices (a DECIMAL(12,2) and a
-DECIMAL(16,4) are both base64 text).
+The encoding says what the written value means, and the type what the column holds. The source type
+is a text that changes whenever the meaning changes, so that a schema change is noticed (a
+DECIMAL(12,2) and a DECIMAL(16,4) are both base64 text).
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import pyarrow as pa
 from lakesplice.model.source_schema import SourceField
 from lakesplice.model.types import ColumnType, Kind
 
-# Years 1 to 9999: all that Delta's readers agree on.
+# Years 1 to 9999, the range in which all readers of Delta agree.
 DAY_MIN, DAY_MAX = -719_162, 2_932_896
 _DAY_MICROS = 86_400_000_000
 MICROS_MIN, MICROS_MAX = DAY_MIN * _DAY_MICROS, (DAY_MAX + 1) * _DAY_MICROS - 1
 
 
 class Encoding(StrEnum):
-    """The ways in which JSON holds a value: Kafka Connect's, then those of other formats, last
-    Avro's.
+    """The ways in which a value is written: Kafka Connect's in JSON, then those of other formats,
+    last Avro's.
     """
 
     PLAIN = "plain"
@@ -83,11 +83,12 @@ _PLAIN_JSON = {
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One column of a row image: its name, its type, how its values are written; of those that are
-    objects the `members`; and what rows got that were there when it was added, if known. A value of
-    fewer than `width` bytes had zeros at its end, which the source left out.
-    `by_setting`: a setting of the connector's, which may be stated wrongly, says how it is written.
-    `labels` are the members of an ENUM or SET, in their order, where numbers are sent for them.
+    """One column of a row image: its name, its type, and how its values are written. `members` are
+    those of values that are objects. `fill` is the value that existing rows got when the column was
+    added, if known. A value of fewer than `width` bytes had zeros at its end, which the source left
+    out. `by_setting` says that its notation depends on a setting of the connector, which may be
+    configured wrongly. `labels` are the members of an ENUM or SET, in order, if numbers are sent
+    for them.
     """
 
     name: str
@@ -102,7 +103,8 @@ class Cell:
 
     @property
     def json_type(self) -> pa.DataType:
-        """The Arrow type to read the JSON as; integers are read wide and then checked.
+        """The Arrow type in which the JSON is read; integers are read in a wide type and then
+        checked.
 
         A decimal is read from a number or its digits as text, without rounding.
         """
@@ -122,14 +124,14 @@ class Cell:
 
     @property
     def wide_decimal(self) -> pa.DataType:
-        """The type to read a decimal's digits as.
+        """The type in which a decimal's digits are read.
 
-        Arrow counts digits before it appends zeros, and then overflows in silence (pyarrow 26). So
-        this type has room for as many zeros as the scale; its digits are to be counted again.
+        Arrow counts digits before it appends zeros, and then overflows without an error (pyarrow
+        26). So this type has room for as many zeros as the scale; the digits must be counted again.
         """
         return pa.decimal256(_WIDE_DIGITS - self.type.scale, self.type.scale)
 
     @property
     def field(self) -> SourceField:
-        """The cell as the rest of the system sees it."""
+        """The column as a field of a source schema."""
         return SourceField(self.name, self.type, self.source_type, self.fill)

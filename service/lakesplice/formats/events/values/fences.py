@@ -14,7 +14,9 @@ from lakesplice.model.position import Position
 
 @dataclass(frozen=True)
 class Fence:
-    """Where a record says that the table was truncated, or `dropped`, and its transaction."""
+    """The position at which a record says that the table was truncated, or `dropped`, and its
+    transaction.
+    """
 
     position: Position
     gtid: str | None = None

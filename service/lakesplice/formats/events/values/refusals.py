@@ -1,4 +1,4 @@
-"""Why records are refused: dead letters one by one, or a stop for all that follow."""
+"""Why records are refused: single dead letters, or a stop for all further records."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lakesplice.model.parking import ParkCode
 
 
 class DeadReason(StrEnum):
-    """Why a record can't be decoded; the code is stored with the dead letter."""
+    """Why a record can't be decoded; the dead letter stores the code."""
 
     EMPTY = "empty"
     NOT_JSON = "not-json"
