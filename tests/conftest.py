@@ -1,7 +1,7 @@
-"""Fixtures for every folder: a real Kafka broker, fresh topics, and what this run was told.
+"""Fixtures for every folder: a real Kafka broker, new topics, and the options of this run.
 
-Tests are marked by their folder. What a machine can't run is skipped by name, and counted at the
-end.
+Tests are marked by their folder. Tests that a machine can't run are skipped by name, and counted at
+the end.
 """
 
 from __future__ import annotations

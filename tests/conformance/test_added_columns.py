@@ -1,4 +1,4 @@
-"""What rows that were there hold in an added column is what a real MariaDB puts into them."""
+"""Existing rows have the same value in an added column as in a real MariaDB."""
 
 from __future__ import annotations
 

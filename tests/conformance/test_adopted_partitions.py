@@ -1,4 +1,6 @@
-"""What others wrote in partitions is adopted: their values become columns beside their pages."""
+"""Adoption of other writers' partitioned tables: partition values become columns, pages are
+copied.
+"""
 
 from __future__ import annotations
 

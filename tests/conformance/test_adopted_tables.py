@@ -1,4 +1,4 @@
-"""What others wrote is adopted as it stands: the same rows to everyone, and upserts hit them."""
+"""Adoption of other writers' tables: every reader sees the same rows, and upserts change them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Base files, written and rewritten, read the same in every engine."""
+"""Every engine reads the same rows from base files, new ones and rewritten ones."""
 
 from __future__ import annotations
 

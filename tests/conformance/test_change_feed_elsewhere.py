@@ -1,4 +1,4 @@
-"""Delta's change feed of a table that lived through everything, in Spark: as a batch and a stream.
+"""Spark reads Delta's change feed of a table with every kind of commit, as a batch and as a stream.
 
 deltalake reads the feeds of random histories (`tests/support/delta_feed.py`); here Spark reads one.
 """

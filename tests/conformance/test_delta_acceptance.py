@@ -1,4 +1,4 @@
-"""Tables that others wrote: the acceptance tables of the Delta project, replayed by our reader."""
+"""Our reader reads the acceptance tables of the Delta project."""
 
 from __future__ import annotations
 

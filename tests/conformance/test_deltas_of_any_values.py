@@ -1,4 +1,6 @@
-"""Whatever the values, DuckDB, Polars and we read the same from a delta, and from an older one."""
+"""DuckDB, Polars and our reader read the same from a delta with any values, also from an older
+one.
+"""
 
 from __future__ import annotations
 

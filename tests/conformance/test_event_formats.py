@@ -1,4 +1,4 @@
-"""One workload, as several connectors sent it, ends as the workload says, whatever the format."""
+"""One workload, sent by several connectors, ends in the same correct table in every format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/format.md and its worked example, decoded by readers that know nothing of ours."""
+"""Independent readers decode docs/format.md and its worked example."""
 
 from __future__ import annotations
 

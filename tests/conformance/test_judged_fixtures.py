@@ -1,7 +1,7 @@
-"""What Flink, Maxwell, TiCDC and Debezium test with is judged in docs/formats.md.
+"""The fixtures of Flink, Maxwell, TiCDC and Debezium are judged in docs/formats.md.
 
-Their fixtures aren't here: each row of the table has records of our own of the same form, and what
-the row says of the fixture holds of them.
+Their fixtures aren't in this repository: each row of the table has our own records of the same
+form, and the row's judgement is checked with these.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What writers of our day write is read to its last page header, and the index says the same."""
+"""Files of present-day writers are read to the last page header, and agree with their page
+index.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A partitioned table, read by every engine, and no more of it than a filter asks for."""
+"""Every engine reads a partitioned table, and with a filter only the matching partitions."""
 
 from __future__ import annotations
 

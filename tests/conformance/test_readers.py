@@ -1,6 +1,6 @@
-"""A table that lived through everything, read back at every version by every engine.
+"""Every engine reads every version of a table with every kind of commit.
 
-Made by the service's own steps: snapshot, inserts, updates, deletes and key changes in several
+The service's own steps make it: snapshot, inserts, updates, deletes and key changes in several
 batches, compactions, an added column, a merge of index runs, a checkpoint.
 """
 

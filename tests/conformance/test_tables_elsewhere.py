@@ -1,4 +1,4 @@
-"""Tables as we commit them, in other engines: every version reads the same, none may write."""
+"""Other engines read the same rows from every version of a table, and can't write to it."""
 
 from __future__ import annotations
 

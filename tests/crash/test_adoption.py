@@ -1,6 +1,7 @@
-"""Every store call of an adoption fails or is its last: the old table is left or the adopted one.
+"""Each store call of an adoption fails, or the process dies there: the table is unchanged or
+adopted.
 
-Adopting once more, if that is still to do, ends in the latter.
+If it isn't adopted yet, a second adoption succeeds.
 """
 
 from __future__ import annotations

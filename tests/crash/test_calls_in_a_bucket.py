@@ -1,8 +1,8 @@
-"""Store calls of a table's life fail or are its last, the lake being in a bucket of a real server.
+"""Store calls of a table's life fail, or the process dies there, with the lake in a real S3 server.
 
-The scenario is that of a lake on a disk, where every call is tried: batches, races, merges of files
-and of the index, compaction, vacuum, sweep, restore, checkpoints and clean-up. Here each call takes
-a life of half a second, so some are tried, evenly spread and others with each seed;
+The scenario is the one for a lake on a disk, where every call is tried: batches, races, merges of
+files and of the index, compaction, vacuum, sweep, restore, checkpoints and clean-up. Here each
+tried call takes half a second, so only some are tried, evenly spread, and others with each seed;
 `--bucket-calls 0` tries all.
 """
 

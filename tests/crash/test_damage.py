@@ -1,4 +1,4 @@
-"""Flipped bits in files of every kind: a named error that says which file, or what was there."""
+"""Flipped bits in files of every kind give an error that names the file, or the correct content."""
 
 from __future__ import annotations
 

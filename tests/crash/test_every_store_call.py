@@ -1,7 +1,7 @@
-"""Every store call of a table's life fails or is its last, and the table is the same in the end.
+"""Each store call of a table's life fails, or the process dies there; the final table is the same.
 
-The scenario is played once to count its calls, then once per call and way of failing. After it the
-next driver, on a store that works, has to reach the whole truth in both views.
+The scenario runs once to count its calls, then once for each call and kind of failure. Afterwards
+the next driver, on a working store, must reach the correct rows in both views.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""kill -9 of the whole service, at random moments, while changes keep coming and are spliced in.
+"""The whole service is killed (kill -9) at random moments, while changes arrive and are compacted.
 
-After each kill every table is compared with what its events up to its offsets come to; at the end
+After each kill every table is compared with the result of its events up to its offsets; at the end
 both views are compared with the rows of the database that made the events.
 """
 

@@ -1,4 +1,4 @@
-"""A pin, a vacuum, its removal: each write of them fails or is the process's last."""
+"""Each write of a pin, a vacuum and the pin's removal fails, or the process dies there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A table is filled by chunks beside its stream and swapped in: each write fails or is the last."""
+"""A table is filled by chunks while it is streamed, and swapped in: each write fails, or the
+process dies there.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table, its drivers and all of its services as the state machine has them, in a bucket."""
+"""The state machine of a table, its drivers and its upkeep, with the lake in a bucket."""
 
 from __future__ import annotations
 

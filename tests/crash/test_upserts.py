@@ -1,4 +1,5 @@
-"""Every store call of a hand-fed table's life fails or is its last; repeated, all is there once.
+"""Each store call of a hand-fed table's life fails, or the process dies there; after repetition
+each upsert is applied once.
 
 The caller repeats each upsert until it knows the outcome, as its transactions allow.
 """

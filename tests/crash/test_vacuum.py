@@ -1,4 +1,4 @@
-"""Readers beside a vacuum, at every single effect of it."""
+"""Readers read while a vacuum runs, after each of its effects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a connector sent in Avro, through Kafka, a real registry and the running service."""
+"""A connector's events in Avro pass through Kafka, a real registry and the running service."""
 
 from __future__ import annotations
 

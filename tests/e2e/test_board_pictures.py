@@ -1,6 +1,6 @@
-"""The dashboards, drawn from what a service of several tables did for some minutes.
+"""The dashboards are drawn from some minutes of a service with several tables.
 
-`--pictures` writes the pictures of docs/dashboards.md anew.
+`--pictures` rewrites the pictures of docs/dashboards.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The service with its lake in a bucket: fed by a real broker, killed, and gone on with."""
+"""The service with its lake in a bucket: a real broker feeds it, it is killed, and continues."""
 
 from __future__ import annotations
 

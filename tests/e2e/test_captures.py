@@ -1,4 +1,4 @@
-"""Captures of a real connector, replayed record by record, end as their workload says."""
+"""Captured records of a real connector, replayed one by one, end in the workload's rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Dead letters of a running service: kept whole, replayed after a setting was mended, dropped."""
+"""Dead letters of a running service: stored whole, replayed after a setting is corrected,
+dropped.
+"""
 
 from __future__ import annotations
 

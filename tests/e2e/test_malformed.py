@@ -1,7 +1,7 @@
-"""Malformed records among good ones: each is accounted for, and nothing else is touched.
+"""Malformed records among good ones: each is counted, and no other record is affected.
 
-All in one run over one lake: the same damage in tables with and without schemas in their events, a
-table beside each that nothing happens to, and tables that one record stops.
+One run over one lake has all of them: the same damage in tables with and without schemas in their
+events, an undamaged table beside each, and tables that one record parks.
 """
 
 from __future__ import annotations

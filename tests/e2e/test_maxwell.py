@@ -1,7 +1,7 @@
-"""Maxwell's rows with the types that its records of schema changes tell, from a real broker.
+"""Maxwell's rows, from a real broker, with types from its records of schema changes.
 
-Three tables, none of which has all its columns declared: one that was created while Maxwell told of
-it, one that was there before, and one whose schema changes are in its own topic.
+There are three tables, none with all columns declared: one that was created while Maxwell reported
+schema changes, one that existed before, and one whose schema changes are in its own topic.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Repetitions, order and topics that come and go, before one service that runs all the while.
+"""Repetitions, order, and topics that are created and deleted, with one service that runs
+throughout.
 
-Each test has a topic of its own, made while the service runs.
+Each test has its own topic, which is created while the service runs.
 """
 
 from __future__ import annotations

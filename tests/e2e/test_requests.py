@@ -1,4 +1,4 @@
-"""Commands beside a running service: it does what they ask, and reads on from there."""
+"""Commands beside a running service: the service executes them, and continues to read."""
 
 from __future__ import annotations
 

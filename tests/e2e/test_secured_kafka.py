@@ -1,4 +1,4 @@
-"""Kafka as in production: users with passwords or certificates, over TLS, with no right too many.
+"""Kafka as in production: users with passwords or certificates, over TLS, with the least rights.
 
 One broker has a listener for each kind of login. Each user has the least rights, or lacks one of
 them (docs/kafka-security.md).

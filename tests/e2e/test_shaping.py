@@ -1,4 +1,4 @@
-"""A service that passes over, renames, masks and computes while sources change their schemas."""
+"""A service leaves out, renames, masks and computes columns while sources change their schemas."""
 
 from __future__ import annotations
 

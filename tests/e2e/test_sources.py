@@ -1,4 +1,6 @@
-"""A service that loses its broker, then its life and its checkpoints, then parts of its topics."""
+"""A service loses its broker, then is killed and loses its checkpoints, then loses parts of its
+topics.
+"""
 
 from __future__ import annotations
 

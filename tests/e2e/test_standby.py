@@ -1,4 +1,4 @@
-"""Two replicas of one lake as an orchestrator runs them: one drives, the other waits its turn."""
+"""Two replicas of one lake, as an orchestrator runs them: one is the driver, the other waits."""
 
 from __future__ import annotations
 

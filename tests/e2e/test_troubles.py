@@ -1,7 +1,8 @@
-"""One service, and topics in every trouble: each is shown with its reason and harms no other.
+"""One service has topics with every kind of problem: each is shown with its reason, and affects no
+other.
 
-Only a whole service shows that queries aren't restarted for what rests, and that it is told
-everywhere alike: in the lake, on the pages and in the log. All troubles share one.
+Only a whole service shows that queries aren't restarted for resting tables, and that the lake, the
+pages and the log report the same. All cases share one service.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A running service keeps its tables tidy: few files, no old ones, and the rows are the truth."""
+"""A running service keeps few files per table, deletes old ones, and the rows are correct."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A whole service at work, watched: every panel of the dashboards shows something of it.
+"""Every panel of the dashboards shows data of a whole working service.
 
-It takes in changes, some of them twice and some not at all, compacts, meets records that it can't
-decode, a table without a key, and events of a converter that changes values. It is told what
-comparisons with the database found.
+The service reads changes, some of them twice and some not at all, compacts, gets records that it
+can't decode, a table without a key, and events of a converter that changes values. It also gets
+results of comparisons with the database.
 """
 
 from __future__ import annotations

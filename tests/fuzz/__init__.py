@@ -1,1 +1,1 @@
-"""Coverage-guided fuzzing of what reads Parquet's metadata; see CONTRIBUTING.md."""
+"""Coverage-guided fuzzing of the code that reads Parquet's metadata; see CONTRIBUTING.md."""

@@ -1,4 +1,6 @@
-"""What every target of the fuzzer needs: files made of inputs, and which errors are answers."""
+"""What every target of the fuzzer needs: files made from inputs, and the list of expected
+errors.
+"""
 
 from __future__ import annotations
 

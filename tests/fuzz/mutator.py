@@ -1,4 +1,4 @@
-"""Changes to a structure's values, so that what is fuzzed lies behind the codec too."""
+"""Changes values of a structure, so that fuzzing also reaches the code behind the codec."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What any bytes must do: give values that come back, or an error with file, place and reason.
+"""Any bytes must give values that round-trip, or an error with file, place and reason.
 
 The first byte of an input chooses what the others are: one structure of the metadata, or a file.
 Of a file the last two bytes are the footer's length; magic and length are put where they belong, so

@@ -1,4 +1,4 @@
-"""What the fuzzer starts from: small files, and the structures in them."""
+"""The seeds of the fuzzer: small files, and the structures in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A whole splice of any bytes: a file that holds what it should, or a refusal that names it."""
+"""A whole splice of any bytes gives a file with the intended values, or an error that names the
+file.
+"""
 
 from __future__ import annotations
 

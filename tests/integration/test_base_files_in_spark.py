@@ -1,4 +1,6 @@
-"""Spark's vectorized reader returns the rows of base files, whatever the batch size, as we do."""
+"""Spark's vectorized reader returns the same rows of base files as our reader, for every batch
+size.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What is large stays bounded: transactions, hot keys, wide tables, and the row index."""
+"""Memory and batch sizes are bounded for large transactions, hot keys, wide tables, and the row
+index.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The least policy of docs/buckets.md on a real S3 server: with it a lake lives, and an error names
-a right that is missing. Wrong credentials are told at once.
+"""The least policy of docs/buckets.md on a real S3 server: with it a lake works, and an error names
+a missing right. Wrong credentials give an error at once.
 """
 
 from __future__ import annotations

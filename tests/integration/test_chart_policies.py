@@ -1,7 +1,7 @@
-"""What the chart renders, held against kube-score's rules for objects of a production cluster.
+"""The chart's rendered objects are checked with kube-score's rules for production clusters.
 
-Executor pods are checked as Spark is told to make them. Each exception has its reason, and one that
-nothing needs any more fails.
+Executor pods are checked as Spark would create them. Each exception has its reason, and an
+exception that is no longer needed fails the test.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`lakesplice doctor` with a real broker, a real lake and a Java: as a stranger gives it."""
+"""`lakesplice doctor` with a real broker, a real lake and a Java, as a new user runs it."""
 
 from __future__ import annotations
 

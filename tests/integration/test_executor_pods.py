@@ -1,7 +1,7 @@
-"""Executors as pods: what Spark asks of Kubernetes under the chart's settings, and that the pods'
-own command and variables make executors that work.
+"""Executors as pods: what Spark requests from Kubernetes with the chart's settings, and that the
+pods' command and variables start working executors.
 
-There is no cluster here. A stand-in of the API takes the pods, and each is run as a process.
+There is no cluster here. A simulated API server accepts the pods, and each is run as a process.
 """
 
 from __future__ import annotations

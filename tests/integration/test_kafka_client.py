@@ -1,4 +1,4 @@
-"""What Kafka's client says of a configuration that can't work: at once, with the inner cause."""
+"""Kafka's client reports an impossible configuration at once, with the innermost cause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Days of a table's life in seconds: what should stay flat does, on a disk and in a bucket."""
+"""Days of a table's life in seconds: files, log and memory don't grow, on a disk and in a
+bucket.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A real S3 server, and a proxy before it that loses, delays and refuses: nothing goes wrong."""
+"""A real S3 server behind a proxy that loses, delays and refuses requests: no data is lost or
+doubled.
+"""
 
 from __future__ import annotations
 

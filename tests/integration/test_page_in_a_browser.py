@@ -1,6 +1,6 @@
 """The page in a real browser, over a service of 400 tables: by keyboard, on a phone, in the dark.
 
-`--pictures` writes the pictures of docs/page.md anew.
+`--pictures` rewrites the pictures of docs/page.md.
 """
 
 from __future__ import annotations

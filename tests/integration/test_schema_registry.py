@@ -1,4 +1,4 @@
-"""The client beside a real registry: both of its interfaces, and what it says it lacks."""
+"""The client with a real registry: both of its interfaces, and its answer for a missing schema."""
 
 from __future__ import annotations
 

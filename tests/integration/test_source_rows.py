@@ -1,4 +1,4 @@
-"""The same rows, streamed by a real connector and read from their database, are the same here."""
+"""Rows that a real connector streams equal the same rows read from their database."""
 
 from __future__ import annotations
 

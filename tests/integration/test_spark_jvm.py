@@ -1,4 +1,6 @@
-"""How the driver's JVM is started: what everybody on the machine sees of it, and without Java."""
+"""How the driver's JVM is started: what other users of the machine can see of it, and without
+Java.
+"""
 
 from __future__ import annotations
 

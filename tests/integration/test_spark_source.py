@@ -1,4 +1,4 @@
-"""The table as Spark reads it by its own format, beside what our reader in Python says."""
+"""Spark reads a table by the format `lakesplice` with the same result as our reader in Python."""
 
 from __future__ import annotations
 

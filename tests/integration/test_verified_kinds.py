@@ -1,4 +1,6 @@
-"""Of any kind of table `verify` finds what is wrong and nothing else, or says why it can't."""
+"""In every kind of table `verify` finds exactly the wrong rows, or reports why it can't compare
+it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lakesplice verify` finds what differs between a real database and a lake, and nothing else."""
+"""`lakesplice verify` finds exactly the differences between a real database and a lake."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Whatever the ingest takes of events in Avro, whole or flattened, every reader opens with equal
-rows; what it doesn't take is a dead letter or a parked table, and never an exception.
+"""Every reader opens what ingest accepts of events in Avro, whole or flattened, with equal rows.
+What ingest doesn't accept becomes a dead letter or parks the table, and never raises an exception.
 
 Values are written byte by byte by schemas as a connector registers them, and by ones that it never
 would: names that Delta's readers stumble over, numbers beyond their types, texts that are no UTF-8.

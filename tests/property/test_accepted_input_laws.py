@@ -1,4 +1,4 @@
-"""Whatever a call that writes accepts, every reader opens; what it refuses changes nothing."""
+"""Every reader opens what a writing call accepts; a refused call changes nothing."""
 
 from __future__ import annotations
 

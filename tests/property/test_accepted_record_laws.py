@@ -1,7 +1,7 @@
-"""Whatever records a topic brings, each becomes a row that every reader opens, a dead letter, or
-the reason why its table parks; never an exception, and never a table that a reader can't open.
+"""Each record of a topic becomes a row that every reader opens, a dead letter, or the reason for
+which its table is parked; it never raises an exception or makes a table that a reader can't open.
 
-What the values must be is said elsewhere (`conformance/test_types.py`); these are the odd ones.
+`conformance/test_types.py` tests the values; the values here are unusual ones.
 """
 
 from __future__ import annotations

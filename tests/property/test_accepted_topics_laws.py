@@ -1,10 +1,10 @@
-"""Whatever the ingest takes from a topic of any format, every reader opens, with equal rows; what
-it doesn't take is a dead letter or a parked table, and never an exception.
+"""Every reader opens what ingest accepts from a topic of any format, with equal rows. What ingest
+doesn't accept becomes a dead letter or parks the table, and never raises an exception.
 
 These are the formats without schemas; `test_accepted_record_laws` has Debezium's with schemas,
-`test_accepted_avro_laws` those in Avro.
-Records are written byte by byte: names that Delta's readers stumble over, values at and beyond the
-ends of their types, texts that are no UTF-8, numbers that JSON hasn't got.
+`test_accepted_avro_laws` those in Avro. Records are written byte by byte: names that Delta's
+readers stumble over, values at and beyond the ends of their types, texts that are no UTF-8, numbers
+that JSON doesn't have.
 """
 
 from __future__ import annotations

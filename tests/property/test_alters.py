@@ -1,5 +1,5 @@
-"""Any ALTERs at any place among changes, which come late and in any batches: the table ends as the
-source.
+"""ALTERs at any position among changes, which arrive late and in any batches: the final table
+equals the source.
 """
 
 from __future__ import annotations

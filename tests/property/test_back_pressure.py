@@ -1,7 +1,8 @@
-"""Compaction may be as slow as it likes: what waits stays bounded, and ingest always goes on again.
+"""However slow compaction is, the number of waiting changes is bounded, and ingest always
+continues.
 
-A step is one trigger of ingest. The driver asks whether the table's ingest must wait, as the
-service does before each batch; the compactor takes so many steps from its plan to its commit.
+A step is one trigger of ingest. As the service does before each batch, the driver checks whether
+ingest must wait. The compactor needs a number of steps from its plan to its commit.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""What a topic-fed table says that it changed is what changed, whatever its topic brings.
+"""The changes that a table fed by a topic reports are its real changes, whatever the topic
+contains.
 
-Also for `readStream`, which reads the same changes in shares (`apps/spark_format/source.py`).
+This includes `readStream`, which reads the same changes in parts (`apps/spark_format/source.py`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Row images become changes whose digests, sets and keys say what the images say, row by row."""
+"""Row images become changes with the right digests, changed columns and keys, row by row."""
 
 from __future__ import annotations
 

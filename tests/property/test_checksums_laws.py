@@ -1,4 +1,4 @@
-"""Checksums of rows: values and their texts go back and forth, and no two rows have one text."""
+"""Checksums of rows: values and texts round-trip, and different rows have different texts."""
 
 from __future__ import annotations
 

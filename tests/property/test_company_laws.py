@@ -1,7 +1,7 @@
-"""Records decode to the same values in any cut, batch size and company of other columns.
+"""Records decode to the same values in any batches and beside any other columns.
 
-What each value is to become is written down in `tests/support/types.py`; nothing here is compared
-with another run of the decoder alone.
+`tests/support/types.py` has the expected values; no result is only compared with another run of the
+decoder.
 """
 
 from __future__ import annotations

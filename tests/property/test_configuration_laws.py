@@ -1,4 +1,4 @@
-"""Whatever a configuration holds, it gives settings or one named error; secrets stay inside."""
+"""Any configuration gives settings or one named error, and shows no secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where batches end makes no difference to what parks a table, where it parks, and what it has.
+"""The ends of batches don't affect whether a table is parked, at which record, and with which rows.
 
 Each reason is drawn in every format whose events can show it.
 """

@@ -1,4 +1,4 @@
-"""Laws of decoding: values come back exactly, bytes of any kind never raise, no record is lost."""
+"""Laws of decoding: values are exact, no bytes raise an exception, no record is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decimals of deltas: what is written is what every reader reads, of older deltas in Avro, too."""
+"""Every reader reads the decimals of deltas as they were written, also in older deltas in Avro."""
 
 from __future__ import annotations
 

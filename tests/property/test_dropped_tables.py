@@ -1,4 +1,6 @@
-"""A table that is dropped and made again at any moment, of which its driver hears at any other."""
+"""A table is dropped and re-created at any moment, and its driver learns of it at any other
+moment.
+"""
 
 from __future__ import annotations
 

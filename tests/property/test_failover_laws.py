@@ -1,11 +1,11 @@
-"""Order across failovers: whatever a connector sends, from whichever server, and however it is
-read, the change that stands highest is the newest one.
+"""Order across failovers: the change with the highest position is the newest one, whatever a
+connector sends from any server, and however it is read.
 
-The world: one history of transactions, each changing one key. Every server's binlog holds all of
-it, in the same order, at places of its own. A connector sends it to the key's partition, goes back
-some transactions when it is restarted, and goes on at another server when it fails over. The broker
-compacts. The table's driver reads in batches of any size, partition by partition, dies, and reads
-again what it had read.
+The model: there is one history of transactions, each of which changes one key. Every server's
+binlog has all of it in the same order, at its own places. A connector sends it to the key's
+partition, repeats some transactions after a restart, and continues at another server after a
+failover. The broker compacts. The table's driver reads batches of any size, partition by partition,
+dies, and reads records again.
 """
 
 from __future__ import annotations

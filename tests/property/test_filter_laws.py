@@ -1,4 +1,6 @@
-"""A filter that is handed down keeps the rows that it keeps of all rows, whatever they hold."""
+"""A filter that is pushed down keeps the same rows as a filter over all rows, whatever their
+values.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What folding promises, over simulated histories of rows in any order, batching and repetition."""
+"""Laws of folding, over simulated histories of rows in any order, batching and repetition."""
 
 from __future__ import annotations
 

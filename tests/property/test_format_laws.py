@@ -1,4 +1,4 @@
-"""What holds for every format: any bytes are settled, and harm none of the records around them."""
+"""Laws of all formats: any bytes get a verdict, and affect no other record."""
 
 from __future__ import annotations
 

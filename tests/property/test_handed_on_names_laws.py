@@ -1,7 +1,8 @@
-"""Whatever a source does to its columns' names, each column of the table holds one column's values.
+"""Whatever a source does to its columns' names, each column of the table has one source column's
+values.
 
-Values say which column they are of: a column's first, second, … life under whatever names. Changes
-come from two partitions, one of which lags as it likes.
+Each value shows which column it belongs to, under whatever name. Changes come from two partitions,
+one of which may lag by any amount.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Insert-only tables: each event once, whatever is delivered how often, in which batches."""
+"""Insert-only tables store each event once, however often and in whichever batches it is
+delivered.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A dead letter that is replayed at once becomes what its record becomes when it comes first.
+"""A dead letter that is replayed at once has the same result as its record at first intake.
 
 The formats, columns and values are those of `test_company_laws.py`, which compares each value with
-what was sent; here only the two ways into a table are compared, whatever shapes and keeps columns.
+what was sent. Here only the two ways into a table are compared, with any shaping and kept types.
 """
 
 from __future__ import annotations

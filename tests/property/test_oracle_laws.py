@@ -1,4 +1,4 @@
-"""The shop's own rows and the oracle's replay of its events are two roads to one table."""
+"""The shop's own rows equal the oracle's replay of its events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What laying waiting changes over rows promises, over histories of real row states."""
+"""Laws of the overlay of waiting changes on rows, over histories of real row states."""
 
 from __future__ import annotations
 

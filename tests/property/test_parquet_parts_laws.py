@@ -1,4 +1,4 @@
-"""Laws of Parquet's metadata: round trips, and any bytes give a value or an error by name."""
+"""Laws of Parquet's metadata: they round-trip, and any bytes give a value or a named error."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """A source with `binlog_row_image` MINIMAL: its events come late, twice and in any batches, and the
-table ends as the source; of a row that was never told whole it shows nothing.
+final table equals the source. A row of which not all columns are known is hidden.
 """
 
 from __future__ import annotations

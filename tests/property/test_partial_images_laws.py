@@ -1,5 +1,5 @@
-"""Whole and partial images of rows, in any order, batches and repetition, come to one outcome: each
-column has the value of the newest change that has it, and what nobody told is nobody's null.
+"""Whole and partial images of rows, in any order, batches and repetition, give one result: each
+column has the value of the newest change that contains it, and an unknown value is never null.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Partition columns: a row is in the files of its own partition alone, whatever moved it there."""
+"""Partition columns: a row is only in files of its own partition, however it was moved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A place of the source is found in a topic, whatever lies between the records that have one."""
+"""A place of the source's binlog is found in a topic, whatever records are between those with a
+position.
+"""
 
 from __future__ import annotations
 

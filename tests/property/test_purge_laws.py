@@ -1,4 +1,4 @@
-"""Purging: what is deleted for good stays so, whatever comes again, and nothing else is lost."""
+"""Purged rows stay deleted, whatever records are read again, and no other row is lost."""
 
 from __future__ import annotations
 

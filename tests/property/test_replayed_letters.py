@@ -1,4 +1,6 @@
-"""Whatever becomes of a table while records are dead letters, replaying them ends in the truth."""
+"""Whatever happens to a table while records are dead letters, their replay gives the correct
+rows.
+"""
 
 from __future__ import annotations
 

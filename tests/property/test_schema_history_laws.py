@@ -1,5 +1,5 @@
-"""Whatever is done to a table's columns, its history says which there are, since when, and which
-had another name; and no text is beyond it.
+"""Whatever is done to a table's columns, its history shows which columns exist, since when, and
+which had another name. It accepts any text.
 """
 
 from __future__ import annotations

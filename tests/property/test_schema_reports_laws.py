@@ -1,5 +1,6 @@
-"""Reports of schema changes: however partitions and looks divide them, a table has the types that
-its changes give in the order of the binlog, and parks exactly if one was reported behind its back.
+"""Reports of schema changes: however they are divided into partitions and reads, a table has the
+types that its changes have in the order of the binlog. It is parked exactly if a change was
+reported too late.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """The service's own loop, batches and compactor: whatever happens between two batches, every table
-arrives at all that was sent, and nothing hangs.
+gets all changes that were sent, and nothing hangs.
 """
 
 from __future__ import annotations

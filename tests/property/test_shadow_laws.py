@@ -1,5 +1,5 @@
-"""A table read in chunks while its source is written to, in any order and with any failure, is the
-source's in the end; and no row ever goes back.
+"""A table that is read in chunks while its source is written to, in any order and with any failure,
+equals the source in the end; no row ever returns to an older state.
 """
 
 from __future__ import annotations

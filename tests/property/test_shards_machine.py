@@ -1,5 +1,5 @@
-"""Shards in one table, with servers whose positions begin at the same numbers, and whatever can
-happen to them: what concerns one shard changes no row of another.
+"""Shards in one table, with servers whose positions start at the same numbers: whatever happens to
+one shard changes no row of another.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Rows that a source database gives as one text are the rows that it has, or the text was cut."""
+"""Rows that are read as one text equal the source database's rows, or the text is found to be
+cut.
+"""
 
 from __future__ import annotations
 

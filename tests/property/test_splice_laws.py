@@ -1,4 +1,6 @@
-"""Laws of a splice: the values are the plain rewrite's, the file is true, the rest is as it was."""
+"""Laws of a splice: the values equal the plain rewrite's, the metadata is true, the rest is
+unchanged.
+"""
 
 from __future__ import annotations
 

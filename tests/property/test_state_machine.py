@@ -1,4 +1,5 @@
-"""A table, its driver and whatever can happen to them, against the events applied one by one.
+"""A table and its driver, with everything that can happen to them, compared with the events applied
+one by one.
 
 The rules are in `tests/support/table_machine`. A failure is printed as the steps that lead to it,
 with the line that repeats them; `--hypothesis-seed` repeats a whole run.

@@ -1,9 +1,8 @@
-"""Every order, batching and repetition of three changes of a row, counted out, not sampled.
+"""All orders, batches and repetitions of three changes of a row, enumerated, not sampled.
 
-A source changes one row three times. The changes may come in any order, cut into batches in any
-way, folded within a batch or across them, some of them lost for good, and everything again from any
-point. What the row ends as must be the after-image of the highest change that came, with what that
-change itself brought.
+A source changes one row three times. The changes may arrive in any order, divided into batches in
+any way, folded within a batch or across batches; some may be lost, and all may be repeated from any
+point. The final row must be the after-image of the highest change that arrived.
 """
 
 from __future__ import annotations

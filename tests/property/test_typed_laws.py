@@ -1,5 +1,5 @@
-"""Whatever types a table had and in whatever order its changes come: each is read as it would be
-alone, with the types of its place.
+"""Whatever types a table had, and in whatever order its changes come, each change is read as it
+would be alone, with the types at its position.
 """
 
 from __future__ import annotations

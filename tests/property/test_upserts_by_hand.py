@@ -1,4 +1,4 @@
-"""A table fed by hand, by several handles that know nothing of each other, against a dict."""
+"""A table fed by hand by several independent handles, compared with a dict."""
 
 from __future__ import annotations
 

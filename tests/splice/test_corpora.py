@@ -1,4 +1,6 @@
-"""Files made by others, good and damaged: each is spliced right, rewritten, or refused by name."""
+"""Files of other writers, good and damaged: each is spliced correctly, rewritten, or refused with
+its name.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes find their rows by key or by position, or are refused with what is wrong."""
+"""Changes find their rows by key or by position, or are refused with the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Splices take little memory however large a column chunk is, measured in processes of their own.
+"""Splices need little memory, however large a column chunk is; each is measured in its own process.
 
 What is measured is anonymous memory (RssAnon): pages of a mapped file are the system's to drop.
 """

@@ -1,4 +1,4 @@
-"""Chunks that are spliced otherwise than most: mixed pages, dictionaries that are given up."""
+"""Splices of unusual chunks: mixed pages, and dictionaries that end before the chunk does."""
 
 from __future__ import annotations
 

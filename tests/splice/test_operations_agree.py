@@ -1,4 +1,4 @@
-"""Files made by the other operations: every reader sees what pyarrow alone would have made."""
+"""Files made by the other operations: every reader sees the same as in pyarrow's own file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A spliced file is the plain rewrite to every reader: any file, any edits, scans and filters."""
+"""Every reader sees the same in a spliced file as in a plain rewrite: any file, any edits, scans
+and filters.
+"""
 
 from __future__ import annotations
 

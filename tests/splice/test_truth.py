@@ -1,4 +1,6 @@
-"""The looking for untruths finds each kind of them: it would be no proof if it found nothing."""
+"""The check of a file's metadata finds each kind of false statement; otherwise it would prove
+nothing.
+"""
 
 from __future__ import annotations
 

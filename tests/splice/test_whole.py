@@ -1,4 +1,6 @@
-"""The plain rewrite of any Parquet file: like the file it came from, or refused."""
+"""The plain rewrite of any Parquet file: the new file is like the source, or the rewrite is
+refused.
+"""
 
 from __future__ import annotations
 

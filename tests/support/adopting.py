@@ -1,4 +1,4 @@
-"""Tables and folders as others write them, to be adopted."""
+"""Tables and folders of other writers, for adoption."""
 
 from __future__ import annotations
 

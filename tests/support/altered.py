@@ -1,4 +1,4 @@
-"""Events of a source table whose columns are whatever its ALTERs made of them, and its life."""
+"""Events of a source table whose columns change by ALTERs, and the table's history."""
 
 from __future__ import annotations
 

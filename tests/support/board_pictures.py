@@ -1,7 +1,7 @@
-"""A dashboard drawn as a page without Grafana: its panels in their places, with what a real
-Prometheus answers to their queries.
+"""A dashboard drawn as a page without Grafana: its panels at their places, with the answers of a
+real Prometheus to their queries.
 
-Grafana draws more beautifully. But queries, places, units, the table's columns and its order are
+Grafana's pictures look better. But queries, places, units, the table's columns and its order are
 those of the dashboard's file.
 """
 

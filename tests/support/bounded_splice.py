@@ -1,7 +1,8 @@
-"""Splices in a process of their own, each under a bound of memory and time: damage ends processes.
+"""Splices in a separate process, with limits of memory and time, since a damaged file may end the
+process.
 
-Called as `python -m tests.support.bounded_splice <job.json>`, which `run` does. The process that
-took a file and didn't answer for it died of it; the next one goes on behind.
+Called as `python -m tests.support.bounded_splice <job.json>`, which `run` does. If the process
+died, the last file without an answer was the cause; the next process continues after it.
 """
 
 from __future__ import annotations

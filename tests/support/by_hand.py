@@ -1,4 +1,4 @@
-"""A table fed by hand beside a dict that says what it has to hold."""
+"""A table fed by hand, and a dict of the rows that it must hold."""
 
 from __future__ import annotations
 

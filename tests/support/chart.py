@@ -1,4 +1,4 @@
-"""The chart, rendered by Helm, and a matrix of values that uses all it offers."""
+"""The chart, rendered by Helm, and a matrix of values that uses all its features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stores whose files are as old as a simulated clock says."""
+"""Stores whose files have times of a simulated clock."""
 
 from __future__ import annotations
 

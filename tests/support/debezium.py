@@ -1,4 +1,4 @@
-"""Change events as the connector writes them, and the law that decoding keeps."""
+"""Change events as the connector writes them, and the law that decoding must obey."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Delta's change feed of a table against its rows: laid over a version's, it gives each later one.
+"""Compares Delta's change feed of a table with its rows: applied to a version, it gives each later
+one.
 
-It is read by the protocol's words, here and by deltalake: neither has code in common with what
-wrote it.
+Code here and deltalake read it according to the protocol; neither shares code with the writer.
 """
 
 from __future__ import annotations

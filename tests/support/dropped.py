@@ -1,4 +1,4 @@
-"""A source's DROPs as its topic of schema changes tells of them, at the place of an event."""
+"""A source's DROPs as its topic of schema changes reports them, at the position of an event."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table with a column of every type, and rows at the edges of them."""
+"""A table with a column of every type, and rows at the limits of each type."""
 
 from __future__ import annotations
 

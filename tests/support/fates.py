@@ -1,5 +1,5 @@
-"""What became of each record, kept by an oracle that judges records one by one as versions take
-them; it shares no code with what explains a key.
+"""An oracle of each record's fate: it judges records one by one, version by version, and shares no
+code with the explanation of keys.
 """
 
 from __future__ import annotations

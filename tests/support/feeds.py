@@ -1,4 +1,4 @@
-"""A table's changes against its rows: the one laid over the other, version by version."""
+"""Compares a table's changes with its rows: applies them, version by version."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""What goes into the image, as one digest: while it stays the same, so does what its tests showed.
+"""A digest of everything that goes into the image: while it is unchanged, the results of the
+image's tests hold.
 
 Building the image and running the service in it takes minutes, so `make nightly` does it. The last
-test of `tests/e2e/test_image.py` writes the digest of what it has proved; a unit test asks the gate
-that nothing that shapes the image has changed since. The package's own code isn't part of it: every
-other test runs that.
+test of `tests/e2e/test_image.py` writes the digest of the tested inputs; a unit test in the gate
+checks that they haven't changed since. The package's own code isn't part of it: every other test
+runs that.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Parquet files in memory: edited, described otherwise, and looked into."""
+"""Parquet files in memory: edits them, changes their metadata, and inspects them."""
 
 from __future__ import annotations
 

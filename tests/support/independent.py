@@ -1,6 +1,4 @@
-"""What docs/format.md says of hashes, registers and index runs, written from the document alone and
-from nothing of ours.
-"""
+"""Hashes, registers and index runs, implemented only from docs/format.md, without our code."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A table made by hand whose rows are in the row index, a run per insert.
 
-The runs are written from the document of the format, not by what reads them.
+The runs are written according to the document of the format, not by the code that reads them.
 """
 
 from __future__ import annotations

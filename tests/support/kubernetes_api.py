@@ -1,5 +1,5 @@
-"""As much of Kubernetes' API as Spark's driver asks for: pods are kept, and each is given to who
-starts it.
+"""The part of Kubernetes' API that Spark's driver uses: it stores pods, and passes each to the
+function that starts it.
 """
 
 from __future__ import annotations

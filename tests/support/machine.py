@@ -1,4 +1,6 @@
-"""What this machine can run. Each function gives the thing, or skips the test by name."""
+"""What this machine can run. Each function returns the program or folder, or skips the test with a
+reason.
+"""
 
 from __future__ import annotations
 

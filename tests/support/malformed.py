@@ -1,7 +1,7 @@
-"""Records that no connector sends, each made from a real one and told by what is wrong with it.
+"""Records that no connector sends, each made from a real one and named by its fault.
 
-Wherever it can, a record carries `HARM` at a position above the real one's: applied by mistake,
-even in part, it would show.
+If possible, a record contains `HARM` at a position above the real record's: if it were applied,
+even in part, the test would see it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Maxwell's records as it writes them: of rows, and of schema changes with what it shows."""
+"""Maxwell's records of rows and of schema changes, as it writes them."""
 
 from __future__ import annotations
 

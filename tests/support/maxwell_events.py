@@ -1,4 +1,4 @@
-"""Events as Maxwell writes them, and what decoding makes of them."""
+"""Events as Maxwell writes them, and the result of decoding them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """A table of a real MariaDB and its copy in a lake, without a broker or a connector between them.
 
-`Mirror.feed` writes the events that a connector would send of what changed, at the binlog's place.
+`Mirror.feed` writes the events that a connector would send for the changes, at the binlog's
+position.
 """
 
 from __future__ import annotations

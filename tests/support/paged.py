@@ -1,4 +1,4 @@
-"""A simulated service with its page, asked as a browser or a program would ask."""
+"""A simulated service with its page, requested as a browser or a program would."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Parquet file taken apart with nothing of ours: metadata by number, values by pyarrow.
+"""Takes a Parquet file apart without our code: metadata by field ids, values by pyarrow.
 
 Fields are those of parquet.thrift by their ids. Every value becomes one that Python orders as the
 format orders its column: numbers, or bytes compared one by one; so does every bound.

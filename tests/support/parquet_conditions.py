@@ -1,4 +1,4 @@
-"""Conditions that readers are given as filters: in Arrow, and in the SQL of each of them."""
+"""Conditions for readers' filters: in Arrow, and in the SQL of each reader."""
 
 from __future__ import annotations
 

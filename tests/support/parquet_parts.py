@@ -1,4 +1,4 @@
-"""Small Parquet files made in memory, to look into their parts."""
+"""Small Parquet files in memory, for tests of their parts."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Each reader has code of its own for pages, dictionaries, statistics and indexes (pyarrow and DuckDB
 in C++, Polars, DataFusion and arro3 in Rust, chDB's and Spark's two). They map types differently,
-so a reader is compared with itself: what it makes of one file with what it makes of another.
+so each reader's result for one file is compared with its own result for another.
 """
 
 from __future__ import annotations

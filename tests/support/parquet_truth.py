@@ -1,7 +1,7 @@
-"""Whether what a Parquet file says of itself is so: places, sizes, encodings, counts and bounds.
+"""Checks a Parquet file's metadata: offsets, sizes, encodings, counts and bounds.
 
-Readers prune by these, so one untrue number is a wrong result somewhere. Nothing of the product is
-asked. What isn't said is no untruth.
+Readers prune by these, so one false number gives a wrong result somewhere. It uses none of the
+product's code. Missing metadata isn't an error.
 """
 
 from __future__ import annotations

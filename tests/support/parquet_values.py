@@ -1,4 +1,4 @@
-"""Values of any Arrow type, many or few, edges among them."""
+"""Values of any Arrow type, many or few, with limits of the type among them."""
 
 from __future__ import annotations
 

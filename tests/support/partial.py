@@ -1,6 +1,6 @@
-"""Histories of one table's rows in whole and partial images, and what they come to by the rule.
+"""Histories of one table's rows in whole and partial images, and their expected results.
 
-Nothing of ours makes them: digests and registers are written from the document of the format.
+They share no code with the product: digests and registers follow the document of the format.
 """
 
 from __future__ import annotations

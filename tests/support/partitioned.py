@@ -1,4 +1,6 @@
-"""A table of two topic partitions with partition columns, and what other readers find of it."""
+"""A table with partition columns that two topic partitions feed, and the rows that other readers
+see.
+"""
 
 from __future__ import annotations
 

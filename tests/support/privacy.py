@@ -1,4 +1,6 @@
-"""What a service's output must not hold: secrets of its configuration, and values of its rows."""
+"""Searches a service's output for what it must not contain: secrets of its configuration, and
+values of its rows.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real Prometheus on this machine, and the queries that are meant for it."""
+"""A real Prometheus on this machine, and the queries for it."""
 
 from __future__ import annotations
 

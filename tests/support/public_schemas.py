@@ -1,7 +1,7 @@
 """Databases that other projects publish, run at a real server, and compared with tables.
 
-Nothing of the product is used here: rows are read by SELECT on one side and by delta-rs on the
-other, and both become texts by what information_schema calls a column.
+It uses none of the product's code: rows are read by SELECT on one side and by delta-rs on the
+other, and both are converted to text by the column types of information_schema.
 """
 
 from __future__ import annotations

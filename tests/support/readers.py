@@ -1,4 +1,4 @@
-"""A version of a table through other engines, each with its own implementation of Delta."""
+"""Reads a version of a table by other engines, each with its own implementation of Delta."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clauses of merges, in SQL and in Python, and what they make of a dict of rows."""
+"""Clauses of merges, in SQL and in Python, and their result for a dict of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The service as a user runs it: a process of its own, told by a configuration file."""
+"""The service as a user runs it: a separate process with a configuration file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table's life in a few steps that meet every kind of commit, to be broken off anywhere."""
+"""A table's life in a few steps with every kind of commit; tests interrupt it anywhere."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Options for JVMs of Spark that tests start and stop within seconds.
 
-Half of what such a JVM costs is compiling for a long life, and loading some ten thousand classes.
-So they compile once, and share an archive of Spark's classes that the first of a run makes: 11
-seconds of the processor instead of 27 for a session with a few small queries. What runs stays the
-same.
+Half of such a JVM's cost is compilation for a long life, and loading some ten thousand classes. So
+they compile only once, and share an archive of Spark's classes that the first JVM of a run makes:
+11 seconds of processor time instead of 27 for a session with a few small queries. The executed code
+is the same.
 """
 
 from __future__ import annotations

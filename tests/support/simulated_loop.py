@@ -1,10 +1,10 @@
-"""The whole service but Spark and Kafka, in one thread: the loop, its batches and its compactor.
+"""The whole service except Spark and Kafka, in one thread: the loop, its batches and its compactor.
 
     service = SimulatedService(folder)
     service.run([lambda: service.put(0, 1), service.break_query])
 
-Each time the loop waits, one step of the world happens and the clock goes on. Once there are no
-steps left the loop runs on for a while and is told to stop. A driver that crashed is succeeded.
+Each time the loop waits, one step of the scenario happens and the clock advances. When no steps are
+left, the loop runs on for a while and is then stopped. If a driver crashes, another one takes over.
 """
 
 from __future__ import annotations

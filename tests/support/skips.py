@@ -1,8 +1,8 @@
 """`--no-skips-but FILE`: a test that is skipped fails, unless the file lists the reason.
 
-Without the option what a machine can't run is skipped by name. The gate gives the option, so that
-a missing corpus, jar or server can't pass for a proof. A line of the file is a reason, in which `*`
-stands for any text; empty lines and those that begin with `#` say nothing.
+Without the option, tests that a machine can't run are skipped by name. The gate gives the option,
+so that a missing corpus, jar or server doesn't hide a test. A line of the file is a reason, in
+which `*` stands for any text; empty lines and lines that begin with `#` are ignored.
 """
 
 from __future__ import annotations

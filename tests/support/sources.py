@@ -1,7 +1,7 @@
 """A real source database and its connectors.
 
-The database is a container where an engine answers, else a process; the connectors are a JVM of
-this machine in both cases, as Spark is.
+The database is a container if a container engine answers, otherwise a process; the connectors are a
+JVM of this machine in both cases, as Spark is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A splice and the plain rewrite behind one name, and what must be true of what either writes."""
+"""A splice and the plain rewrite behind one function, and checks of what either writes."""
 
 from __future__ import annotations
 

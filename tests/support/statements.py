@@ -1,6 +1,6 @@
 """Statements of every kind, drawn from a seed and run at a real database.
 
-Nothing is predicted here: what they came to is asked of the database itself.
+Nothing is predicted here: the results are read from the database itself.
 """
 
 from __future__ import annotations

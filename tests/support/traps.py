@@ -1,4 +1,4 @@
-"""One fault of the store, some calls from now."""
+"""One fault of the store, a number of calls ahead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every type of MySQL and MariaDB: how each format sends it, and what becomes of it.
+"""Every type of MySQL and MariaDB: how each format sends it, and the resulting column.
 
 `python -m tests.support.types` writes the table of docs/types.md; `tests/conformance/test_types.py`
 tests it row by row.

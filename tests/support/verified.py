@@ -1,4 +1,4 @@
-"""What `lakesplice verify` sends to the service that runs, without a database to compare with."""
+"""The requests of `lakesplice verify` to a running service, without a database."""
 
 from __future__ import annotations
 

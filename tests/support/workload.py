@@ -1,8 +1,7 @@
-"""The workload that every capture comes from: what the database held at its end, and captures taken
-into a table.
+"""The workload of all captures: the database's rows at its end, and captures read into a table.
 
-What MySQL held is written out by hand, from the statements of `workload.py` and the rows of
-`schema.sql`; only moments that the server's clock chose are taken from the capture.
+The expected rows are written by hand, from the statements of `workload.py` and the rows of
+`schema.sql`; only times of the server's clock are taken from the capture.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Folders of unit tests are in memory: what a table comes to is at stake, not the disk."""
+"""Folders of unit tests are in memory, since these tests are about tables, not about the disk."""
 
 from __future__ import annotations
 

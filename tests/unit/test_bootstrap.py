@@ -1,4 +1,4 @@
-"""What the set-up decides before it installs anything."""
+"""The decisions of the set-up before it installs anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which archive of classes a JVM is started with."""
+"""With which archive of classes a JVM is started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compaction of files: what it refuses to hand over for a commit."""
+"""Compaction of files: which results it refuses to commit."""
 
 from __future__ import annotations
 

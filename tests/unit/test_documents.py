@@ -1,4 +1,4 @@
-"""The documents name what there is, and all of it."""
+"""The documents name only things that exist, and all of them."""
 
 from __future__ import annotations
 

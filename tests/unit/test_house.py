@@ -1,6 +1,4 @@
-"""The house stays as it was drawn: parts of a size that one can hold in mind, under names that say
-what they are.
-"""
+"""The structure of the code: modules of a limited size, with names that say what they are."""
 
 from __future__ import annotations
 

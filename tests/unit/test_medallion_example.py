@@ -1,4 +1,4 @@
-"""`examples/medallion`, beside a shop that changes."""
+"""`examples/medallion` runs while a shop changes."""
 
 from __future__ import annotations
 

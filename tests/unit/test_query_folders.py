@@ -1,4 +1,4 @@
-"""Folders of queries: a killed process's are removed by the next one, a living one's never."""
+"""Folders of queries: the next process removes those of a killed one, never those of a live one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The bill of materials names all that the service runs on, and every licence was agreed to."""
+"""The bill of materials names everything that the service needs, and every licence is on the
+list.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records of one form, and what becomes of them."""
+"""Records of one form, and the expected result."""
 
 from __future__ import annotations
 

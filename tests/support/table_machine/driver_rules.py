@@ -1,4 +1,4 @@
-"""What may happen to a table's drivers: batches, crashes, a second driver, a reload."""
+"""Rules about a table's drivers: batches, crashes, a second driver, a reload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What always holds, compared with the events applied one by one."""
+"""The invariants, compared with the events applied one by one."""
 
 from __future__ import annotations
 

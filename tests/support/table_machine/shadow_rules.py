@@ -1,4 +1,4 @@
-"""What may happen beside a table: a shadow of it is filled from the source, and takes its place."""
+"""Rules about a table's shadow: it is filled from the source, and replaces the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may happen at the source and in its topic."""
+"""Rules about the source and its topic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a state machine of a table holds: its source, its drivers, and what was seen so far."""
+"""The state of a table's state machine: its source, its drivers, and what was seen so far."""
 
 from __future__ import annotations
 

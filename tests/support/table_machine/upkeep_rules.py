@@ -1,4 +1,4 @@
-"""What may happen to a table between batches: compaction, merges, purges, vacuum, its log."""
+"""Rules about a table's upkeep between batches: compaction, merges, purges, vacuum, the log."""
 
 from __future__ import annotations
 

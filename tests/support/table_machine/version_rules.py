@@ -1,4 +1,4 @@
-"""What may happen to a table's older versions: they are read, restored and pinned."""
+"""Rules about a table's older versions: they are read, restored and pinned."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The service's own batches, with their tasks run in this process: what is committed, what is
-passed over, and why the query has to start again.
+"""The service's own batches, with their tasks in this process: what is committed, what is passed
+over, and why the query must restart.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What is filled from a database: how it is read, what is refused, and what a service does."""
+"""Filling tables from a database: how it is read, what is refused, and what a service does
+meanwhile.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `lakesplice tables` says of a lake: its tables, the topics, and what is wrong."""
+"""The output of `lakesplice tables`: a lake's tables, its topics, and problems."""
 
 from __future__ import annotations
 

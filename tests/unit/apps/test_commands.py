@@ -1,4 +1,4 @@
-"""Commands about tables: done here, or by the driver that is running, once and by nobody else."""
+"""Commands about tables: executed exactly once, here or by the running driver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/commands.md is what the command line says of itself."""
+"""docs/commands.md equals the command line's own help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which columns of a table are compared with its source's, and why others aren't."""
+"""Which columns of a table are compared with the source, and why others aren't."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lakesplice doctor` where nothing is right: each check is bounded, and none hides another."""
+"""`lakesplice doctor` if nothing works: each check has a time limit, and none hides another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fresh a table's views are said to be."""
+"""The reported freshness of a table's views."""
 
 from __future__ import annotations
 

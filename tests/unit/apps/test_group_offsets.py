@@ -1,4 +1,6 @@
-"""A consumer group that follows the tables, and that others reset; rights and credentials."""
+"""A consumer group that gets the tables' offsets, and that other clients reset; rights and
+credentials.
+"""
 
 from __future__ import annotations
 

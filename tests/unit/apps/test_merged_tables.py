@@ -1,4 +1,4 @@
-"""Topics that become one table: which ones the service takes up, and what commands do to them."""
+"""Several topics of one table: which ones the service reads, and what commands do to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of a table if the broker lost records that it hasn't read, by the settings."""
+"""What happens to a table if the broker lost records that it hasn't read, by the settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics that appear: whether they get a table goes by the policy, and nothing of them is lost."""
+"""New topics: the policy decides whether they get a table, and none of their records is lost."""
 
 from __future__ import annotations
 

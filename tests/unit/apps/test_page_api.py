@@ -1,4 +1,4 @@
-"""The JSON of the service: what it says is so, and is as its document describes it."""
+"""The service's JSON is correct, and matches its OpenAPI document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long work tells who watches how much there is to do, and does exactly that much."""
+"""Long work reports how much there is to do, and then does exactly that much."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The service's purges: when they are due, what leaves and what they tell."""
+"""The service's purges: when they are due, what they remove and what they report."""
 
 from __future__ import annotations
 

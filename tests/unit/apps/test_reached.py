@@ -1,4 +1,4 @@
-"""When a lake is known to have what a connector had sent at a place of its binlog."""
+"""When a lake is known to have all changes up to a place in the source's binlog."""
 
 from __future__ import annotations
 

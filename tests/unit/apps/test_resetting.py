@@ -1,4 +1,4 @@
-"""`lakesplice reset`: what is asked of a table's offsets, and what is refused."""
+"""`lakesplice reset`: how a table's offsets are moved, and what is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables that failed for a reason that may pass: tried again after a while, longer each time."""
+"""Tables that failed for a reason that may pass: retried after pauses that become longer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables are filled from files that were written at a position, and the stream goes on there."""
+"""Tables are filled from files that were written at a position, and the stream continues there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the driver makes of topics of schema changes: types by table, noticed in time or not."""
+"""What the driver reads from topics of schema changes: types by table, in time or too late."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slots of compaction: never more taken than there are, whoever asks."""
+"""Slots of compaction: no more are used than exist."""
 
 from __future__ import annotations
 

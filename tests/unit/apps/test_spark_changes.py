@@ -1,4 +1,4 @@
-"""How a stream of changes is shared out to tasks."""
+"""How a stream of changes is divided among tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A topic is searched for a place of its source by the code that reads it."""
+"""The code that reads a topic also searches it for a place in the source's binlog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each topic that matches has a state, with its reason; what rests writes nothing meanwhile."""
+"""Each matching topic has a state with a reason; a resting table isn't written to."""
 
 from __future__ import annotations
 

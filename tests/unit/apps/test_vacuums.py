@@ -1,4 +1,4 @@
-"""The service's vacuums: when they are due, what they delete and what they tell."""
+"""The service's vacuums: when they are due, what they delete and what they report."""
 
 from __future__ import annotations
 

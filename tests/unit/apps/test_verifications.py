@@ -1,4 +1,4 @@
-"""The service compares tables with their databases: when, in which order, what is told."""
+"""The service compares tables with their databases: when, in which order, and what it reports."""
 
 from __future__ import annotations
 

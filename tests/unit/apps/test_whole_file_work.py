@@ -1,4 +1,6 @@
-"""`lakesplice.merge_files` and its like: a new file that is whole and checked, or none."""
+"""`lakesplice.merge_files` and similar functions write a new file that is complete and checked, or
+none.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The configuration: what is accepted, what is refused, and in which words."""
+"""The configuration: what is accepted, what is refused, and with which messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the image promises, read from its Dockerfile; tests/e2e/test_image.py builds and runs it."""
+"""Checks the Dockerfile; tests/e2e/test_image.py builds and runs the image."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dashboards and alerts speak of metrics that there are, and of all that tell of trouble."""
+"""Dashboards and alerts use existing metrics, and all metrics that show problems."""
 
 from __future__ import annotations
 

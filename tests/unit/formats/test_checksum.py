@@ -1,4 +1,4 @@
-"""Checksums: any cut of the bytes gives the same, any damage is found and named."""
+"""Checksums: any division of the bytes gives the same, and any damage is found and named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What expressions are, what types they have and what they come to."""
+"""Expressions of computed columns: their syntax, types and results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditions in SQL: what they keep, and what is refused."""
+"""Conditions in SQL: which rows they keep, and what is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a parked table goes on: what an operator may say, and what it makes of the state."""
+"""Where a parked table continues: an operator's options, and the resulting state."""
 
 from __future__ import annotations
 

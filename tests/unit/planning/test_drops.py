@@ -1,4 +1,4 @@
-"""What a table's DROPs call for, by how its changes are ordered and by its policy."""
+"""What must happen after a table's DROPs, by the ordering of its changes and by its policy."""
 
 from __future__ import annotations
 

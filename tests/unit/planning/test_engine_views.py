@@ -1,4 +1,4 @@
-"""Views for other engines: their SQL is the engine's, and names come through whatever they are."""
+"""Views for other engines: the SQL is the engine's, and any names are kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which changes may stand below what was met: those that are read again, and no others."""
+"""Which changes may be below the highest position: those that are read again, and no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a row image's schema means to its table: it fits, adds columns, or parks the table."""
+"""The effect of a row image's schema on its table: it fits, adds columns, or parks the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values and conditions of edits: what they give is what DuckDB gives."""
+"""Values and conditions of edits have the same results as in DuckDB."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which small files are merged, and how often a row is written again."""
+"""Which small files are merged, and how often a row is rewritten."""
 
 from __future__ import annotations
 

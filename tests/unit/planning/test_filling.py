@@ -1,4 +1,4 @@
-"""Columns added with a default: what rows, waiting changes and late images from before hold."""
+"""Columns added with a default: their values in earlier rows, waiting changes and late images."""
 
 from __future__ import annotations
 

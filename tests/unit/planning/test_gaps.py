@@ -1,4 +1,4 @@
-"""Gaps: what is passed over is known, and what closes a gap."""
+"""Gaps: records that were passed over are recorded, and what closes a gap."""
 
 from __future__ import annotations
 

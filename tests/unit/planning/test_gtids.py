@@ -1,4 +1,4 @@
-"""GTIDs as sources write them: single ones, tagged ones, sets, and what is none."""
+"""GTIDs as sources write them: single ones, tagged ones, sets, and texts that aren't GTIDs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Intake of one partition: what is counted before a stop, and that nothing behind it is."""
+"""Intake of one partition: what is counted before a stop, and that nothing after it is."""
 
 from __future__ import annotations
 

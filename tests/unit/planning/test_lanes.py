@@ -1,4 +1,4 @@
-"""Lanes: a topic far behind, or many in their first load, must not hold up the others."""
+"""Lanes: a topic far behind, or many in their first load, must not delay the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What metadata columns are called and hold, and how they stand to digests and changed sets."""
+"""Names and values of metadata columns, and their relation to digests and changed columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Positions that fall back: repetitions go on, anything unexplained stops the partition."""
+"""Positions that fall back: repetitions are applied, anything unexplained stops the partition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which partition a row is in, as Delta's log spells it."""
+"""Which partition a row is in, in the notation of Delta's log."""
 
 from __future__ import annotations
 

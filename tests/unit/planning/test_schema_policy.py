@@ -1,4 +1,4 @@
-"""What becomes of a table's schema by its policy, and of changes from before and after."""
+"""The effect of the policy on a table's schema, and on changes from before and after."""
 
 from __future__ import annotations
 

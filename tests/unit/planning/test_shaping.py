@@ -1,4 +1,4 @@
-"""Which columns a table takes of its source, and what masked ones hold."""
+"""Which of the source's columns a table has, and the values of masked ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A position that two changes share parks the table; one that is met again doesn't."""
+"""A position that two changes share parks the table; a repeated change doesn't."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a partition met of a snapshot, put together from runs of its records."""
+"""The part of a snapshot that a partition has read, combined from several runs of records."""
 
 from __future__ import annotations
 

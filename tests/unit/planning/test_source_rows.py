@@ -1,4 +1,4 @@
-"""How a source database is asked for a column, and which columns it can't be asked for."""
+"""How a column is read from a source database, and which columns can't be read."""
 
 from __future__ import annotations
 

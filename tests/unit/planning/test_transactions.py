@@ -1,4 +1,4 @@
-"""Which transactions a table that is fed by hand remembers."""
+"""Which transactions a table fed by hand records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chunks are made ahead of what is written: small ones many, large ones few."""
+"""Chunks are made ahead of the writer: many small ones, or few large ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chosen rows of a column: from which pages they come, and that damaged pages are found."""
+"""Reading chosen rows of a column: which pages are read, and that damaged pages are found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Given values compared with those of a file: only what is new is left, bit by bit, by type."""
+"""Edits compared with a file's values: only new values are kept, bit by bit, for every type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Readers know old writers' mistakes by their names, which a spliced file no longer bears."""
+"""Readers recognise old writers' mistakes by the writer's name, which a spliced file no longer
+has.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A page that its checksum gives away isn't copied on, whatever else its chunk is like."""
+"""A page with a wrong checksum isn't copied, whatever its chunk contains."""
 
 from __future__ import annotations
 

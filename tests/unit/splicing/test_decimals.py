@@ -1,4 +1,4 @@
-"""Decimals keep the way they are stored in, whoever wrote the file; so do INT96 times."""
+"""Decimals and INT96 times keep their physical type, whoever wrote the file."""
 
 from __future__ import annotations
 

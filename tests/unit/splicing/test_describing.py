@@ -1,4 +1,4 @@
-"""What a spliced chunk says of its values, one rule at a time."""
+"""The metadata of a spliced chunk, one rule at a time."""
 
 from __future__ import annotations
 

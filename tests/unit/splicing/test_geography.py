@@ -1,4 +1,4 @@
-"""GeoParquet's bounds of a column go when its values do."""
+"""GeoParquet's bounds of a column are removed if its values change."""
 
 from __future__ import annotations
 

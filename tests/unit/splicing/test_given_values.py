@@ -1,4 +1,4 @@
-"""Rows and columns given for a file: cast to what it holds, or refused before a byte is written."""
+"""The caller's rows and columns are cast to a file's types, or refused before a byte is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Column chunks that decode to more than is decoded at a time: what is said of them stays true."""
+"""Column chunks that are decoded in several spans: their metadata stays true."""
 
 from __future__ import annotations
 

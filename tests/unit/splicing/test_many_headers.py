@@ -1,4 +1,4 @@
-"""Page headers decoded together say what each says by itself."""
+"""Page headers that are decoded together equal those decoded one by one."""
 
 from __future__ import annotations
 

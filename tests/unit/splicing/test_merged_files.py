@@ -1,4 +1,4 @@
-"""Files become one only where one footer can speak for all their pages."""
+"""Files are merged only if one footer can describe all their pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns are found by their names, whatever these are; those that share one can't be."""
+"""Columns are found by any name; columns that share a name are refused."""
 
 from __future__ import annotations
 

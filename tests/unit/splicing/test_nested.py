@@ -1,4 +1,4 @@
-"""Nested columns with new values: all of their type's nulls are kept, none is made up."""
+"""Nested columns with new values: all nulls are kept, and none is added."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Page indexes that others wrote in their own way are copied with the pages they are of."""
+"""Unusual page indexes of other writers are copied with their pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Files made of the chunks of others: merged, appended to, with columns more, less or anew."""
+"""Files made from the chunks of others: merged, with appended rows, and with added, dropped or
+rebuilt columns.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""New pages are held in memory up to a bound, and put aside beyond it."""
+"""New pages are held in memory up to a limit, and beyond it in a temporary file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was written is looked at once more: every edited page, though few are decoded."""
+"""A new file is checked: every edited page, although few are decoded."""
 
 from __future__ import annotations
 

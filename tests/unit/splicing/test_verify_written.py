@@ -1,4 +1,4 @@
-"""What was assembled is looked at once more: a footer that can't be true is not handed out."""
+"""An assembled file is checked: a footer that can't be true is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Damage, a limit of pyarrow's and a failing disk are three things, and are called so."""
+"""Damage, a limit of pyarrow's and a failing disk give three different errors."""
 
 from __future__ import annotations
 

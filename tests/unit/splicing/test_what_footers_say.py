@@ -1,4 +1,4 @@
-"""What a spliced file says of itself is true of the values it holds."""
+"""The metadata of a spliced file is true for its values."""
 
 from __future__ import annotations
 

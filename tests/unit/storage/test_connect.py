@@ -1,4 +1,4 @@
-"""What is asked of Kafka Connect, and what is believed of its answers."""
+"""Requests to Kafka Connect, and which of its answers are accepted."""
 
 from __future__ import annotations
 

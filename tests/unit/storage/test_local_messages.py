@@ -1,4 +1,4 @@
-"""What a local store says when the operating system refuses."""
+"""A local store's messages if the operating system refuses a call."""
 
 from __future__ import annotations
 

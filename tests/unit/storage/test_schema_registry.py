@@ -1,4 +1,4 @@
-"""The client of a schema registry: what it asks, what it remembers, and what it doesn't believe."""
+"""The client of a schema registry: its requests, what it caches, and which answers it refuses."""
 
 from __future__ import annotations
 

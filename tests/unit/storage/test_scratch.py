@@ -1,4 +1,4 @@
-"""Files for what is put aside: as it was put, without a name, on the disk that TMPDIR says."""
+"""Temporary files: they return the same bytes, have no name, and are on the disk of TMPDIR."""
 
 from __future__ import annotations
 

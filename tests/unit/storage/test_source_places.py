@@ -1,4 +1,4 @@
-"""Transactions that a MySQL server has in its binlog and not yet in its tables."""
+"""Transactions that are in a MySQL server's binlog but not yet committed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Temporary files of the local store: whoever they belong to, dropping them breaks nothing."""
+"""Deleting temporary files of the local store does no harm, whoever they belong to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adoption: what is refused, with what it says; what is rewritten; what is left untouched."""
+"""Adoption: what is refused and with which message; what is rewritten; what is unchanged."""
 
 from __future__ import annotations
 

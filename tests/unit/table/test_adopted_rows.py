@@ -1,4 +1,6 @@
-"""Chosen rows of files that others wrote, page by page or, where that can't be, by row groups."""
+"""Reading chosen rows of other writers' files, page by page or, if that is impossible, by row
+groups.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables without a key: every row that was inserted is one, however often its change comes."""
+"""Tables without a key: each inserted row is stored once, however often its change arrives."""
 
 from __future__ import annotations
 

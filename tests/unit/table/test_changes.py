@@ -1,4 +1,4 @@
-"""What each version changed: laid over one another, the changes give every version's rows."""
+"""What each version changed: applied one after the other, the changes give every version's rows."""
 
 from __future__ import annotations
 

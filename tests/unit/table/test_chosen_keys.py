@@ -1,4 +1,4 @@
-"""A table without a key of its own, whose rows are told by columns that the configuration names."""
+"""A table without a key, whose rows are identified by columns that the configuration names."""
 
 from __future__ import annotations
 

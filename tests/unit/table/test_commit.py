@@ -1,4 +1,4 @@
-"""Commits: what each makes of the table, lost races, lost answers, generations."""
+"""Commits: the resulting tables, lost races, lost answers, generations."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Tables with computed columns: right in every row, written where they change, and parked with the
-reason where they can't be.
+"""Tables with computed columns: right in every row, written if they change, and parked with the
+reason if they are impossible.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The status document: what one driver publishes the newest reader finds, whole or not at all."""
+"""The status document: a reader finds the newest document of a driver, whole or not at all."""
 
 from __future__ import annotations
 

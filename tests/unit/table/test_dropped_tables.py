@@ -1,4 +1,6 @@
-"""A table that was dropped at its source: what its policy says, and rows of the next one stay."""
+"""A table that was dropped at its source: its policy is applied, and rows of the next table are
+kept.
+"""
 
 from __future__ import annotations
 

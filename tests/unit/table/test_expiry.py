@@ -1,4 +1,4 @@
-"""Expiry: which files go with the versions past their retention, and what stays."""
+"""Expiry: which files are deleted with versions past their retention, and which are kept."""
 
 from __future__ import annotations
 

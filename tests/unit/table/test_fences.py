@@ -1,4 +1,4 @@
-"""A truncated table: older rows are gone in both views, also when their changes come late."""
+"""A truncated table: older rows are deleted in both views, also if their changes come late."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""File merge: small files become one, no address moves, and what waits goes on waiting."""
+"""File merge: small files become one, addresses don't change, and waiting changes keep waiting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Generations: one driver at a time, handed over by release or by a heartbeat that stands still."""
+"""Generations: one driver at a time; another one takes over after a release, or if the heartbeat
+stops.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Columns that keep their type: what fits is taken, what doesn't is a dead letter, to be healed."""
+"""Columns that keep their type: values that fit are stored, others become dead letters, which can
+be replayed.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dead letters of about a failover: replayed they stand in the epoch that they are of."""
+"""Dead letters from around a failover: replayed changes have the epoch of their record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a replay leaves: letters with what is known of them, and the floor of purging below them."""
+"""Dead letters that a replay leaves: what is known of them, and the purge floor below them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Care of the log: checkpoints when due, and a clean-up that never reaches a retained version."""
+"""Maintenance of the log: checkpoints when due, and a clean-up that never affects a retained
+version.
+"""
 
 from __future__ import annotations
 

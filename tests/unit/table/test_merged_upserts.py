@@ -1,4 +1,4 @@
-"""Upserts that are merged into base files in their own commit, asked for or chosen."""
+"""Upserts that are merged into base files in their own commit, on request or by default."""
 
 from __future__ import annotations
 

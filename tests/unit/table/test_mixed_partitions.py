@@ -1,4 +1,4 @@
-"""Partitions that bring changes of several kinds in one batch."""
+"""Partitions with changes of several kinds in one batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows that move between partitions while upkeep rewrites the files that they leave or come to."""
+"""Rows that move between partitions while upkeep rewrites the files that they leave or enter."""
 
 from __future__ import annotations
 

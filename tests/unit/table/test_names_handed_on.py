@@ -1,4 +1,6 @@
-"""Names that go from one column to another in a statement, so that no set of names tells of it."""
+"""Names that pass from one column to another in one statement, so that the set of names doesn't
+change.
+"""
 
 from __future__ import annotations
 

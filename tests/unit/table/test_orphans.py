@@ -1,4 +1,4 @@
-"""Orphans: which files are found, and how a slow writer is kept from naming one."""
+"""Orphans: which files are found, and how a slow writer is prevented from naming one."""
 
 from __future__ import annotations
 

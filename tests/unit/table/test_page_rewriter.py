@@ -1,4 +1,4 @@
-"""Compaction's rewriter: it falls back before a byte is written, and never behind one."""
+"""Compaction's rewriter falls back to the plain rewrite only before a byte is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tables with partition columns: where rows are, what is refused, and what a filter opens."""
+"""Tables with partition columns: where rows are, what is refused, and which files a filter
+opens.
+"""
 
 from __future__ import annotations
 

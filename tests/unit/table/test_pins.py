@@ -1,4 +1,4 @@
-"""Pins: what they keep, for how long, and how readers find it; versions by where topics stood."""
+"""Pins: what they keep, for how long, and how readers find it; versions by a topic's offsets."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The table of preconditions, cell by cell: what each refuses, and the harm done without it.
+"""The table of preconditions, cell by cell: what each refuses, and the harm without it.
 
-Each cell is played twice: as it is, where the late commit is refused and the table stays as it was,
-and with that one precondition dropped, where the commit goes through and does the harm it names.
+Each cell is run twice: unchanged, where the late commit is refused and the table is unchanged; and
+without that precondition, where the commit succeeds and does the named harm.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Columns that the source renamed: under the new name they hold what they held."""
+"""Columns that the source renamed keep their values under the new name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests: asked of a driver that lives, answered once, and left to nobody when none does."""
+"""Requests: a live driver answers each once; without a driver none is left."""
 
 from __future__ import annotations
 

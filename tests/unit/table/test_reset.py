@@ -1,4 +1,4 @@
-"""Reset: a table is taken anew from its topic, as if nothing had been."""
+"""Reset: a table is reloaded from its topic, like a new table."""
 
 from __future__ import annotations
 

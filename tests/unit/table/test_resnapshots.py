@@ -1,4 +1,4 @@
-"""A new snapshot takes what it doesn't contain, once all of it is read."""
+"""A new snapshot deletes rows that it lacks, once all of it is read."""
 
 from __future__ import annotations
 

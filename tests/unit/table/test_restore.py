@@ -1,4 +1,6 @@
-"""Restore: an older version's state as a new commit, after which everything goes on rightly."""
+"""Restore: a new commit with an older version's state, after which everything continues
+correctly.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Retries of what another writer prevented: how many, how long apart, and how they end."""
+"""Retries after another writer won: how many, with which pauses, and how they end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A source whose schema changes in mid-topic: the table holds what the source holds."""
+"""A source whose schema changes in the middle of a topic: the table equals the source."""
 
 from __future__ import annotations
 

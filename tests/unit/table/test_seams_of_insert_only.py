@@ -1,4 +1,4 @@
-"""Insert-only tables and what empties others: a TRUNCATE, a new snapshot."""
+"""Insert-only tables with a TRUNCATE and with a new snapshot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shadows: chunks of the source's rows enter them, and they become the table."""
+"""Shadows: they get chunks of the source's rows, and become the table."""
 
 from __future__ import annotations
 

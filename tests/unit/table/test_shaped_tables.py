@@ -1,4 +1,4 @@
-"""Tables whose columns are left out or masked: nothing of them is on disk."""
+"""Tables with columns that are left out or masked: their values are nowhere on disk."""
 
 from __future__ import annotations
 

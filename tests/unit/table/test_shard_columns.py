@@ -1,4 +1,6 @@
-"""Columns of a table of several shards: each shard drops, adds and defaults its own."""
+"""Columns of a table with several shards: each shard drops and adds its own, with its own
+defaults.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shards in one table: topics of servers whose positions begin at the same numbers."""
+"""Shards in one table: topics of servers whose positions start at the same numbers."""
 
 from __future__ import annotations
 

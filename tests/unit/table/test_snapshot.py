@@ -1,4 +1,4 @@
-"""Snapshots: versions, checkpoints, damage and what other writers may have done."""
+"""Snapshots: versions, checkpoints, damage, and commits of other writers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log names the columns that statistics cover, whatever columns the table has or gains."""
+"""The log names the columns that statistics cover, whatever columns the table has or gets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table most of whose records can't be decoded is parked before it moves past them."""
+"""If most of a table's records can't be decoded, the table is parked before it passes over them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Upserts that bring values which their rows have already: what they leave as it is."""
+"""Upserts with values that their rows already have: what stays unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The token: without it nobody learns more than whether the service is alive and ready."""
+"""The token: without it a client learns only whether the service is alive and ready."""
 
 from __future__ import annotations
 

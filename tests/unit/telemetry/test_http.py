@@ -1,4 +1,4 @@
-"""The endpoints for programs: what they serve, to whom, and that they go away when told."""
+"""The endpoints for programs: what they serve, to whom, and how they stop."""
 
 from __future__ import annotations
 

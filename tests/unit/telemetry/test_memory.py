@@ -1,4 +1,4 @@
-"""Whose memory it is."""
+"""Which process each byte of memory is counted for."""
 
 from __future__ import annotations
 

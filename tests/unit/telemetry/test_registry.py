@@ -1,4 +1,4 @@
-"""The catalogue and what is scraped from it."""
+"""The catalogue of metrics, and the scraped page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Traces as a collector of OpenTelemetry gets them, over HTTP, and none where nobody asked."""
+"""Traces as an OpenTelemetry collector gets them over HTTP, and none if tracing is off."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The faulty store: what fails, when, and what is left behind."""
+"""The faulty store: which calls fail, when, and what they leave."""
 
 from __future__ import annotations
 

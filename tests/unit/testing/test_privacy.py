@@ -1,4 +1,4 @@
-"""The search of what services write finds what must not be there."""
+"""The search of services' output finds secrets and values that must not be there."""
 
 from __future__ import annotations
 

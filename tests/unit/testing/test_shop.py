@@ -1,4 +1,4 @@
-"""What the shop promises about its events as a whole."""
+"""Properties of the shop's events as a whole."""
 
 from __future__ import annotations
 

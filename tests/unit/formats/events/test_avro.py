@@ -1,4 +1,4 @@
-"""Debezium's events in Avro: what is right, and what is wrong with one record alone."""
+"""Debezium's events in Avro: correct ones, and faults that affect only one record."""
 
 from __future__ import annotations
 

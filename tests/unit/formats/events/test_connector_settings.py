@@ -1,4 +1,6 @@
-"""Events without schemas are read by the connector's settings; a value that belies one parks."""
+"""Events without schemas are read by the connector's settings; a value that contradicts one parks
+the table.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What statements say of tables' columns, and that nothing is guessed where they can't be read."""
+"""What statements say about tables' columns; nothing is guessed if they can't be parsed."""
 
 from __future__ import annotations
 

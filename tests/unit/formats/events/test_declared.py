@@ -1,4 +1,4 @@
-"""Declared types: what a user may write, and what is refused by name."""
+"""Declared types: what a user may write, and what is refused."""
 
 from __future__ import annotations
 

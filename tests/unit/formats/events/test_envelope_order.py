@@ -1,4 +1,4 @@
-"""Where an event stands among others: by the binlog, or by its record if it names none."""
+"""The position of an event: in the binlog, or by its record's offset if it names no binlog."""
 
 from __future__ import annotations
 

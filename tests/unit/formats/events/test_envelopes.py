@@ -1,4 +1,4 @@
-"""What decoding makes of the envelope: operations, positions, keys, stops and non-changes."""
+"""Decoding of the envelope: operations, positions, keys, stops and records that aren't changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Rows that ExtractNewRecordState made of events: what they say, and what stops for want of it."""
+"""Rows that ExtractNewRecordState made of events: what they contain, and what parks a table if it
+is missing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Debezium's events as Flink CDC's Kafka sink writes them: its keys name the table, too."""
+"""Debezium's events as Flink CDC's Kafka sink writes them: its keys also name the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Records of many shapes at once: each is decoded as it is alone, and read only a few times."""
+"""Records of many shapes at once: each is decoded as it would be alone, and read only a few
+times.
+"""
 
 from __future__ import annotations
 

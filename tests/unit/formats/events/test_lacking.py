@@ -1,4 +1,4 @@
-"""Columns that a row image lacks, as each format's events tell of them."""
+"""Columns that a row image lacks, as each format's events show them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Malformed records, one kind after the other: each costs itself, its neighbours nothing."""
+"""Malformed records of each kind: only the record itself is lost, its neighbours are decoded."""
 
 from __future__ import annotations
 

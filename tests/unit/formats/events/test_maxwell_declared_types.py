@@ -1,4 +1,4 @@
-"""Types that are declared beside what Maxwell's records of schema changes say."""
+"""Declared types together with Maxwell's records of schema changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Maxwell's records of schema changes say of columns, and what is declared otherwise."""
+"""Columns in Maxwell's records of schema changes, and contradicting declarations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Maxwell's `old`: which columns a change left as they were, whatever bytes it is written in."""
+"""Maxwell's `old`: which columns a change left unchanged, whatever its notation."""
 
 from __future__ import annotations
 

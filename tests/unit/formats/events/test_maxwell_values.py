@@ -1,4 +1,4 @@
-"""Maxwell's values: read as what the columns hold, or what becomes of their records."""
+"""Maxwell's values: read as the columns' values, or the verdict on their records."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Events as their writers write them are read once, by the fast reader: it is seen from the text
-alone that every null was written, so none is read a second time, strictly.
+"""The fast reader reads real writers' events once: their text proves that every null was written,
+so none is read again strictly.
 """
 
 from __future__ import annotations

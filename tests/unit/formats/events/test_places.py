@@ -1,4 +1,4 @@
-"""Places in a binlog, up to the last one that a position can hold."""
+"""Positions in a binlog, up to the largest one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records of schema changes become what each table had, from which place on."""
+"""Records of schema changes show which columns each table had, and from which position on."""
 
 from __future__ import annotations
 

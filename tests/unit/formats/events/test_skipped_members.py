@@ -1,4 +1,4 @@
-"""Members that no column is made of don't decide over their event, whatever stands in them."""
+"""Members that belong to no column don't affect their event, whatever they contain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of connectors that change values are named where events show them."""
+"""Settings of connectors that change values are named if events show them."""
 
 from __future__ import annotations
 

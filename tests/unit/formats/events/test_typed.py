@@ -1,4 +1,4 @@
-"""Types that the source told elsewhere: each change is read with those in force at its place."""
+"""Types from the source's schema changes: each change is read with the types at its position."""
 
 from __future__ import annotations
 

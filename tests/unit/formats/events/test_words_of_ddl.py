@@ -1,4 +1,4 @@
-"""What is expected of a DDL statement and isn't there is told, whatever is there instead."""
+"""If an expected part of a DDL statement is missing, the error names it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas as the log states them for other engines."""
+"""Schemas in the log, for other engines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of a broker and its topics."""
+"""Findings about a broker and its topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of a connector's settings; docs/connector.md has the right ones."""
+"""Findings about a connector's settings; docs/connector.md has the right ones."""
 
 from __future__ import annotations
 

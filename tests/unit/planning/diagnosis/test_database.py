@@ -1,4 +1,4 @@
-"""What is said of a source database."""
+"""Findings about a source database."""
 
 from __future__ import annotations
 

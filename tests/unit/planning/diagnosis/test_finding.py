@@ -1,4 +1,4 @@
-"""How findings count and measure."""
+"""The texts of numbers, times and sizes in findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of a machine: its Java, memory, disks, ports and executors."""
+"""Findings about a machine: its Java, memory, disks, ports and executors."""
 
 from __future__ import annotations
 

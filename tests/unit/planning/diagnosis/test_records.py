@@ -1,4 +1,4 @@
-"""What is said of the records that topics have."""
+"""Findings about the records of topics."""
 
 from __future__ import annotations
 

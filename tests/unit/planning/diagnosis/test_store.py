@@ -1,4 +1,4 @@
-"""What is said of a lake's store after a probe, and of the lake's driver."""
+"""Findings about a lake's store after a probe, and about the lake's driver."""
 
 from __future__ import annotations
 

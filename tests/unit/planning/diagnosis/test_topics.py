@@ -1,4 +1,4 @@
-"""What is said of the topics that a configuration reads."""
+"""Findings about the topics that a configuration reads."""
 
 from __future__ import annotations
 

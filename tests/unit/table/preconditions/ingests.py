@@ -1,4 +1,4 @@
-"""Preconditions of what brings changes: ingests, and dead letters that are replayed."""
+"""Preconditions of commits that add changes: ingests and replays of dead letters."""
 
 from __future__ import annotations
 

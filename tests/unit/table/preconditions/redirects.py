@@ -1,4 +1,4 @@
-"""Preconditions of what changes a table's schema or direction."""
+"""Preconditions of commits that change a table's schema, offsets or parking."""
 
 from __future__ import annotations
 

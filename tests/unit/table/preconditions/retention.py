@@ -1,4 +1,4 @@
-"""Preconditions of what old versions are kept for: expiries, sweeps and restores."""
+"""Preconditions of commits about old versions: expiries, sweeps and restores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Preconditions of what rewrites files: splices, merges and purges."""
+"""Preconditions of commits that rewrite files: splices, merges and purges."""
 
 from __future__ import annotations
 

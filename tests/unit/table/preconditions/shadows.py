@@ -1,4 +1,4 @@
-"""Preconditions of what fills a shadow, and lets it take the table's place."""
+"""Preconditions of commits that fill a shadow, and of the swap."""
 
 from __future__ import annotations
 
