@@ -68,34 +68,38 @@ def to_changes(
     after = _stored(images.after, mapping, schema, fills)
     values = _values(before, after, delete)
     high, low = key_hash(values, schema)
-    unknown = pa.nulls(len(delete), pa.int64())
-    before_digest, row_digests = (
-        (unknown, unknown) if partial else _digests(images, before, after, delete, schema)
-    )
     system = {
         KEY_HIGH: pa.array(high),
         KEY_LOW: pa.array(low),
         OP: pa.array(images.op, pa.int8()),
         POSITION_FILE: pa.array(file, pa.int64()),
         POSITION_OFFSET: pa.array(images.position_offset, pa.int64()),
-        BEFORE_DIGEST: before_digest,
-        ROW_DIGEST: row_digests,
-        CHANGED: pa.nulls(len(delete), pa.binary())
-        if partial
-        else _changed(images, before, after, delete, schema),
         SOURCE_TS: images.source_ts,
     }
+    if not partial:
+        system |= _comparisons(images, before, after, delete, schema)
     layout = changes_schema(schema)
     user = dict(zip(values.column_names, values.columns, strict=True))
     columns = {**system, **user}
     if partial and schema.positions is not None:
-        offsets = images.position_offset
-        columns[schema.positions.name] = encoded_registers(file, offsets, delete, user, schema)
-    absent = pa.nulls
+        registers = encoded_registers(file, images.position_offset, delete, user, schema)
+        columns[schema.positions.name] = registers
     return pa.Table.from_arrays(
-        [columns[f.name] if f.name in columns else absent(len(delete), f.type) for f in layout],
+        [columns.get(f.name, pa.nulls(len(delete), f.type)) for f in layout],
         schema=layout,
     )
+
+
+def _comparisons(
+    images: ImageBlock, before: pa.Table, after: pa.Table, delete: Mask, schema: TableSchema
+) -> dict[str, pa.Array]:
+    """Return what only whole images show: digests, and which columns differ."""
+    before_digest, row_digests = _digests(images, before, after, delete, schema)
+    return {
+        BEFORE_DIGEST: before_digest,
+        ROW_DIGEST: row_digests,
+        CHANGED: _changed(images, before, after, delete, schema),
+    }
 
 
 def _require_images(images: ImageBlock, delete: Mask) -> None:

@@ -8,7 +8,7 @@ from lakesplice.model.names import column_name
 from lakesplice.model.progress.column_presence import ColumnPresences
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.source_schema import SourceField, SourceSchema
-from lakesplice.planning.schema.column_mapping import followed_as, matched
+from lakesplice.planning.schema.column_mapping import ColumnMatch, followed_as, matched
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.planning.schema.stored_names import has_copy, renamed_beside, stored_names
 
@@ -39,11 +39,7 @@ def grown_schema(
     filled = (
         {field.name for field in new} - {*image.key, *current.left_out} if policy.fills else set()
     )
-    hidden = policy.hides_dropped and not match.maybe_renamed and presences is None
-    # Other shards still have the column, so it keeps its name unless another column has it now.
-    released = [c for c in match.missing if presences is None or c.source_name in match.handed_on]
-    changed = [replace(column, source_name="", hidden=hidden) for column in released]
-    changed += [replace(kept, source_name=name) for name, kept in match.renamed.items()]
+    changed = _renamed(match, policy, presences)
     keeps = policy.keeps_old_names and presences is None
     both = renamed_beside(current, match, image) if keeps else ()
     beside = []
@@ -75,6 +71,17 @@ def grown_schema(
     key = current.key or tuple(column_name(part) for part in image.key)
     grown = current.with_columns(added, key, named.changed)
     return replace(grown, left_out=current.left_out | image.left_out)
+
+
+def _renamed(
+    match: ColumnMatch, policy: SchemaPolicy, presences: ColumnPresences | None
+) -> list[Column]:
+    """Return the columns whose name at the source changes, or that no longer have one."""
+    hidden = policy.hides_dropped and not match.maybe_renamed and presences is None
+    # Other shards still have the column, so it keeps its name unless another column has it now.
+    released = [c for c in match.missing if presences is None or c.source_name in match.handed_on]
+    renamed = [replace(kept, source_name=name) for name, kept in match.renamed.items()]
+    return [*(replace(column, source_name="", hidden=hidden) for column in released), *renamed]
 
 
 def _added(id_: int, name: str, field: SourceField, *, filled: bool) -> Column:

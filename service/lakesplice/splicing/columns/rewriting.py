@@ -56,25 +56,15 @@ def rewritten_chunk(
     rows_max = max(span_bytes // width, 1)
     first_rows = _cut(first_rows, chunk.num_values, rows_max)
     parts = _spans(first_rows, chunk.num_values, rows_max)
-    encoding = None if dictionary_bytes(source, row_group, column) else header.encoding
-    encoder = _Encoder(
-        leaf,
-        encoding,
-        Style.of(chunk, header),
-        file_part,
-        alone=len(parts) == 1,
-        unlike=_hardly_a_value_twice(source, row_group, column),
-        size=chunk.compressed_size,
-    )
+    encoder = _encoder(source, row_group, column, header, alone=len(parts) == 1)
     held, done = memory.held(), list[_Done]()
     for rows in parts:
         start, end = int(rows[0]), int(rows[-1])
         with memory.decoded((end - start) * values.width):
-            before = values.next(end - start)
-            mine = edit.within(start, end)
-            new = laid_over(before, mine.rows, stored(mine.values, before.type))
-            arrays = [new.slice(int(a) - start, int(b - a)) for a, b in pairwise(rows)]
-            pages = encoder.encoded(arrays)
+            new = _edited(values.next(end - start), edit.within(start, end))
+            pages = encoder.encoded(
+                [new.slice(int(a) - start, int(b - a)) for a, b in pairwise(rows)]
+            )
             if pages is None:
                 raise refused(source, row_group, column, Reason.OTHER_LAYOUT)
             if encoder.orders_values or pa.types.is_floating(new.type):
@@ -88,6 +78,25 @@ def rewritten_chunk(
         bloom_filters_dropped=int(bool(chunk.bloom_offset)),
     )
     return replace(image, tally=tally)
+
+
+def _encoder(
+    source: SourceFile, row_group: int, column: int, header: PageHeader, *, alone: bool
+) -> _Encoder:
+    chunk = source.chunk(row_group, column)
+    return _Encoder(
+        source.leaf(column),
+        None if dictionary_bytes(source, row_group, column) else header.encoding,
+        Style.of(chunk, header),
+        source.file_part(row_group, column),
+        alone=alone,
+        unlike=_hardly_a_value_twice(source, row_group, column),
+        size=chunk.compressed_size,
+    )
+
+
+def _edited(before: pa.Array, edit: ColumnEdit) -> pa.Array:
+    return laid_over(before, edit.rows, stored(edit.values, before.type))
 
 
 def encoded_chunk(

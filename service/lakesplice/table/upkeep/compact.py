@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -22,7 +23,7 @@ from lakesplice.model.manifest import Manifest
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.edits import Edits
 from lakesplice.planning.rows.overlay import overlay, state_columns, without_effect
-from lakesplice.planning.rows.waiting_changes import Waiting
+from lakesplice.planning.rows.waiting_changes import OrderedChanges, Waiting
 from lakesplice.splicing.verify import verify_edits
 from lakesplice.table.files.base_files import checked_base, create_base
 from lakesplice.table.files.change_images import ImageWriter
@@ -33,14 +34,7 @@ from lakesplice.table.files.plain_rewrite import PlainRewriter
 from lakesplice.table.protocol.intents import Splice
 from lakesplice.table.protocol.layout import base_path, partition_folder
 from lakesplice.table.protocol.new_files import ChangeImages, NewFile
-from lakesplice.table.protocol.ports import (
-    UNWATCHED,
-    Entropy,
-    Progress,
-    Rewriter,
-    Store,
-    watched,
-)
+from lakesplice.table.protocol.ports import UNWATCHED, Entropy, Progress, Rewriter, Store, watched
 
 
 @dataclass(frozen=True)
@@ -118,46 +112,61 @@ def rewrite_with(
     """
     waiting = Waiting.of(changes)
     replaced: dict[str, NewFile] = {}
-    counts = Counter(changes=changes.num_rows, stale=0, rows=0, bytes_read=0, bytes_written=0)
-    unlinked = 0
+    work = _Rewriting(store, manifest, rewriter, entropy, images)
+    work.counts["changes"] = changes.num_rows
     for file in watched(files, progress):
         placed = waiting.for_file(file.segments, file.path)
-        if not len(placed.rows):
-            continue
-        with store.open(file.path, file.tail_bytes) as source:
-            schema, rows = manifest.schema, placed.addressed
-            names = state_columns(schema, manifest.ordering)
-            state = chosen_rows(store, source, file, schema, rows, names)
-            edits = overlay(placed, state, schema, file.path, manifest.ordering)
+        if len(placed.rows) and (new := work.next_version(file, placed)) is not None:
+            replaced[file.path] = new
+    return replaced, work.counts
+
+
+@dataclass
+class _Rewriting:
+    store: Store
+    manifest: Manifest
+    rewriter: Rewriter
+    entropy: Entropy
+    images: ImageWriter | None
+    counts: Counter[str] = field(
+        default_factory=lambda: Counter(changes=0, stale=0, rows=0, bytes_read=0, bytes_written=0)
+    )
+
+    def next_version(self, file: BaseFile, placed: OrderedChanges) -> NewFile | None:
+        """Write a file's next version; return None if no change had an effect."""
+        counts, schema, ordering = self.counts, self.manifest.schema, self.manifest.ordering
+        with self.store.open(file.path, file.tail_bytes) as source:
+            rows = placed.addressed
+            names = state_columns(schema, ordering)
+            state = chosen_rows(self.store, source, file, schema, rows, names)
+            edits = overlay(placed, state, schema, file.path, ordering)
             counts["stale"] += edits.stale
-            unlinked += edits.unlinked
+            counts.update({"unlinked": edits.unlinked} if edits.unlinked else {})
             if not len(edits.rows):
-                continue
-            found = rewriter.compared(source, file, edits)
+                return None
+            found = self.rewriter.compared(source, file, edits)
             if found.pages_equal:
                 counts["pages_equal"] += found.pages_equal
-            if without_effect(found.edits, manifest.ordering):
+            if without_effect(found.edits, ordering):
                 counts["unchanged"] += len(edits.rows)
-                continue
+                return None
             edits = found.edits
             new, more = rewrite_base(
-                store=store,
+                store=self.store,
                 source=source,
                 file=file,
                 edits=edits,
-                schema=manifest.schema,
-                rewriter=rewriter,
-                entropy=entropy,
+                schema=schema,
+                rewriter=self.rewriter,
+                entropy=self.entropy,
             )
-            if images is not None:
-                images.rewritten(source, file, edits, KnownRows(rows, state))
-        replaced[file.path] = new
+            if self.images is not None:
+                self.images.rewritten(source, file, edits, KnownRows(rows, state))
         counts.update(more)
         counts["rows"] += len(edits.rows)
         counts["bytes_read"] += file.bytes
         counts["bytes_written"] += new.base.bytes
-    counts.update({"unlinked": unlinked} if unlinked else {})
-    return replaced, counts
+        return new
 
 
 def splice_of(generation: int, planned_on: int, parts: Sequence[Compacted]) -> Splice:
@@ -204,7 +213,6 @@ def rewrite_base(
     `source` is the file, open. Blocks. `CorruptFileError` if the new file doesn't have the intended
     values.
     """
-    splices = file.splices + 1
     written: list[WrittenBase] = []
 
     def write(sink: pa.NativeFile) -> WrittenBase:
@@ -223,24 +231,34 @@ def rewrite_base(
         checked_base(found, base, schema)
         verify_edits(found, base.path, edits)
 
-    def create(by: Callable[[pa.NativeFile], WrittenBase]) -> NewFile:
-        folder = partition_folder(schema.partitioned_by, file.partition)
-        path = base_path(file.segments[0].group, splices, entropy, folder)
-        hint = file.tail_bytes + file.tail_bytes // 8
-        return create_base(
-            store,
-            path,
-            file.segments,
-            by,
-            splices=splices,
-            tail_hint=hint,
-            partition=file.partition,
-            check=check,
-        )
-
+    create = partial(_create_next, store, file, schema, entropy, check)
     try:
         new = create(write)
     except UnsupportedError:
         # The files that were written are deleted; a name is used only once.
         new = create(write_plainly)
     return new, written[-1].counts
+
+
+def _create_next(
+    store: Store,
+    file: BaseFile,
+    schema: TableSchema,
+    entropy: Entropy,
+    check: Callable[[pa.NativeFile, BaseFile], None],
+    write: Callable[[pa.NativeFile], WrittenBase],
+) -> NewFile:
+    splices = file.splices + 1
+    folder = partition_folder(schema.partitioned_by, file.partition)
+    path = base_path(file.segments[0].group, splices, entropy, folder)
+    hint = file.tail_bytes + file.tail_bytes // 8
+    return create_base(
+        store,
+        path,
+        file.segments,
+        write,
+        splices=splices,
+        tail_hint=hint,
+        partition=file.partition,
+        check=check,
+    )

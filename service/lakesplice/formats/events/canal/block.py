@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,7 @@ from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.template import TOMBSTONE
 from lakesplice.formats.events.values.blocks import ImageBlock
 from lakesplice.formats.events.values.decode_context import DecodeContext
+from lakesplice.formats.events.values.encoding import Cell
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.arrays import Integers, Marks, Mask
 from lakesplice.model.change import Op
@@ -153,17 +154,11 @@ def _add(
     )
     where, ordering = _positions(members, group, owner, ops, place)
     build.refuse_missing_positions(where)
-    key_alone = set(key) == {cell.name for cell in cells} and bool((ops == Op.DELETE).all())
     # The whole message is one change: one statement made its rows.
     spoilt = np.isin(owner, owner[~build.live])
     unknown = pa.nulls(len(owner), pa.string())
     block = ImageBlock(
-        schema=SourceSchema(
-            tuple(cell.field for cell in cells),
-            key,
-            omitted=() if key_alone else omitted,
-            key_alone=key_alone,
-        ),
+        schema=_schema(cells, key, omitted, ops),
         rows=build.records,
         op=ops,
         position_file=where.file,
@@ -176,9 +171,16 @@ def _add(
         after_present=ops != Op.DELETE,
         ordering=ordering,
     )
-    block = block.filter(~spoilt).moved(moved[~spoilt])
-    if len(block):
-        messages.ledger.add(block)
+    messages.ledger.add(block.filter(~spoilt).moved(moved[~spoilt]))
+
+
+def _schema(
+    cells: Sequence[Cell], key: tuple[str, ...], omitted: tuple[SourceField, ...], ops: Marks
+) -> SourceSchema:
+    fields = tuple(cell.field for cell in cells)
+    if set(key) == {cell.name for cell in cells} and bool((ops == Op.DELETE).all()):
+        return SourceSchema(fields, key, key_alone=True)
+    return SourceSchema(fields, key, omitted=omitted)
 
 
 def _positions(

@@ -134,10 +134,7 @@ def build_block(
     """
     records, payloads, shape = group.records, group.payloads, group.template.shape
     build = Build(records, ledger)
-    _ignore_tombstones(payloads, build)
-    members = members_of(payloads)
-    # TiCDC's updates with output-old-value=false have none.
-    members.setdefault("before", pa.nulls(len(payloads), members["after"].type))
+    members = _members(payloads, build)
     if position_source is BINLOG and _is_placeless(members["source"], build):
         position_source = BY_RECORD
     source = _source_members(members, build, position_source)
@@ -160,7 +157,6 @@ def build_block(
     raw = {name: members_of(image) for name, image in images.items()}
     check_keys(raw, group.keys, key, op, present, build)
     tables = build.tables(raw, shape.cells, present)
-    unknown = pa.nulls(len(op), pa.string())
     block = ImageBlock(
         schema=SourceSchema(tuple(cell.field for cell in shape.cells), key.names if key else ()),
         rows=records,
@@ -168,7 +164,7 @@ def build_block(
         position_file=place.file,
         position_offset=place.offset,
         source_ts=_times(source, build),
-        gtid=source.get("gtid", unknown) if position_source is not BY_RECORD else unknown,
+        gtid=_gtids(source, position_source, len(op)),
         before=tables["before"],
         before_present=present["before"],
         after=tables["after"],
@@ -176,15 +172,23 @@ def build_block(
         ordering=position_source.ordering,
         snapshot=snapshot_marks(source.get("snapshot"), op),
     )
-    block = block.filter(build.live)
-    if len(block):
-        ledger.add(block)
+    ledger.add(block.filter(build.live))
 
 
-def _ignore_tombstones(payloads: pa.Array, build: Build) -> None:
+def _gtids(source: Mapping[str, pa.Array], positions: PositionSource, count: int) -> pa.Array:
+    unknown = pa.nulls(count, pa.string())
+    return source.get("gtid", unknown) if positions is not BY_RECORD else unknown
+
+
+def _members(payloads: pa.Array, build: Build) -> dict[str, pa.Array]:
+    """Return the members of the payloads; ignore tombstones, which have none."""
     none = mask_of(payloads.is_null())
     build.ledger.ignore(build.records[none], TOMBSTONE)
     build.live[none] = False
+    members = members_of(payloads)
+    # TiCDC's updates with output-old-value=false have none.
+    members.setdefault("before", pa.nulls(len(payloads), members["after"].type))
+    return members
 
 
 def _is_placeless(source: pa.Array, build: Build) -> bool:

@@ -206,9 +206,7 @@ def build_rows(
         ordering=ordering,
         snapshot=snapshot_marks(added.get("snapshot"), op),
     )
-    block = block if build.live.all() else block.filter(build.live)
-    if len(block):
-        ledger.add(block)
+    ledger.add(block if build.live.all() else block.filter(build.live))
 
 
 def _added(row: Mapping[str, pa.Array], columns: Sequence[str]) -> dict[str, pa.Array]:

@@ -67,9 +67,10 @@ class Ledger:
             self.stops[row] = Stop(row, code, detail)
 
     def add(self, block: ImageBlock) -> None:
-        """Add a block of changes; its rows must be open."""
-        self.open[block.rows] = False
-        self.blocks.append(block)
+        """Add a block of changes, unless it is empty; its rows must be open."""
+        if len(block):
+            self.open[block.rows] = False
+            self.blocks.append(block)
 
     @property
     def end(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,13 +73,7 @@ def build_block(
     ledger.ignore(group.records[empty], TOMBSTONE)
     build.live[empty] = False
     members = members_of(group.payloads)
-    for row, flaw in other_tables(members["database"], members["table"], context.table).items():
-        if build.live[row]:
-            build.drop([row], flaw)
-    op = _operations(members["type"], build)
-    build.drop_marked(
-        mask_of(members["data"].is_null()), DeadReason.MISSING_IMAGE, "the event has no row"
-    )
+    op = _operations(members, context, build)
     if key is not None:
         unlike = key.unlike(group, members["primary_key_columns"])
         build.leave(np.flatnonzero(unlike & build.live))
@@ -109,9 +103,7 @@ def build_block(
         after_present=op != Op.DELETE,
         ordering=ordering,
     )
-    block = block.filter(build.live).moved(images.moved[build.live])
-    if len(block):
-        ledger.add(block)
+    ledger.add(block.filter(build.live).moved(images.moved[build.live]))
 
 
 def _omitted(cells: Sequence[Cell], types: KnownTypes) -> tuple[SourceField, ...]:
@@ -120,10 +112,19 @@ def _omitted(cells: Sequence[Cell], types: KnownTypes) -> tuple[SourceField, ...
     return tuple(cell_of(name, type_).field for name, type_ in types.omitted(sent))
 
 
-def _operations(kinds: pa.Array, build: Build) -> Marks:
-    places = pc.index_in(kinds, pa.array(list(OPS))).fill_null(-1).to_numpy()
+def _operations(members: Mapping[str, pa.Array], context: DecodeContext, build: Build) -> Marks:
+    """Return the operations; make dead letters of events of other tables, kinds, or without a
+    row.
+    """
+    for row, flaw in other_tables(members["database"], members["table"], context.table).items():
+        if build.live[row]:
+            build.drop([row], flaw)
+    places = pc.index_in(members["type"], pa.array(list(OPS))).fill_null(-1).to_numpy()
     build.drop_marked(places < 0, DeadReason.UNKNOWN_OP, f"the type isn't one of {', '.join(OPS)}")
     op: Marks = np.array(list(OPS.values()), np.int8)[places]
+    build.drop_marked(
+        mask_of(members["data"].is_null()), DeadReason.MISSING_IMAGE, "the event has no row"
+    )
     return op
 
 
