@@ -1,4 +1,4 @@
-"""The schema of one row image: its columns as the source has them."""
+"""The schema of one row image: its columns at the source."""
 
 from __future__ import annotations
 

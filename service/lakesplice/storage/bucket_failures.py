@@ -1,7 +1,7 @@
-"""What a client of a bucket says when a request fails, as an error that says what to do.
+"""Translates failed requests of a bucket's client to errors that say what to do.
 
-A store that refuses has one of two reasons: it doesn't believe the credentials, or they don't allow
-the request. In the second case the error names the right that is missing.
+A store refuses a request for one of two reasons: the credentials are wrong, or they don't allow the
+request. In the second case the error names the missing right.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lakesplice.errors import LakespliceError, MissingFileError, StorageError
 
 
 class Right(StrEnum):
-    """What a request needs to be allowed."""
+    """The right that a request needs."""
 
     READ = "read"
     WRITE = "write"
@@ -47,13 +47,13 @@ _NOT_BELIEVED = frozenset(
     )
 )
 _NOT_ALLOWED = frozenset(("AccessDenied", "AllAccessDisabled"))
-# The answer's body, or what a client makes of it.
+# The body of the answer, or the client's form of it.
 _ANSWER = re.compile(r"<Code>(\w+)</Code>\s*<Message>([^<]*)|([^:\n]*) \(code: (\w+)\)")
 
 
 @contextmanager
 def failing(path: str, store: str, right: Right) -> Iterator[None]:
-    """Raise the clients' errors as errors of ours; `right` is what the request needs."""
+    """Raise the clients' errors as ours; `right` is the right that the request needs."""
     from botocore.exceptions import BotoCoreError, ClientError
     from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError
 
@@ -76,7 +76,7 @@ def failing(path: str, store: str, right: Right) -> Iterator[None]:
                 "the object store refuses; give the user the right to this", right=named, **facts
             ) from error
         if isinstance(error, PermissionDeniedError | UnauthenticatedError):
-            # An answer without a body doesn't say which of both it is.
+            # An answer without a body doesn't show which of the two reasons it is.
             raise StorageError(
                 "the object store refuses; check the credentials, and that they give the right",
                 right=named,

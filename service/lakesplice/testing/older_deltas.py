@@ -20,7 +20,7 @@ _SMALL = {pa.int8(): pa.int32(), pa.int16(): pa.int32()}
 
 
 def encode_avro_delta(located: pa.Table, schema: TableSchema) -> bytes:
-    """Return a delta in Avro of located changes, as `encode_delta` takes them."""
+    """Return a delta in Avro; the arguments are those of `encode_delta`."""
     ordered = in_address_order(located, schema)
     columns = [_written(column) for column in ordered.columns]
     frame = pl.from_arrow(pa.table(columns, names=ordered.column_names))
@@ -60,7 +60,7 @@ def _written(column: pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
 
 
 def _with_decimals(avro_schema: bytes, layout: pa.Schema) -> bytes:
-    """Call the byte columns decimals that are decimals in `layout`."""
+    """Declare the byte columns that are decimals in `layout` as decimals."""
     schema = json.loads(avro_schema)
     for described in schema["fields"]:
         type_ = layout.field(described["name"]).type

@@ -1,4 +1,4 @@
-"""A topic of a broker that there isn't: its records are in memory."""
+"""A simulated topic: its records are in memory, without a broker."""
 
 from __future__ import annotations
 

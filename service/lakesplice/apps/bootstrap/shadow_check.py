@@ -123,9 +123,8 @@ def why_kept(report: TableReport) -> str:
             )
         case Outcome.UNSETTLED:
             return (
-                f"{report.unsettled + report.unexamined} rows differ of which it isn't known"
-                " whether their changes are only on their way; run the command again once the"
-                " connector has sent them"
+                f"{report.unsettled + report.unexamined} rows differ, but their changes may not "
+                f"have arrived yet; run the command again once the connector has sent them"
             )
         case _:
             return (

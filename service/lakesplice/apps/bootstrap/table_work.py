@@ -117,8 +117,8 @@ class TableWork:
         plan = read_shadow_plan(self._store, shadows[0]) if shadows else None
         if plan is not None and plan.filled_from is not self._wishes.filled_from:
             raise UsageError(
-                f"the table is being filled from its {plan.filled_from}; continue that, or give"
-                " --again to start anew",
+                f"the table is being filled from its {plan.filled_from}; continue that, or give "
+                f"--again to start again",
                 table=str(self._name),
             )
         return plan

@@ -1,4 +1,4 @@
-"""Erasing for people: the keys that they name, the command, and the search that proves it.
+"""The command that erases rows: the keys that it gets, and the search that proves the result.
 
 `byte_search.py` and `parquet_bytes.py` know nothing of Lakesplice, so that their answer doesn't
 rest on the code that it judges.

@@ -2,19 +2,20 @@
 
     python -m lakesplice.apps.erasing.byte_search FOLDER VALUES
 
-FOLDER is searched with all folders in it. VALUES is a file with a value per line. `hex:` before a
-line says that the rest are bytes; `column:id=7` that 7 counts only as a whole value of the column
-`id`, or, if it is no number, as a whole text as files spell one. It knows nothing of Lakesplice, so
-that anybody can repeat it and replace it:
+FOLDER is searched with all folders in it. VALUES is a file with a value per line. A line that
+starts with `hex:` has bytes in hexadecimal digits. A line such as `column:id=7` counts only as a
+whole value of the column `id` or, if the value isn't a number, as a whole text in the spellings of
+these formats. This module knows nothing of Lakesplice, so that anybody can repeat or replace the
+search:
 
-- each file's bytes as they are;
-- of a Parquet file also the unpacked bytes of each page and dictionary, every column's values, and
-  the bounds in its footer;
-- of an Avro file also every column's values.
+- the bytes of each file;
+- for a Parquet file also the uncompressed bytes of each page and dictionary, every column's values,
+  and the bounds in its footer;
+- for an Avro file also every column's values.
 
 A value is searched as its text in UTF-8 and as JSON writes it; a whole number also in eight bytes,
-in both orders. Texts below four bytes and numbers below 2 to the 24th are in any file by chance: of
-those only a column's whole values count.
+in both orders. Texts of less than four bytes and numbers below 2^24 occur in any file by chance:
+they count only as whole values of a column.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _NUMBER_MIN = 1 << 24
 _NUMBER_MAX = 1 << 63
 _BLOCK = 1 << 24
 _ORDERS: tuple[Literal["little", "big"], ...] = ("little", "big")
-# No value goes over the end of a page.
+# No value crosses the end of a page.
 _BETWEEN = bytes(8)
 _HEX = "hex:"
 _COLUMN = "column:"
@@ -50,7 +51,7 @@ class Search:
     """The values that are searched for."""
 
     values: Sequence[str]
-    # By their first bytes, then by their lengths: one look-up a length tells which one is there.
+    # By their first bytes, then by their lengths: one look-up per length finds the value.
     _forms: dict[int, dict[int, dict[bytes, str]]] = field(init=False, default_factory=dict)
     _columns: dict[str, dict[str, str]] = field(init=False, default_factory=dict)
 
@@ -63,12 +64,13 @@ class Search:
                 self._forms.setdefault(start, {}).setdefault(len(form), {})[form] = value
 
     def found_in(self, path: str, data: bytes) -> set[str]:
-        """Return the values that a file has, by its name and content."""
+        """Return the values that occur in a file, given its name and content."""
         found = set(self.in_bytes(data))
         if path.endswith(".parquet"):
             file = pq.ParquetFile(io.BytesIO(data))
             found |= set(self.in_bytes(_BETWEEN.join(page_bytes(data, file))))
-            # A bound that is cut to a prefix, or a column that is nested, is covered by the bytes.
+            # Bounds that are cut to a prefix, and nested columns, are covered by the search of the
+            # bytes.
             for batch in file.iter_batches():
                 found |= self.in_columns(pl.DataFrame(pa.table(batch)))
         if path.endswith(".avro"):
@@ -76,7 +78,9 @@ class Search:
         return found
 
     def in_bytes(self, data: bytes) -> Iterator[str]:
-        """Yield the values whose forms occur in some bytes, some more than once."""
+        """Yield the values whose spellings occur in some bytes; a value may be yielded several
+        times.
+        """
         starts = np.array(sorted(self._forms), np.uint32)
         if not len(starts):
             return
@@ -110,7 +114,7 @@ class Search:
 
 
 def _parts(value: str) -> tuple[str, str]:
-    """The column that a value is looked for in, "" for any, and its text there."""
+    """The column in which a value is searched ("" for any), and its text there."""
     if not value.startswith(_COLUMN):
         return "", value
     column, _, text = value.removeprefix(_COLUMN).partition("=")
@@ -130,7 +134,7 @@ def _forms_of(value: str) -> set[bytes]:
 
 
 def _whole_forms(text: str) -> set[bytes]:
-    """How a whole text is spelt: in JSON, and behind its length as in Parquet and in Avro."""
+    """The spellings of a whole text: in JSON, and after its length as in Parquet and in Avro."""
     if _number(text) is not None:
         return set()
     data = text.encode()
@@ -148,9 +152,10 @@ def _number(text: str) -> int | None:
 
 
 def search(files: Iterable[tuple[str, bytes]], values: Sequence[str]) -> dict[str, set[str]]:
-    """Return, for each file that has some of the values, which; files are names and contents.
+    """Return for each file the values that it has, only if it has any; files are names and
+    contents.
 
-    Memory holds a file, packed and unpacked.
+    Memory holds one file, compressed and uncompressed.
     """
     looking = Search(values)
     found = {path: looking.found_in(path, data) for path, data in files}

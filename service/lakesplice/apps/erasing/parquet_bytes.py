@@ -1,8 +1,8 @@
-"""The bytes of a Parquet file's pages, unpacked: also those of dictionaries, which keep values that
-no row has.
+"""Reads the uncompressed bytes of a Parquet file's pages, also of dictionaries, which may have
+values that no row has.
 
-It knows nothing of Lakesplice. Only what is needed to find a page's end is read of its header, a
-struct in Thrift's compact protocol. Source: the Parquet format, "Data Pages"; Thrift's
+It knows nothing of Lakesplice. From a page's header, a struct in Thrift's compact protocol, it
+reads only what it needs to find the page's end. Source: the Parquet format, "Data Pages"; Thrift's
 specification of the compact protocol.
 """
 
@@ -22,7 +22,7 @@ _STRUCT, _LIST, _SET, _MAP = 12, 9, 10, 11
 
 
 def page_bytes(data: bytes, file: pq.ParquetFile) -> Iterator[bytes]:
-    """Yield the unpacked bytes of each page of a file, whose whole content is `data`."""
+    """Yield the uncompressed bytes of each page of a file, whose whole content is `data`."""
     for group in range(file.metadata.num_row_groups):
         row_group = file.metadata.row_group(group)
         for number in range(row_group.num_columns):
@@ -45,7 +45,7 @@ def _chunk_pages(data: bytes, chunk: pq.ColumnChunkMetaData) -> Iterator[bytes]:
 def _unpacked(page: bytes, header: dict[int, object], compression: str) -> bytes:
     name = _CODECS.get(compression, compression.lower())
     levels, is_packed = 0, True
-    if isinstance(second := header.get(_V2), dict):  # its levels are never packed
+    if isinstance(second := header.get(_V2), dict):  # its levels are never compressed
         levels = int(second.get(_REPETITION_BYTES, 0)) + int(second.get(_DEFINITION_BYTES, 0))
         is_packed = bool(second.get(_IS_PACKED, True))
     size = int(str(header[_UNPACKED])) - levels
@@ -70,7 +70,7 @@ def _zigzag(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _struct(data: bytes, at: int) -> tuple[dict[int, object], int]:
-    """Read a struct: its fields by number, and where it ends."""
+    """Read a struct: its fields by number, and the offset of its end."""
     fields: dict[int, object] = {}
     number = 0
     while data[at]:

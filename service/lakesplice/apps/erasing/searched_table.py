@@ -1,4 +1,4 @@
-"""The search of a table's own files for what was erased, wherever the table is."""
+"""Searches a table's own files for erased values, on disks and in buckets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HALF_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """How much was searched, and per file how many of the values it has."""
+    """How much was searched, and for each file the number of values that it has."""
 
     files: int
     bytes: int
@@ -40,8 +40,8 @@ def search_table(store: Store, values: Sequence[str]) -> SearchResult:
 
 
 def values_of_keys(schema: TableSchema, wanted: WantedKeys) -> list[str]:
-    """Return what the search is to look for: the hashes of the keys and, if the key is one column,
-    the keys as whole values of it.
+    """Return the values to search for: the hashes of the keys and, if the key is one column, the
+    keys as whole values of that column.
     """
     values = [
         "hex:"

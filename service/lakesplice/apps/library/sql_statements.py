@@ -1,4 +1,4 @@
-"""Statements of SQL, run on tables of a lake that are fed by hand."""
+"""Runs SQL statements on tables of a lake that are fed by hand."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def run_statement(
     lake: str, text: str, options: Mapping[str, str] | None = None, *, merge: bool | None = None
 ) -> tuple[TableName, Upserted]:
     """Run a statement on a table of the lake at an address, in one commit; return the table's name
-    and what was done. `merge` is as for `Table.upsert`.
+    and the result. `merge` is as for `Table.upsert`.
 
-    Blocks. `UsageError` if it isn't a statement, doesn't fit the table, or a source feeds the
-    table; `TableNotFoundError`, and errors as those of `Table.update`.
+    Blocks. Raises `UsageError` if it isn't a statement, doesn't fit the table, or a source feeds
+    the table; also `TableNotFoundError`, and the errors of `Table.update`.
     """
     statement = parsed_statement(text)
     tables = _Lake(lake, options)
@@ -78,7 +78,7 @@ def _run(lake: _Lake, table: Table, statement: Statement, merge: bool | None) ->
 
 
 def _renamed(rows: pa.Table, table: Table, statement: Merge) -> pa.Table:
-    """The source's rows, with the key columns under the table's names."""
+    """Return the source's rows, with the key columns renamed as in the table."""
     key = table.snapshot.manifest.schema.key
     if set(statement.on) != set(key):
         raise UsageError("ON must compare all of the table's key, and nothing else", key=list(key))

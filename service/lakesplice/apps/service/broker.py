@@ -1,4 +1,4 @@
-"""What the service asks of its broker, and what it writes there."""
+"""The service's clients of its broker: topics, consumer group, dead letters, first records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lakesplice.spark.kafka.topics import TopicCatalogue
 
 
 def topic_catalogue(session: SparkSession, kafka: KafkaSettings) -> TopicCatalogue:
-    """Return the topics of the broker, as one client asks for them."""
+    """Return the catalogue of the broker's topics, which uses one client."""
     servers, seconds = kafka.bootstrap_servers, kafka.request_timeout_seconds
     return TopicCatalogue(KafkaAdmin.in_session(session, servers, kafka.options, seconds))
 
@@ -26,7 +26,7 @@ def topic_catalogue(session: SparkSession, kafka: KafkaSettings) -> TopicCatalog
 def group_offsets(
     stack: ExitStack, driver: Driver, tables: ServiceTables, session: SparkSession
 ) -> GroupOffsets | None:
-    """Return what reports offsets to a consumer group; None if the settings name none."""
+    """Return the reporter of offsets to a consumer group; None if the settings name no group."""
     kafka = driver.settings.kafka
     if kafka.group_id is None:
         return None
@@ -37,7 +37,7 @@ def group_offsets(
 
 
 def dead_letter_topic(session: SparkSession, kafka: KafkaSettings) -> DeadLetterTopic | None:
-    """Return the topic that dead letters are also sent to; None if the settings name none."""
+    """Return the topic to which dead letters are also sent; None if the settings name none."""
     if kafka.dead_letter_topic is None:
         return None
     return DeadLetterTopic(
@@ -50,6 +50,6 @@ def dead_letter_topic(session: SparkSession, kafka: KafkaSettings) -> DeadLetter
 
 
 def first_record_reader(settings: Settings, session: SparkSession) -> FirstRecordReader:
-    """Return what reads the first records of topics, whose names don't show their table."""
+    """Return the reader of first records, for topics whose names don't show their table."""
     kafka = settings.kafka
     return FirstRecordReader(session, kafka.bootstrap_servers, kafka.options)

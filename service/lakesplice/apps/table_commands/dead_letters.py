@@ -14,7 +14,7 @@ from lakesplice.table.ingest.dead_letter_replay import DeadLetterCounts, OpenDea
 
 
 def dead_letter_arguments(chosen: DeadLetterSelection) -> dict[str, Any]:
-    """Return the letters meant as a request's arguments."""
+    """Return a selection of dead letters as a request's arguments."""
     return {
         "places": sorted(chosen.places),
         "reasons": sorted(chosen.reasons),
@@ -32,7 +32,9 @@ def dead_letter_selection(arguments: Mapping[str, Any]) -> DeadLetterSelection:
 def replay(
     table: CommandTable, chosen: DeadLetterSelection, settings: Settings | None
 ) -> CommandResult:
-    """Replay the chosen dead letters. `UsageError` without settings: they say how to read them."""
+    """Replay the chosen dead letters. Raises `UsageError` without settings, which say how to read
+    records.
+    """
     if settings is None:
         raise UsageError(
             "no service runs, so the command must know how to read records; give the service's "
@@ -71,7 +73,7 @@ def _open_dead_letters(table: CommandTable, topic: str) -> OpenDeadLetters:
 
 
 def _topics(table: CommandTable, chosen: DeadLetterSelection) -> list[str]:
-    """The topics whose letters are meant; a place is one of a topic."""
+    """The topics whose dead letters are selected; an offset belongs to one topic."""
     topics = list(table.snapshot.manifest.sources)
     if not topics:
         raise UsageError("the table is fed by hand and has no dead letters")

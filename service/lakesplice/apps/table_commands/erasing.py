@@ -22,8 +22,8 @@ KEYS_MAX = 1_000_000
 
 def keys_in(text: str) -> list[KeyValues]:
     """Read keys, one per line: a value, an array of the key columns' values in their order, or an
-    object of them by name, in JSON; a line that isn't JSON is a text. `UsageError` if there are
-    none or too many.
+    object of them by name, in JSON; a line that isn't JSON is a text. Raises `UsageError` if there
+    are none or too many.
     """
     keys: list[KeyValues] = []
     for line in text.splitlines():
@@ -38,7 +38,9 @@ def keys_in(text: str) -> list[KeyValues]:
 
 
 def wanted_keys(schema: TableSchema, keys: Sequence[KeyValues]) -> WantedKeys:
-    """Return the keys in the types of the table; `UsageError` for what is none of its keys."""
+    """Return the keys in the types of the table; raises `UsageError` for values that can't be
+    keys.
+    """
     return WantedKeys.of([AskedKey.of(schema, key) for key in keys])
 
 
@@ -48,7 +50,7 @@ def erase_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def erase_rows(table: CommandTable, keys: Sequence[KeyValues], *, also_live: bool) -> CommandResult:
-    """Erase the rows of keys, and all older versions; errors as in `erase`."""
+    """Erase the rows of keys, and all older versions; raises the errors of `erase`."""
     tools = ErasureTools(
         store=table.store,
         commit=table.commit,

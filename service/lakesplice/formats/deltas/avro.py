@@ -10,7 +10,7 @@ Each column is a union of null and its own Avro type:
     binary                 bytes
 
 One file is one block without compression, and its head names the schema version. A table has such
-deltas until they are compacted, and versions that are kept have them as long as they are kept.
+deltas until they are compacted; kept versions have them for as long as they are kept.
 
 Polars is imported when it is first used: few tables have such deltas.
 """
@@ -61,7 +61,9 @@ def _names(metadata: dict[str, bytes], path: str) -> set[str]:
 
 
 def _with_plain_bytes(metadata: dict[str, bytes], blocks: bytes, path: str) -> bytes:
-    """The file with its decimals called bytes, so that Polars leaves their values alone."""
+    """Return the file with decimals declared as bytes, so that Polars doesn't convert their
+    values.
+    """
     try:
         plain = unname_decimals(metadata[SCHEMA])
     except (ValueError, KeyError, TypeError) as error:

@@ -1,4 +1,4 @@
-"""Erased keys as the manifest names them, and the file that holds them.
+"""The manifest's reference to erased keys, and the file that contains them.
 
 The file is one line of JSON: `format` 1; `salt` in hexadecimal digits; `keys`, each as its salted
 hash in 32 hexadecimal digits and its position. Source: docs/format.md, "Erased keys".
@@ -20,7 +20,7 @@ _HALF = 16
 
 
 def erased_out(erased: ErasedRef) -> dict[str, Any]:
-    """Spell the file of erased keys."""
+    """Return the manifest's reference to the file of erased keys."""
     highest = [erased.highest.file, erased.highest.offset]
     return {**file_out(erased.file), "keys": erased.keys, "highest": highest}
 
@@ -44,7 +44,8 @@ def encode_erased_keys(erased: ErasedKeys) -> bytes:
 def decode_erased_keys(data: bytes, path: str) -> ErasedKeys:
     """Read back `encode_erased_keys`; `path` is for messages.
 
-    `CorruptFileError` if it is no such file, `UnsupportedError` if a newer version wrote it.
+    Raises `CorruptFileError` if it isn't such a file, and `UnsupportedError` if a newer version
+    wrote it.
     """
     try:
         value = json.loads(data)

@@ -1,5 +1,6 @@
-"""How far a table has come with its source: chunks, columns and binlogs, as values.
+"""The progress of a table with its source: chunks, columns, epochs, gaps and erased keys, as
+values.
 
-Offers frozen classes that the manifest or a shadow's plan holds. It must not know what is decided
-by them, nor the manifest itself.
+Offers frozen classes for the manifest and a shadow's plan. It must not know the decisions that use
+them, nor the manifest itself.
 """

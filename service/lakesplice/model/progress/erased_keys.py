@@ -1,8 +1,8 @@
-"""Erased keys: what a table remembers of rows whose values were erased, so that the records of
-their past, read again, don't bring them back.
+"""Erased keys: what a table records of rows whose values were erased, so that their earlier records
+have no effect if they are read again.
 
-The list only grows. A later change of such a key is a new row, whose changes are above the
-position here.
+The list only grows. A later change of such a key is a new row, whose changes are above the position
+here.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SaltedHash = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class ErasedKeys:
-    """Per key the position up to which its changes have no effect any more.
+    """For each key the position up to which its changes no longer have an effect.
 
     The key's value isn't here, and neither is its hash in the row index: only a hash of that hash
     and of `salt`, which is random and the table's own.
@@ -29,7 +29,7 @@ class ErasedKeys:
 
     @property
     def highest(self) -> Position:
-        """The highest of the positions: a change above it is of no erased row."""
+        """The highest of the positions: a change above it doesn't concern an erased row."""
         return max(self.positions.values(), default=BEFORE_ALL)
 
     def with_more(self, positions: Mapping[SaltedHash, Position]) -> ErasedKeys:

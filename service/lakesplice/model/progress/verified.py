@@ -1,4 +1,4 @@
-"""What a comparison of a table with its source's database found, as it is kept and shown."""
+"""The result of comparing a table with its source's database, as it is stored and shown."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LastResult:
-    """What the last comparison of a table with a topic's database found, and when it ended.
+    """The result of the last comparison of a table with a topic's database, and the time of its
+    end.
 
     `folder` is the table's in the lake. `different` counts rows that were proven to differ,
-    `unsettled` those of which it isn't known; `share` is the part of the rows that was compared.
+    `unsettled` those for which it is unknown; `share` is the part of the rows that was compared.
     """
 
     folder: str

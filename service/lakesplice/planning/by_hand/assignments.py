@@ -17,8 +17,8 @@ from lakesplice.planning.filtering.filters import stored_names, used_columns
 
 @dataclass(frozen=True)
 class Assignments:
-    """Per stored column an expression over the columns of a frame, those that it is computed from;
-    `needed` are these columns.
+    """For each stored column an expression over the columns of a frame; `needed` names the columns
+    that expressions use.
     """
 
     values: Mapping[Column, pc.Expression]
@@ -45,10 +45,10 @@ def assignments(
     given: Mapping[str, object], frame: pa.Schema, schema: TableSchema, *, keys: bool = False
 ) -> Assignments:
     """Return what `given` assigns to columns, by stored or source names: texts are SQL over the
-    frame, Arrow expressions are taken as they are, and anything else is a literal.
+    frame, Arrow expressions are used unchanged, and anything else is a literal.
 
-    `UsageError` for a column that doesn't exist or is given twice, for a key column unless `keys`,
-    and for an expression that doesn't fit.
+    Raises `UsageError` for a column that doesn't exist or is given twice, for a key column unless
+    `keys`, and for an expression that doesn't fit.
     """
     names = stored_names(schema)
     columns = {column.name: column for column in schema.columns if not column.hidden}

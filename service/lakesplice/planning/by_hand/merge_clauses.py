@@ -1,4 +1,5 @@
-"""Clauses of a merge: which rows of the table and of the source each one has, and what it does.
+"""Clauses of a merge: to which rows of the table and of the source each one applies, and what it
+does.
 
 A clause sees the columns of its rows under these names:
 
@@ -6,8 +7,8 @@ A clause sees the columns of its rows under these names:
     a, b                  the same, where only one of the two has such a column
 
 A matched row has both, one that isn't matched only those of the source, and one that is not matched
-by the source only those of the table. Of the clauses of one kind the first whose condition holds
-has the row.
+by the source only those of the table. Of the clauses of one kind, the first one whose condition is
+true applies to the row.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ Values: TypeAlias = Mapping[str, object] | None
 
 
 class Rows(StrEnum):
-    """The rows that a clause is about."""
+    """The rows to which a clause applies."""
 
     MATCHED = "matched"
     NOT_MATCHED = "not matched"
@@ -52,7 +53,9 @@ class Action(StrEnum):
 
 @dataclass(frozen=True)
 class Clause:
-    """A clause as it was given; without `values` an update or insert takes the source's columns."""
+    """A clause as the caller passed it; without `values` an update or insert uses the source's
+    columns.
+    """
 
     rows: Rows
     action: Action
@@ -60,7 +63,7 @@ class Clause:
     values: Values = None
 
     def __str__(self) -> str:
-        """What the history says of it, without values of rows."""
+        """Its text in the history, without values of rows."""
         if self.where is None:
             return f"{self.rows}: {self.action}"
         shown = without_values(self.where) if isinstance(self.where, str) else "?"
@@ -128,9 +131,10 @@ def _all_columns(clause: Clause, source: pa.Schema, schema: TableSchema) -> dict
 def by_clause(
     clauses: Sequence[BoundClause], frame: pa.Table
 ) -> Iterator[tuple[BoundClause, Integers]]:
-    """Yield each clause that has rows of a frame, with their places, ascending.
+    """Yield each clause that applies to rows of a frame, with their indexes, ascending.
 
-    A condition is computed only for rows that no clause before has. `UsageError` if it can't be.
+    A condition is computed only for rows to which no earlier clause applies. Raises `UsageError` if
+    it can't be computed.
     """
     left = np.arange(frame.num_rows)
     for clause in clauses:

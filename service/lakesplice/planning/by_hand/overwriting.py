@@ -1,4 +1,4 @@
-"""Overwrites: which rows may take the place of those that a condition chooses."""
+"""Overwrites: which rows may replace those that a condition chooses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ def require_all_columns(rows: pa.Table, schema: TableSchema) -> None:
 
 
 def require_inside(rows: pa.Table, condition: pc.Expression, schema: TableSchema) -> None:
-    """Raise `UsageError` if a row doesn't match the condition, or it is null there."""
+    """Raise `UsageError` if a row doesn't match the condition, or if the condition is null for
+    it.
+    """
     inside = Filter(condition, schema).matching(rows).num_rows
     if inside < rows.num_rows:
         raise UsageError(
@@ -33,8 +35,8 @@ def require_inside(rows: pa.Table, condition: pc.Expression, schema: TableSchema
 def require_none_elsewhere(live: Mask, replaced: Integers) -> None:
     """Raise `UsageError` if a row has the key of one that the condition doesn't choose.
 
-    `live` marks the rows whose key the table has; `replaced` are the places of those whose row is
-    to be replaced.
+    `live` marks the rows whose key the table has; `replaced` are the indexes of those whose row
+    will be replaced.
     """
     elsewhere = live.copy()
     elsewhere[replaced] = False

@@ -1,4 +1,4 @@
-"""Statements of SQL as edits of one table: UPDATE, DELETE, MERGE and INSERT.
+"""Parses SQL statements as edits of one table: UPDATE, DELETE, MERGE and INSERT.
 
     UPDATE db.table [alias] SET a = …, … [WHERE …]
     DELETE FROM db.table [alias] [WHERE …]
@@ -24,7 +24,7 @@ from lakesplice.planning.filtering.conditions import TEXT_MAX
 
 @dataclass(frozen=True)
 class SourceRows:
-    """Where a statement's rows come from: a Parquet file, or a table of the lake."""
+    """The source of a statement's rows: a Parquet file, or a table of the lake."""
 
     file: str | None = None
     table: TableName | None = None
@@ -41,7 +41,7 @@ class Update:
 
 @dataclass(frozen=True)
 class Delete:
-    """DELETE; without `where` of all rows."""
+    """DELETE; without `where` all rows."""
 
     table: TableName
     where: str | None
@@ -73,7 +73,7 @@ Statement = Update | Delete | Merge | Insert
 
 
 def parsed_statement(text: str) -> Statement:
-    """Return what a statement asks for; `UsageError` if it is none of these."""
+    """Parse a statement; raises `UsageError` if it isn't one of these."""
     try:
         found = sqlglot.parse(text[: TEXT_MAX + 1], read="spark")
     except (sqlglot.errors.SqlglotError, RecursionError) as error:
@@ -183,7 +183,7 @@ def _where(node: exp.Expr, names: Mapping[str, str]) -> str | None:
 
 
 def _table(node: exp.Expr) -> tuple[TableName, dict[str, str]]:
-    """The table, and the names by which the statement may call it."""
+    """The table, and the names that the statement may use for it."""
     if not isinstance(node, exp.Table) or not node.db or node.catalog or not node.name:
         raise UsageError("name the table as database.table", part=_sql(node))
     return TableName(node.db, node.name), {node.alias or node.name: ""}
@@ -202,7 +202,7 @@ def _source(node: exp.Expr) -> tuple[SourceRows, set[str]]:
 
 
 def _sql(node: exp.Expr, names: Mapping[str, str] | None = None) -> str:
-    """A part of a statement, whose columns have the given prefixes in place of tables' names."""
+    """The SQL of a part of a statement, with the given prefixes in place of tables' names."""
 
     def renamed(one: exp.Expr) -> exp.Expr:
         if not isinstance(one, exp.Column) or not one.table or names is None:

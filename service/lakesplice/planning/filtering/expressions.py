@@ -1,7 +1,7 @@
 """Values and conditions written in SQL over columns, for edits of a table fed by hand.
 
-A condition may have everything that a filter has, and compare any two values. A value is a column,
-a literal, or made of values:
+A condition may use everything that a filter may use, and compare any two values. A value is a
+column, a literal, or composed of values:
 
     + - * / and - in front    whole numbers as 64 bits, decimals exactly; a quotient is a double
     ||, concat                texts
@@ -9,7 +9,8 @@ a literal, or made of values:
     upper lower trim length substring replace abs round floor ceil year month day
 
 A value that can't be computed (an overflow, a division by zero, a text that is no number) refuses
-the whole edit. The grammar is Spark's, by sqlglot; what isn't in this list is refused by name.
+the whole edit. The grammar is Spark's, parsed by sqlglot; anything that isn't in this list is
+refused, and the error names it.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ _OF_ONE: Mapping[type[exp.Expr], Callable[[pc.Expression], pc.Expression]] = {
     exp.Month: pc.month,
     exp.Day: pc.day,
 }
-# What each of these may have besides the value itself.
+# The arguments that each of these may have besides the value itself.
 _EXTRA: Mapping[type[exp.Expr], Sequence[str]] = {
     exp.Trim: ("expression", "position"),
     exp.Floor: ("decimals",),
@@ -72,7 +73,8 @@ _BOOLEAN = (exp.Predicate, exp.And, exp.Or, exp.Not, exp.Boolean)
 
 
 def edit_condition(text: str, schema: pa.Schema) -> pc.Expression:
-    """Return a condition on columns of the schema; `UsageError` says which part doesn't fit.
+    """Return a condition on columns of the schema; raises `UsageError`, which says which part
+    doesn't fit.
 
     A name `a.b` is the field called `a.b`; so a schema may have the columns of two tables.
     """
@@ -115,7 +117,9 @@ def without_values(text: str) -> str:
 
 
 def evaluated(values: Sequence[pc.Expression], rows: pa.Table) -> list[pa.ChunkedArray]:
-    """Return the values of expressions for each row; `UsageError` if one can't be computed."""
+    """Return the values of expressions for each row; raises `UsageError` if one can't be
+    computed.
+    """
     names = [f"{number}" for number in range(len(values))]
     plan = acero.Declaration.from_sequence(
         [
@@ -134,9 +138,7 @@ def evaluated(values: Sequence[pc.Expression], rows: pa.Table) -> list[pa.Chunke
 
 class _ValueTranslation(ConditionTranslation):
     def value(self, node: exp.Expr, wanted: pa.DataType = _UNKNOWN) -> _Operand:
-        """Return a value and its type; `wanted` is the type that a literal is to have, if it can,
-        and that NULL has.
-        """
+        """Return a value and its type; NULL has the type `wanted`, and a literal too if it can."""
         if isinstance(node, exp.Paren):
             return self.value(node.this, wanted)
         if isinstance(node, _BOOLEAN):
@@ -218,7 +220,7 @@ class _ValueTranslation(ConditionTranslation):
         return of(*values)
 
     def _with_constants(self, node: exp.Expr) -> pc.Expression:
-        """Functions of which some arguments must be literals."""
+        """Translate functions of which some arguments must be literals."""
         if isinstance(node, exp.Round):
             digits = self._whole(node.args.get("decimals"), 0)
             value = self._roomy(node.this)
@@ -239,8 +241,8 @@ class _ValueTranslation(ConditionTranslation):
     def _alike(
         self, nodes: Sequence[exp.Expr], wanted: pa.DataType, parent: exp.Expr
     ) -> list[pc.Expression]:
-        """Return values in one type, which holds all of them exactly; a literal has that of the
-        others, if it can.
+        """Return values in one type, which holds all of them exactly; a literal gets the type of
+        the others, if possible.
         """
         known = [self.value(node)[1] for node in nodes if not is_literal(node)]
         hint = next((kind for kind in known if kind != _UNKNOWN), wanted)
@@ -327,5 +329,5 @@ class _ValueTranslation(ConditionTranslation):
 
 
 def _certain(condition: pc.Expression) -> pc.Expression:
-    """A condition that is null counts as one that doesn't hold."""
+    """Treat a condition that is null as false."""
     return pc.coalesce(condition, pc.scalar(False))

@@ -1,4 +1,6 @@
-"""Literals of SQL as scalars: in the type of what they meet, or as their spelling tells."""
+"""Converts SQL literals to scalars: in the type of the value with which they are combined, or in
+the type of their spelling.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ _DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
 def literal_scalar(node: exp.Expr, kind: pa.DataType) -> pa.Scalar | None:
     """Return a literal as a scalar that compares exactly with values of a type, None if it can't.
 
-    Errors of Arrow, `ValueError`, `OverflowError` and `InvalidOperation` for a text that is none.
+    Raises Arrow's errors, `ValueError`, `OverflowError` and `InvalidOperation` for a text that
+    isn't one.
     """
     if isinstance(node, exp.Boolean):
         return pa.scalar(bool(node.this)) if pa.types.is_boolean(kind) else None
@@ -90,8 +93,8 @@ def _is_moment(node: exp.Expr) -> bool:
 
 
 def common_type(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
-    """Return the type that holds all values of these exactly, but whole numbers and decimals beside
-    floating-point numbers as doubles; None if there is none.
+    """Return the type that holds all values of these types exactly, except that whole numbers and
+    decimals together with floating-point numbers become doubles. None if there is none.
     """
     known = [kind for kind in dict.fromkeys(kinds) if not pa.types.is_null(kind)]
     if len(known) < 2:
@@ -118,7 +121,7 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def matching_literal(node: exp.Expr, kind: pa.DataType) -> pa.Scalar | None:
-    """A literal in the type of what it is combined with; a number may be wider."""
+    """A literal in the type of the value with which it is combined; a number may be wider."""
     try:
         found = literal_scalar(node, kind)
     except (pa.ArrowException, ValueError, OverflowError, InvalidOperation):
@@ -129,7 +132,7 @@ def matching_literal(node: exp.Expr, kind: pa.DataType) -> pa.Scalar | None:
 
 
 def plain_literal(node: exp.Expr) -> pa.Scalar | None:
-    """A literal as its spelling alone tells: a text, a whole number, a decimal or a double."""
+    """A literal in the type of its spelling: a text, a whole number, a decimal or a double."""
     if isinstance(node, exp.Paren):
         return plain_literal(node.this)
     if isinstance(node, exp.HexString):
@@ -165,7 +168,7 @@ _TYPE_NAMES = {
 
 
 def type_name(to: exp.Expr) -> str:
-    """The name of a type in SQL as the log has it."""
+    """The log's name of an SQL type."""
     if to.this == exp.DType.DECIMAL:
         digits = [part.name for part in to.expressions] or ["10"]
         precision, scale = [*digits, "0"][:2]

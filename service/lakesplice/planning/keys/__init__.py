@@ -1,3 +1,3 @@
-"""What is decided by a row's key alone: the keys that people name, the changes of erased keys, and
-the dead letters that may be of a key.
+"""Decisions that depend only on a row's key: the keys that users name, the changes of erased keys,
+and the dead letters that may belong to a key.
 """

@@ -1,7 +1,7 @@
-"""Changes of erased rows: those at or below the position at which their row was erased.
+"""Finds changes of erased rows: those at or below the position at which their row was erased.
 
-They have no effect, whether the key is known or not, and they are left out before changes of a key
-are folded into one: a later change of the key must not take values from them.
+They have no effect, whether the key is known or not. They are left out before the changes of a key
+are folded into one, since a later change of the key must not get values from them.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from lakesplice.planning.rows.keyhash import salted_hash
 
 
 def erased_changes(changes: pa.Table, erased: ErasedKeys) -> Mask:
-    """Mark the changes, with `_key_high`, `_key_low` and their positions, that have no effect any
-    more since their row was erased after them.
+    """Mark the changes (with `_key_high`, `_key_low` and positions) that have no effect because
+    their row was erased after them.
     """
     marked = at_or_below(changes, erased.highest)
     at = np.flatnonzero(marked)
@@ -34,7 +34,7 @@ def erased_changes(changes: pa.Table, erased: ErasedKeys) -> Mask:
     keys = salted_hash(KeyHashes(high, low), erased.salt)
     halves = np.fromiter((half for half, _ in erased.positions), np.uint64, len(erased.positions))
     marked[at] = np.isin(keys.high, halves)
-    # A half of a hash is nearly always the whole key, so this loop is over erased changes.
+    # Half of a hash nearly always identifies the key, so this loop runs only over erased changes.
     for number in np.flatnonzero(marked[at]).tolist():
         until = erased.positions.get((int(keys.high[number]), int(keys.low[number])))
         here = Position(int(file[number]), int(offset[number]))
@@ -45,7 +45,7 @@ def erased_changes(changes: pa.Table, erased: ErasedKeys) -> Mask:
 def erased_positions(
     keys: KeyHashes, files: Integers, offsets: Integers, salt: bytes
 ) -> Mapping[SaltedHash, Position]:
-    """Return what is to be remembered of erased rows: per key the highest of its positions."""
+    """Return what must be recorded of erased rows: for each key the highest of its positions."""
     found: dict[SaltedHash, Position] = {}
     salted = salted_hash(keys, salt)
     rows = (column.tolist() for column in (salted.high, salted.low, files, offsets))

@@ -1,9 +1,9 @@
-"""Which dead letters may be of some keys: such a letter has the bytes of a record that couldn't be
-read, so it isn't always known whose it is.
+"""Finds dead letters that may belong to some keys. A dead letter has the bytes of a record that
+couldn't be decoded, so its key isn't always known.
 
 If the record's own key can be read, that decides. Otherwise the letter counts as one of a key if
-the values of all its key columns occur in it. In a letter that isn't text, such as Avro, only texts
-can be found; whether it is of a key with another value can't be known.
+the values of all key columns occur in it. In a letter that isn't text, such as Avro, only texts can
+be found; for keys with other values the result is unknown.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def is_of_keys(
     schema: TableSchema,
     shard: Mapping[str, str],
 ) -> bool | None:
-    """Return whether a letter, with the record's key and value, may be of one of the keys; None if
-    that can't be known.
+    """Return whether a letter, with the record's key and value, may belong to one of the keys; None
+    if that is unknown.
     """
     sent = AskedKey.sent(key, schema, shard)
     if sent is not None:
@@ -49,7 +49,7 @@ def _occurs(key: AskedKey, content: bytes, shard: Mapping[str, str]) -> bool:
 
 
 def _forms(value: object) -> set[bytes]:
-    """The ways in which a text of a record may have a value."""
+    """The spellings that a value may have in a record's text."""
     if isinstance(value, bytes):
         return {value, value.hex().encode()}
     text = value if isinstance(value, str) else str(value)

@@ -1,6 +1,7 @@
-"""Columns of Parquet and CSV files as the values that streaming gives for the same columns.
+"""Converts columns of Parquet and CSV files to the values that streaming gives the same columns.
 
-A value is taken if it is exactly the streamed one, else the file is refused. Per type of a table:
+A value is accepted if it equals the streamed one exactly; otherwise the file is refused. For each
+type of a table:
 
     type               from Parquet                               from CSV
     whole numbers      whole numbers, decimals without fraction   digits
@@ -38,11 +39,13 @@ _MICRO_TIME = "io.debezium.time.MicroTime"
 
 
 class InexactError(Exception):
-    """A column can't be taken; the message says why."""
+    """A column can't be converted exactly; the message says why."""
 
 
 def exact_values(field: SourceField, values: pa.Array) -> pa.Array:
-    """Return typed values of a file as the column's type; `InexactError` if one would change."""
+    """Return typed values of a file in the column's type; raises `InexactError` if one would
+    change.
+    """
     type_ = _type_of(field)
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
@@ -67,7 +70,9 @@ def exact_values(field: SourceField, values: pa.Array) -> pa.Array:
 
 
 def values_of_texts(field: SourceField, texts: pa.Array) -> pa.Array:
-    """Return the values of a CSV file's texts; `InexactError` if one isn't of the column's type."""
+    """Return the values of a CSV file's texts; raises `InexactError` if one doesn't fit the
+    column's type.
+    """
     type_ = _type_of(field)
     if type_.kind is Kind.STRING:
         return texts
@@ -91,7 +96,7 @@ def _type_of(field: SourceField) -> ColumnType:
 
 
 def _may_become(of: pa.DataType, type_: ColumnType, source_type: str) -> bool:
-    """Whether values of a file's type can be those of a column's type at all."""
+    """Whether values of a file's type can have a column's type at all."""
     kind, is_whole = type_.kind, pa.types.is_integer(of)
     is_time = type_.kind is Kind.LONG and source_type.endswith(_MICRO_TIME)
     allowed = {
@@ -114,9 +119,9 @@ def _is_octets(of: pa.DataType) -> bool:
 
 
 def _same(before: pa.Array, after: pa.Array) -> pa.Array:
-    """Return the values if they are still the same on the way back."""
+    """Return the values if converting them back gives the same."""
     back = after.cast(before.type, safe=False)
     unequal = pc.fill_null(pc.not_equal(back, before), False)
     if unequal.true_count:
-        raise InexactError(f"{before.filter(unequal)[0]} changes on the way")
+        raise InexactError(f"{before.filter(unequal)[0]} changes in the conversion")
     return after

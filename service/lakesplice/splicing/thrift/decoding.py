@@ -1,8 +1,8 @@
 """Reads structures in Thrift's compact protocol.
 
-No length that is read is trusted: sizes are checked against the bytes that are left, nesting and
-the number of values are bounded. Any bytes give a value, a `CorruptFileError`, or, where they hold
-more values than the limits allow, an `UnsupportedError`.
+Lengths are not trusted: sizes are checked against the remaining bytes, and nesting and the number
+of values are bounded. Any bytes give a value, a `CorruptFileError` or, if they hold more values
+than the limits allow, an `UnsupportedError`.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""A source database: its server, its tables, its rows, and places in its binlog, asked by SQL.
+"""A source database: reads its server, its tables, its rows and places in its binlog by SQL.
 
-Offers `SourceConnection`, and functions that ask one thing each. It must not know stores, buckets
-or schema registries, nor decide what an answer means: that is `planning/source_rows`.
+Offers `SourceConnection`, and one function for each query. It must not know stores, buckets or
+schema registries, nor interpret the answers: `planning/source_rows` does.
 """

@@ -1,4 +1,4 @@
-"""What a database's client says when a request fails, as an error that says what to do."""
+"""Translates errors of a database's client to errors that say what to do."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _COMMAND = re.compile(r"(\w+) command denied .*for (?:table|column .* in table) 
 
 
 def source_failure(error: Exception, address: DatabaseAddress) -> SourceUnavailable:
-    """Return what to raise for an error of the client: the credentials are wrong, the user lacks a
-    right, which is named, or the server doesn't answer.
+    """Return the error to raise for a client's error: wrong credentials, a missing right (which it
+    names), or a server that doesn't answer.
     """
     code = error.args[0] if error.args else None
     facts: dict[str, object] = {

@@ -1,4 +1,4 @@
-"""What calls of a table fed by hand did."""
+"""The results of calls of a table fed by hand."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lakesplice.table.protocol.intents import Splice
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What a compaction did; `version` has the result. All numbers are 0 if nothing waited."""
+    """The result of a compaction; `version` contains it. All numbers are 0 if nothing waited."""
 
     version: int
     files: int = 0
@@ -38,7 +38,7 @@ class Purged:
 
 
 def compacted_by(version: int, splice: Splice) -> Compacted:
-    """Return what a splice did that became a version."""
+    """Return the result of a splice that was committed."""
     counts = splice.counts
     return Compacted(
         version,

@@ -1,4 +1,4 @@
-"""What a write of a table fed by hand is asked to do, and what it did."""
+"""The request of a write to a table fed by hand, and its result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lakesplice.model.manifest import Manifest, UpsertState
 
 
 class Operation(StrEnum):
-    """What the history calls a write; Delta's words where it has the same operation."""
+    """The name of a write in the history; Delta's name if Delta has the same operation."""
 
     UPSERT = "UPSERT"
     DELETE = "DELETE"
@@ -43,7 +43,7 @@ class UpsertRequest:
 
 @dataclass(frozen=True, slots=True)
 class Upserted:
-    """What a write did; `version` has the result.
+    """The result of a write; `version` contains it.
 
     `repeated`: its transaction had been applied before, so nothing was done. `deleted` counts the
     rows that were deleted; keys that no row has are skipped. `skipped` counts rows that an

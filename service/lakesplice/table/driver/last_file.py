@@ -1,7 +1,7 @@
-"""A folder of a lake in which one file counts, the last: its content is replaced by a new file.
+"""A folder of a lake in which only the newest file counts; new content is written as a new file.
 
-Existing files of a lake never change, and a bucket can't rename. So the next content is a file with
-the next number, and those before are deleted once it is durable. A reader who meets both takes the
+Existing files of a lake never change, and a bucket can't rename. So new content is a file with the
+next number, and earlier files are deleted once it is durable. A reader that finds both uses the
 newer one.
 """
 
@@ -16,20 +16,20 @@ from lakesplice.table.protocol.ports import Store
 
 @dataclass(frozen=True)
 class LastFile:
-    """The content of a folder. Every call blocks, and raises what the store does."""
+    """The content of such a folder. Every call blocks, and raises the store's errors."""
 
     lake: Store
     folder: str
 
     def read(self) -> bytes | None:
-        """Return what was written last; None if nothing was, or it can't be read now."""
+        """Return the last written content; None if there is none, or if it can't be read now."""
         found = self._all()
         with suppress(LakespliceError):
             return self.lake.read(found[-1]) if found else None
         return None
 
     def write(self, data: bytes) -> None:
-        """Replace the content; of two writers at once, the first stays."""
+        """Replace the content; of two writers at once, the first one's content is kept."""
         older = self._all()
         last = int(older[-1].rpartition("/")[2].partition(".")[0]) if older else 0
         self.lake.put_new(f"{self.folder}/{last + 1:012}.json", data)
@@ -37,7 +37,7 @@ class LastFile:
             self.lake.delete(path)
 
     def delete(self) -> None:
-        """Forget the content; may be called twice."""
+        """Delete the content; may be called twice."""
         for path in self._all():
             self.lake.delete(path)
 

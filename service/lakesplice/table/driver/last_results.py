@@ -1,7 +1,8 @@
-"""The result of each table's last comparison, kept in the lake for whoever shows or plans one.
+"""The result of each table's last comparison, stored in the lake for readers of the state and for
+the planning of comparisons.
 
-Per table and topic one file, `_lakesplice/verified/<table>/<topic>/<number>.json`: each a new file,
-as everything in a lake, and the one before is deleted.
+There is one file per table and topic, `_lakesplice/verified/<table>/<topic>/<number>.json`: each
+result is a new file, as everything in a lake, and the previous one is deleted.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _WORST_FIRST = (Outcome.DIFFERENT, Outcome.UNSETTLED, Outcome.NOT_COMPARED, Outc
 
 
 def keep_result(lake: Store, result: LastResult) -> None:
-    """Keep a result instead of the one before. Blocks; errors as the store has them."""
+    """Store a result in place of the previous one. Blocks; raises the store's errors."""
     _place(lake, result.folder, result.topic).write(json.dumps(asdict(result)).encode())
 
 
@@ -38,7 +39,7 @@ def last_results(lake: Store) -> tuple[LastResult, ...]:
 
 
 def worst_by_folder(results: Iterable[LastResult]) -> Mapping[str, LastResult]:
-    """Return for each table the worst result of its topics, of equal ones the oldest."""
+    """Return for each table the worst result of its topics; of equal ones the oldest."""
     found: dict[str, LastResult] = {}
     for result in sorted(results, key=_badness, reverse=True):
         found[result.folder] = result

@@ -1,5 +1,5 @@
-"""The file of a table's erased keys: written whole for each erasure, and read where a change may be
-of an erased row.
+"""The file of a table's erased keys: each erasure writes it as a whole, and it is read if a change
+may concern an erased row.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lakesplice.table.protocol.ports import Entropy, Store
 
 
 def read_erased(store: Store, ref: ErasedRef) -> ErasedKeys:
-    """Return a table's erased keys; `CorruptFileError` if the file isn't what was written."""
+    """Return a table's erased keys; raises `CorruptFileError` if the file is damaged."""
     data = store.read(ref.file.path)
     verify(data, ref.file)
     return decode_erased_keys(data, ref.file.path)
@@ -26,15 +26,15 @@ def read_erased(store: Store, ref: ErasedRef) -> ErasedKeys:
 def write_erased(store: Store, erased: ErasedKeys, entropy: Entropy) -> ErasedRef:
     """Write erased keys to a new file, which nothing names yet.
 
-    It has all that were ever erased: nobody may forget one while a topic can be read again.
+    It has all keys that were ever erased, since a topic may be read again at any time.
     """
     ref = put_file(store, erased_path(entropy), encode_erased_keys(erased))
     return ErasedRef(ref, len(erased.positions), erased.highest)
 
 
 def erased_for(store: Store, ref: ErasedRef | None, changes: pa.Table) -> ErasedKeys | None:
-    """Return the erased keys if one of the changes may be of one of them, else None: changes that
-    are new to the table are above all of their positions, so the file is seldom read.
+    """Return the erased keys if one of the changes may concern one of them, otherwise None. New
+    changes are above all positions of erased keys, so the file is seldom read.
     """
     if ref is None or not at_or_below(changes, ref.highest).any():
         return None

@@ -1,4 +1,4 @@
-"""The newest snapshot of a table that is written, and commits, each made on the newest one."""
+"""The newest snapshot of a table, and commits that are made on it."""
 
 from __future__ import annotations
 
@@ -32,11 +32,10 @@ class _Newest:
 
 
 class NewestTable:
-    """A table, of which the newest version is known that any of its objects has seen. Safe from
-    several threads.
+    """A table with the newest version that any object of it has seen. Safe from several threads.
 
-    `beside` is another object of the same table. Methods that commit block, and raise what
-    `lakesplice.table.protocol.commit.commit` does.
+    `beside` is another object of the same table. Methods that commit block, and raise the errors of
+    `lakesplice.table.protocol.commit.commit`.
     """
 
     def __init__(
@@ -54,8 +53,8 @@ class NewestTable:
         self._entropy = entropy
 
     def require_writable(self) -> None:
-        """Check that the table's log can be written, by a file that is deleted at once; else
-        `StorageError`.
+        """Check that the table's log can be written, by a file that is deleted at once; raises
+        `StorageError` if not.
 
         Blocks. Readers of the log skip names that begin with an underscore, as this one does.
         """
@@ -111,9 +110,9 @@ class NewestTable:
         parameters: Mapping[str, str] = NO_PARAMETERS,
         **facts: object,
     ) -> Planned | None:
-        """Commit what `plan` returns, which is asked again after each lost race; return what was
-        committed, None if it returns None. `RetryableError` if other writers always win: then
-        `what` says what wasn't done.
+        """Commit the intent that `plan` returns; `plan` is called again after each lost race.
+        Return the commit, or None if `plan` returns None. Raises `RetryableError` if other writers
+        always win; `what` says what wasn't done.
         """
         retries = self.retries()
         while (intent := plan()) is not None:

@@ -1,4 +1,4 @@
-"""The files that a version's changes are read from."""
+"""Finds the files from which a version's changes are read."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from lakesplice.table.reading.versions import read_version
 def sizes_of_changes(
     store: Store, versions: range, known: Mapping[int, Manifest]
 ) -> list[list[int]]:
-    """Return the size in bytes of each file that each version's changes are read from.
+    """Return for each version the size in bytes of each file from which its changes are read.
 
-    `known` has manifests, by version, that needn't be read. If the version before the first one
+    `known` has manifests by version, which need not be read. If the version before the first one
     can't be read, all files of the first version count; whether it is needed shows when changes are
     read. `VersionNotFoundError` if one of the others is no longer retained.
     """

@@ -1,5 +1,5 @@
-"""A base file written again without some of its rows: the others get a new file group, and entries
-for a new run of the row index.
+"""Rewrites a base file without some of its rows: the others get a new file group, and entries for a
+new run of the row index.
 """
 
 from __future__ import annotations

@@ -1,3 +1,3 @@
 """Parts of the catalogue: metrics of topics, of tables' files, of compactions, and of comparisons
-with the database. `catalogue.py` names them all; nothing else is imported from here.
+with the database. `catalogue.py` lists all of them; other modules don't import this folder.
 """

@@ -31,10 +31,11 @@ def sql(
     as_json: ResultOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """Change rows of a table that is fed by hand, in one commit, as Table.update and others do.
+    """Change rows of a table that is fed by hand, in one commit, as Table.update and similar
+    methods do.
 
-    A source of MERGE or INSERT is a Parquet file, as 'rows.parquet', or another table of the lake.
-    Tables that a topic feeds refuse: change their rows at the source.
+    The source of a MERGE or INSERT is a Parquet file, such as 'rows.parquet', or another table of
+    the lake. Tables that a topic feeds are refused: change their rows at the source.
     """
     from lakesplice.apps.library.sql_statements import run_statement
     from lakesplice.apps.table_commands.command_table import CommandResult

@@ -1,4 +1,4 @@
-"""`lakesplice erase`: the values of rows leave every byte of a table."""
+"""`lakesplice erase`: removes the values of rows from every byte of a table."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ KeysOption = Annotated[
         "--keys",
         exists=True,
         dir_okay=False,
-        help="A file with a key per line: its value in JSON or as a text; of several columns an"
-        " array in key order, or an object by column.",
+        help="A file with one key per line: its value in JSON or as text; for a key of several "
+        "columns an array in key order, or an object by column.",
         show_default=False,
     ),
 ]
@@ -68,7 +68,8 @@ def erase(
         typer.Option("--also-live", help="Erase rows that aren't deleted, too."),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Change nothing, only say what there is of the rows.")
+        bool,
+        typer.Option("--dry-run", help="Change nothing, only show what the table has of the rows."),
     ] = False,
     values: ValuesOption = None,
     search: SearchOption = True,
@@ -76,10 +77,12 @@ def erase(
     wait: WaitOption = WAIT_SECONDS,
     config: ConfigOption = None,
 ) -> None:
-    """Erase rows: their values leave every file of the table, and all older versions end.
+    """Erase rows: their values are removed from every file of the table, and all older versions
+    end.
 
-    Records of these rows that are read again have no effect; rows that the source inserts later
-    are new. A pin is refused. While a service executes this command, it reads no records.
+    Records of these rows that are read again have no effect; rows that the source inserts later are
+    new. If a version is pinned, the command is refused. While a service executes this command, it
+    reads no records.
     """
     from lakesplice.apps.table_commands.command_table import CommandResult
     from lakesplice.apps.table_commands.erasing import keys_in
@@ -107,7 +110,7 @@ def _planned(table: str, keys: list[KeyValues], options: Mapping[str, str]) -> C
     found = Table.open(table, options=options).erase(keys, dry_run=True)
     text = (
         f"{found.rows} rows of {found.keys} keys, {found.live} of them not deleted; {found.files}"
-        f" base files, {found.runs} index runs and {found.deltas} deltas would be written again,"
+        f" base files, {found.runs} index runs and {found.deltas} deltas would be rewritten,"
         f" {found.dead_letters} dead letters dropped"
     )
     return CommandResult(text, asdict(found))
@@ -140,8 +143,8 @@ def _erased(
 
 
 def _forget_work(table: str, options: Mapping[str, str]) -> None:
-    """Delete what commands keep beside the table: sums of a verification that was interrupted, with
-    keys as their bounds, and files that dead processes left half written.
+    """Delete what commands store beside the table: sums of an interrupted verification, whose
+    bounds are keys, and incomplete files of dead processes.
     """
     from lakesplice.apps.lake import lake_of
     from lakesplice.errors import UsageError
@@ -152,7 +155,7 @@ def _forget_work(table: str, options: Mapping[str, str]) -> None:
     try:
         lake, name = lake_of(table, options)
     except UsageError:
-        return  # a table fed by hand may be anywhere
+        return  # a table fed by hand may be in any folder
     for path in list(lake.list(f"_lakesplice/verify/{name.path}/")):
         lake.delete(path)
     drop_temporaries(lake, EpochMs(SystemClock().now_ms() - _TEMPORARIES_MS))

@@ -64,8 +64,8 @@ class ServiceTables:
         return table
 
     def close_topic(self, topic: str) -> None:
-        """Stop holding a topic's table, and end its series with its last topic, unless changes wait
-        in it: then it must still be compacted.
+        """Remove a topic's table, and with its last topic its metrics, unless changes wait in it:
+        then it must still be compacted.
         """
         table = self._tables.get(topic)
         if table is None or table.manifest.deltas:

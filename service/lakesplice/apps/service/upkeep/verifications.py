@@ -1,8 +1,8 @@
-"""Comparisons of the service: each table with its database as often as `verify.every` says, one
-after the other in a thread of their own, so that compaction never waits for a database.
+"""The service's comparisons: each table with its database at the interval `verify.every`, one after
+the other in a separate thread, so that compaction never waits for a database.
 
-When a table was compared last is in the lake (`last_results.py`), and so is what is done of a
-comparison that was broken off; so a restart continues where the service was stopped.
+The lake has the time of each table's last comparison (`last_results.py`) and the progress of an
+interrupted one, so a restarted service continues where it stopped.
 """
 
 from __future__ import annotations
@@ -41,14 +41,16 @@ Verify = Callable[[TableName, str, Clock, Progress], TableReport]
 
 
 class Stopped(BaseException):
-    """The service is to stop: what is being compared is broken off, whatever handles its errors."""
+    """Raised if the service must stop: it interrupts the present comparison, whatever handles
+    errors there.
+    """
 
 
 class Verifications:
     """Compares tables. `start` and `stop` are called once each, `turn` by one thread at a time.
 
-    `verify` compares a table with the database of one of its topics; it is given a clock and a
-    watcher that raise `Stopped` once the service is to stop.
+    `verify` compares a table with the database of one of its topics; it gets a clock and a progress
+    watcher that raise `Stopped` once the service must stop.
     """
 
     def __init__(self, driver: Driver, tables: ServiceTables, verify: Verify | None = None) -> None:
@@ -110,7 +112,9 @@ class Verifications:
         return moments[oldest]
 
     def _is_comparable(self, table: ServiceTable) -> bool:
-        """A parked table doesn't follow its source, so nothing about it could be settled."""
+        """Whether a table can be compared: a parked one doesn't follow its source, so differences
+        would stay unsettled.
+        """
         rest = self._rests.get(table.topic)
         rests = rest is not None and rest.is_on
         has_rows = table.snapshot is not None and table.topic in table.manifest.sources
@@ -158,7 +162,7 @@ class Verifications:
         )
 
     def _note(self, table: ServiceTable, report: TableReport) -> None:
-        """Let the table's history have it, as if the command had asked for it."""
+        """Record the result in the table's history, as for the command."""
         said = verified_arguments(report.as_arguments)
         intent = Note(self._driver.generation.number, VERIFY, said["counts"])
         retries = table.retries()
@@ -184,7 +188,7 @@ class Verifications:
 
 
 class _StoppingClock:
-    """A clock on which nobody waits once the service is to stop."""
+    """A clock whose waits end once the service must stop."""
 
     def __init__(self, clock: Clock, stopping: threading.Event) -> None:
         self._clock, self.stopping = clock, stopping
@@ -206,7 +210,7 @@ class _StoppingClock:
 
 
 class _Watcher:
-    """Lets rows be read no faster than allowed, from the lake as well as from the database."""
+    """Limits the rate at which rows are read, from the lake as well as from the database."""
 
     def __init__(self, clock: _StoppingClock, rows_per_second: float) -> None:
         self._clock, self._rate = clock, rows_per_second

@@ -51,7 +51,8 @@ class EditedTable(HandFedTable):
         transaction: tuple[str, int] | None = None,
         merge: bool | None = None,
     ) -> Upserted:
-        """Delete the rows that match a condition, in one commit; a row for which it is null stays.
+        """Delete the rows that match a condition, in one commit; a row for which it is null is
+        kept.
 
         `where` is SQL over the table's columns (`price > 10 AND name LIKE 'a%'`), or an Arrow
         expression; it may use stored and source names. The real-time view is scanned. If another
@@ -95,8 +96,8 @@ class EditedTable(HandFedTable):
         anything else is the value itself. docs/by-hand.md lists what SQL may have. A key column
         can't be set. The rest is as for `delete`, also rescans and errors.
 
-        Memory holds the keys and the new values. `UsageError`, and no row has changed, if a value
-        can't be computed or its column can't hold it exactly.
+        Memory holds the keys and the new values. Raises `UsageError`, and changes no row, if a
+        value can't be computed or its column can't hold it exactly.
         """
 
         def found(snapshot: Snapshot) -> UpsertRequest:
@@ -118,7 +119,7 @@ class EditedTable(HandFedTable):
         return self._edited(found)
 
     def insert(self, rows: GivenRows, *, transaction: tuple[str, int] | None = None) -> Upserted:
-        """Insert rows, in one commit; `UsageError` if the table has the key of one.
+        """Insert rows, in one commit; raises `UsageError` if the table already has the key of one.
 
         `rows` need every column. The rest is as for `delete`.
         """
@@ -138,10 +139,10 @@ class EditedTable(HandFedTable):
     ) -> Upserted:
         """Replace the rows that match a condition, or all rows, by these, in one commit.
 
-        `rows` need every column. Rows with a key that is there already are updates, of which only
-        new values are written; a row whose key isn't among them is deleted. With `where` each of
-        `rows` has to match it, as must the row that has its key; so no row outside changes. The
-        rest is as for `delete`.
+        `rows` need every column. Rows whose key exists are updates, of which only new values are
+        written; matching rows whose key isn't among `rows` are deleted. With `where` each of `rows`
+        must match it, and so must the existing row with its key; so no other row changes. The rest
+        is as for `delete`.
         """
 
         def found(snapshot: Snapshot) -> UpsertRequest:
@@ -226,5 +227,5 @@ def _condition(where: Condition, schema: TableSchema) -> pc.Expression:
 
 
 def _predicate(where: Condition | None) -> dict[str, str]:
-    """The history says what was asked, without values."""
+    """The condition's text for the history, without values."""
     return {"predicate": without_values(where)} if isinstance(where, str) else {}

@@ -2,8 +2,8 @@
 
     source keys -> which rows of the table they match -> rows of each clause -> one upsert
 
-If no clause reads the table, the row index alone says what matches. Otherwise the key and the
-columns that clauses read are scanned; a source whose keys lie close together needs few row groups.
+If no clause reads the table, the row index shows what matches. Otherwise the key and the columns
+that clauses read are scanned; a source whose keys lie close together needs few row groups.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Merge:
     ) -> UpsertRequest:
         """Return what the merge changes in one version of a table.
 
-        `target` are the table's columns by all their names, `read` reads some of its rows, `live`
-        says which keys it has. Blocks; errors as `MergeBuilder.execute`.
+        `target` has the table's columns by all their names, `read` reads some of its rows, `live`
+        returns which keys it has. Blocks; raises the errors of `MergeBuilder.execute`.
         """
         keys = all_rows(self.source, schema, schema.key)
         source = _Keyed(keys, key_hash(keys, schema), self.source)
@@ -77,7 +77,7 @@ class Merge:
 
 @dataclass(frozen=True)
 class _Keyed:
-    """Rows with their keys, by stored names and types, and the hashes of these."""
+    """Rows with their keys, by stored names and types, and the keys' hashes."""
 
     keys: pa.Table
     hashes: KeyHashes
@@ -86,8 +86,8 @@ class _Keyed:
 
 @dataclass(frozen=True)
 class _Sides:
-    """The rows that clauses of one kind are about: places in the table's rows that were read, and
-    in the source's; None where a kind hasn't got them.
+    """The rows to which clauses of one kind apply: indexes in the table's rows that were read, and
+    in the source's rows; None if the kind has no such side.
     """
 
     keys: pa.Table
@@ -96,7 +96,7 @@ class _Sides:
     source: pa.Table | None = None
 
     def frame(self, columns: pa.Schema, needed: frozenset[str]) -> pa.Table:
-        """Return the needed columns by the names under which clauses know them."""
+        """Return the needed columns by the names that clauses use."""
         found = {}
         for name in columns.names:
             if name not in needed:
@@ -157,7 +157,9 @@ def _target_columns(clauses: Sequence[BoundClause], source: pa.Schema) -> list[s
 
 
 def _near(keys: pa.Table, schema: TableSchema) -> pc.Expression | None:
-    """A condition that all rows with these keys meet, and by which row groups can be skipped."""
+    """A condition that is true for all rows with these keys, and by which row groups can be
+    skipped.
+    """
     first = keys.column(schema.key[0])
     if not keys.num_rows or pa.types.is_boolean(first.type):
         return None

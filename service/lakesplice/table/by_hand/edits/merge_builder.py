@@ -1,4 +1,4 @@
-"""`MergeBuilder`: a merge's clauses, put together one by one."""
+"""`MergeBuilder`: collects a merge's clauses one by one."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ Execute: TypeAlias = Callable[[tuple[Clause, ...], tuple[str, int] | None, bool 
 
 @dataclass(frozen=True)
 class MergeBuilder:
-    """A merge that is being put together; each method returns it with one more clause.
+    """A merge under construction; each method returns it with one more clause.
 
-    `where` and values are as for `Table.update`, over the columns `target.…` and `source.…`; where
-    only one of both has a column, its name alone is enough. Of the clauses about the same rows the
-    first whose `where` holds has a row.
+    `where` and values are as for `Table.update`, over the columns `target.…` and `source.…`; if
+    only one of the two has a column, its name is enough. Of the clauses about the same rows, the
+    first one whose `where` is true applies to a row.
     """
 
     run: Execute
     clauses: tuple[Clause, ...] = ()
 
     def when_matched_update(self, set: Values = None, where: Condition = None) -> MergeBuilder:  # noqa: A002  # as in `Table.update`
-        """Change rows of the table that a row of the source has the key of; without `set` they get
-        all values that the source has.
+        """Change rows of the table whose key a row of the source has; without `set` they get all
+        values of the source.
         """
         return self._with(Rows.MATCHED, Action.UPDATE, where, set)
 
     def when_matched_delete(self, where: Condition = None) -> MergeBuilder:
-        """Delete rows of the table that a row of the source has the key of."""
+        """Delete rows of the table whose key a row of the source has."""
         return self._with(Rows.MATCHED, Action.DELETE, where)
 
     def when_not_matched_insert(
         self, values: Values = None, where: Condition = None
     ) -> MergeBuilder:
         """Insert rows of the source whose key no row has. Columns that `values` lacks are null;
-        without `values` the source has to have all columns.
+        without `values` the source must have all columns.
         """
         return self._with(Rows.NOT_MATCHED, Action.INSERT, where, values)
 
@@ -61,9 +61,10 @@ class MergeBuilder:
     def execute(
         self, *, transaction: tuple[str, int] | None = None, merge: bool | None = None
     ) -> Upserted:
-        """Do it, in one commit; arguments, rescans and errors are those of `Table.update`.
+        """Execute the merge in one commit; arguments, rescans and errors are those of
+        `Table.update`.
 
-        `UsageError`, too, if several rows of the source that a clause has share a key.
+        Also raises `UsageError` if several rows of the source to which clauses apply share a key.
         """
         return self.run(self.clauses, transaction, merge)
 

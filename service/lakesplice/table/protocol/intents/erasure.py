@@ -1,5 +1,5 @@
-"""Intents of an erasure: nothing that a version names has the rows' values any more, and no older
-version is left.
+"""Intents of an erasure: after them no file of the table has the rows' values, and no older version
+exists.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ KeyHash = SaltedHash
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """What takes the place of files that had something of erased rows, by path; None if nothing of
-    a file remains. A delta's next version waits for the same groups.
+    """The replacements of files that had data of erased rows, by path; None if nothing of a file
+    remains. The next version of a delta waits for the same groups.
     """
 
     runs: Mapping[str, RunRef | None] = field(default_factory=dict)
@@ -34,13 +34,13 @@ class Rewritten:
 
 @dataclass(frozen=True, slots=True)
 class Erase:
-    """Base files, rewritten without the rows of some keys, and all other files of the table that
-    had something of them.
+    """Base files, rewritten without the rows of some keys, and all other rewritten files that had
+    data of these rows.
 
     `outputs` have the remaining rows of `inputs` in new file groups, `run` their entries in the
-    index; None if no row remains. `keys` are the hashes of the keys, of which the manifest keeps
-    nothing either. `erased` is what is remembered of them, `read` what was before; both are None in
-    a table that no topic feeds. `planned_on` and `schema_version` as in `Splice`.
+    index; None if no row remains. `keys` are the hashes of the keys; the manifest doesn't keep
+    them. `erased` is the record of erased keys after this commit, `read` the one before; both are
+    None in a table that no topic feeds. `planned_on` and `schema_version` as in `Splice`.
     """
 
     generation: int
@@ -63,10 +63,10 @@ class Erase:
 
 @dataclass(frozen=True, slots=True)
 class EndVersions:
-    """All versions before this commit end: their files are deleted, and their entries in the log.
+    """All versions before this commit end: their files and their log entries are deleted.
 
-    `read` is the retention that it was planned on, in which nothing was pinned. `vacuumed` as in
-    `Expire`. `counts` say what was erased before: the history has this commit alone of it.
+    `read` is the retention on which it was planned, in which nothing was pinned. `vacuumed` as in
+    `Expire`. `counts` are those of the erasure, since the history keeps only this commit.
     """
 
     generation: int

@@ -120,8 +120,8 @@ def writer_began_after_sweep(
 
 def rewritten_files_are_live(now: Snapshot, intent: Erase) -> Conflict | None:
     """Each index run, delta and file of dead letters that gets a next version is live, and the same
-    changes of these deltas wait. What was added since has nothing of the rows' past: a change of
-    one of them would wait for a file that the erasure replaces.
+    changes of these deltas wait. Files added since then have no data of the erased rows: a change
+    of one of these would wait for a file that the erasure replaces.
     """
     manifest, rewritten = now.manifest, intent.rewritten
     gone = rewritten.runs.keys() - {run.file.path for run in manifest.runs}
@@ -140,6 +140,6 @@ def nothing_is_pinned(now: Snapshot, intent: Erase) -> Conflict | None:  # noqa:
 
 
 def erased_keys_are_as_read(now: Snapshot, intent: Erase) -> Conflict | None:
-    """Nobody else erased rows meanwhile."""
+    """No other erasure was committed meanwhile."""
     same = now.manifest.erased == intent.read
     return None if same else Conflict(ConflictCode.RETENTION, "other rows were erased meanwhile")

@@ -15,7 +15,7 @@ ERASED = "ERASED"
 
 
 def after_erasure(before: Manifest, intent: Erase, moment: CommitPoint) -> Transition:
-    """Return the table without the rows. Readers of the log see files rewritten, and no change."""
+    """Return the table without the rows. Readers of the log see rewritten files, and no change."""
     files = {path: file for path, file in before.files.items() if path not in intent.inputs}
     files |= {new.base.path: new.base for new in intent.outputs}
     rewritten = intent.rewritten
@@ -38,7 +38,7 @@ def after_erasure(before: Manifest, intent: Erase, moment: CommitPoint) -> Trans
 
 
 def after_end(before: Manifest, intent: EndVersions, moment: CommitPoint) -> Transition:
-    """Return the table as it is, with no older version."""
+    """Return the table unchanged, but without older versions."""
     version = moment.version
     kept = replace(
         intent.read,
@@ -55,8 +55,8 @@ def after_end(before: Manifest, intent: EndVersions, moment: CommitPoint) -> Tra
 def _forgetful(
     sources: Mapping[str, SourceState], intent: Erase, version: int
 ) -> dict[str, SourceState]:
-    """The sources without changes of these keys as the highest ones of their partitions. If the
-    table has several, each counts as having the newest keys, since addresses changed.
+    """The sources without the highest changes of partitions that belong to these keys. If the table
+    has several sources, each counts as having the newest keys, since addresses changed.
     """
     found = {}
     for topic, source in sources.items():

@@ -1,5 +1,5 @@
-"""Erasure: the values of some rows are removed from every byte of a table.
+"""Erasure: removes the values of some rows from every byte of a table.
 
-`erasure.py` says in which order; `found_parts.py` finds what has something of the rows,
-`rewriting.py` writes it again without them, `older_versions.py` ends the versions that had them.
+`erasure.py` has the order of steps; `found_parts.py` finds files with data of the rows,
+`rewriting.py` rewrites them without it, and `older_versions.py` ends the versions that had them.
 """

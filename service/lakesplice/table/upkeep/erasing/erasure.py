@@ -1,10 +1,11 @@
-"""Erasure: the rows of some keys leave every byte of a table, and their past can't come back.
+"""Erasure: removes the rows of some keys from every byte of a table, so that their earlier records
+can't restore them.
 
-    find what has something of the rows -> splice what waits for their base files
-    -> write all of it again without them -> commit `Erase` -> end all older versions
+find what has something of the rows -> splice what waits for their base files -> write all of it
+again without them -> commit `Erase` -> end all older versions
 
-Each step may be the last one before a crash; the same call again does what is missing. A change
-that reaches one of the rows meanwhile makes the commit fail, and the rows are looked for again.
+A crash is possible after each step; repeating the call does the remaining steps. If one of the rows
+changes meanwhile, the commit fails, and the rows are searched again.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _OVERTAKEN = "other writers committed first every time; erase again"
 
 @dataclass(frozen=True)
 class ErasureTools:
-    """What an erasure works with: the table's store, how it commits, and as which generation."""
+    """The tools of an erasure: the table's store, how it commits, and its generation."""
 
     store: Store
     commit: Commit
@@ -54,10 +55,10 @@ class ErasureTools:
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """What an erasure did, or would do: `keys` are those asked for, `rows` those of them that the
-    table had, of which `live` weren't deleted; `files` base files were written again, `runs` of the
-    index and `deltas` too; `dead_letters` were dropped. `versions` ended, and `deleted` files with
-    them; `version` is the one that is left.
+    """The counts of an erasure, done or planned: `keys` were requested; the table had `rows` of
+    them, of which `live` weren't deleted; `files` (base files), `runs` of the index and `deltas`
+    were rewritten; `dead_letters` were dropped. `versions` ended, and `deleted` files were deleted;
+    `version` is the remaining one.
     """
 
     version: int
@@ -73,7 +74,7 @@ class Erased:
 
     @classmethod
     def planned(cls, snapshot: Snapshot, wanted: WantedKeys, found: FoundParts) -> Erased:
-        """Return what is to be done about the parts found in a version."""
+        """Return the counts for the parts that were found in a version."""
         return cls(
             version=snapshot.version,
             keys=len(wanted.keys),
@@ -87,7 +88,9 @@ class Erased:
 
 
 def plan_erasure(store: Store, snapshot: Snapshot, wanted: WantedKeys) -> Erased:
-    """Return what an erasure would find, and change nothing; blocks and raises as `find_parts`."""
+    """Return what an erasure would find, and change nothing. Blocks; raises the errors of
+    `find_parts`.
+    """
     return Erased.planned(snapshot, wanted, find_parts(store, snapshot.manifest, wanted))
 
 
@@ -99,8 +102,8 @@ def erase(
     `snapshot` is any version that was read before. Blocks; memory as for `write_without`. May be
     called again after any error. `UsageError` if a row isn't deleted, unless `also_live` permits
     it; if a version is pinned, with the pins' names; while a shadow is filled; and if dead letters
-    can't be searched. `RetryableError` if others always committed first. `CorruptFileError`,
-    `StorageError`.
+    can't be searched. Raises `RetryableError` if other writers always committed first.
+    `CorruptFileError`, `StorageError`.
     """
     done, counts = _without_rows(tools, snapshot, wanted, also_live=also_live)
     ended = end_older_versions(
@@ -129,7 +132,7 @@ def erase(
 def _without_rows(
     tools: ErasureTools, snapshot: Snapshot, wanted: WantedKeys, *, also_live: bool
 ) -> tuple[Erased, Mapping[str, int]]:
-    """Commit the table without the rows; return what was done, and the counts for the history."""
+    """Commit the table without the rows; return the result, and the counts for the history."""
     retries, keys = tools.retries(), {"keys": len(wanted.keys)}
     while True:
         snapshot = latest(tools.store, snapshot)
@@ -165,7 +168,9 @@ def _next_step(
 
 
 def require_no_copies(store: Store, manifest: Manifest) -> None:
-    """Check that nobody keeps a copy of the rows that an erasure doesn't reach; `UsageError`."""
+    """Check that there is no copy of the rows that an erasure doesn't reach; raises
+    `UsageError`.
+    """
     if manifest.retention.pins:
         raise UsageError(
             "a pinned version keeps the rows; unpin it with `lakesplice unpin`, then erase again",
@@ -191,7 +196,7 @@ def _require_allowed(found: FoundParts, *, also_live: bool) -> None:
         )
     if found.unknown_letters:
         raise UsageError(
-            "it can't be known whose record a dead letter in a binary form is; replay or drop these"
-            " first, with `lakesplice dlq`",
+            "the key of a dead letter in a binary format is unknown; first replay or drop such "
+            "dead letters with `lakesplice dlq`",
             dead_letters=found.unknown_letters,
         )

@@ -1,4 +1,4 @@
-"""Finds out which parts of a table have something of some keys' rows."""
+"""Finds the parts of a table that have data of some keys' rows."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class WantedKeys:
         )
 
     def among(self, hashes: KeyHashes) -> Mask:
-        """Mark the hashes that are of these keys."""
+        """Mark the hashes that belong to these keys."""
         wanted = self.hashes
         marked: Mask = np.isin(hashes.high, wanted.high)
         pairs = {(key.high, key.low) for key in self.keys}
@@ -57,18 +57,18 @@ class WantedKeys:
         return marked
 
     def of_rows(self, rows: pa.Table, schema: TableSchema) -> Mask:
-        """Mark the rows, with the key columns, that are of these keys."""
+        """Mark the rows (with the key columns) that have these keys."""
         return self.among(key_hash(rows, schema))
 
 
 @dataclass(frozen=True, slots=True)
 class FoundParts:
-    """What has something of the keys' rows.
+    """The parts that have data of the keys' rows.
 
     `files` are paths of base files; `live` counts the rows that aren't deleted, by the real-time
     view. `runs` are index runs, each with its number of such entries. `letters` are files of dead
-    letters, each with the marks of those that are, or may be, of these rows; `unknown_letters`
-    counts the letters of which that can't be known.
+    letters, each with a mask of those that belong, or may belong, to these rows; `unknown_letters`
+    counts those for which this is unknown.
     """
 
     files: tuple[str, ...]
@@ -86,11 +86,11 @@ class FoundParts:
 
 
 def find_parts(store: Store, manifest: Manifest, wanted: WantedKeys) -> FoundParts:
-    """Look for rows of the keys in all that a version names; changes nothing.
+    """Search all files that a version names for rows of the keys; changes nothing.
 
     Blocks: looks the keys up in the index, and reads the keys of every delta, all dead letters and,
-    if the table has partition columns, the keys of every base file: a row that moved has an older
-    place, which the index may no longer know. `CorruptFileError`, `StorageError`.
+    if the table has partition columns, the keys of every base file: a row that moved has a former
+    address, which the index may no longer have. `CorruptFileError`, `StorageError`.
     """
     runs = RunCache().open_runs(store, manifest.runs)
     groups = np.array(sorted(manifest.groups), np.int64)
@@ -135,13 +135,15 @@ def _files_with(store: Store, manifest: Manifest, wanted: WantedKeys) -> set[str
 
 
 def _entries(run: Run, hashes: KeyHashes) -> int:
-    """How many of the keys a run has, wherever their rows are or were."""
+    """How many of the keys a run has, whatever their addresses."""
     groups: Integers = np.unique(run.groups)
     return int(np.count_nonzero(locate([run], hashes, groups).group != UNKNOWN))
 
 
 def _has_changes(store: Store, manifest: Manifest, ref: DeltaRef, wanted: WantedKeys) -> bool:
-    """Whether a delta has changes of these rows, even some that are in base files already."""
+    """Whether a delta has changes of these rows, including changes that are already in base
+    files.
+    """
     data = store.read(ref.file.path)
     verify(data, ref.file)
     names, version = manifest.schema.key, ref.schema_version

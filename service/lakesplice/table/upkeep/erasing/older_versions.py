@@ -1,6 +1,6 @@
 """Ends all older versions of a table, with every file that only they named.
 
-The order, and what a crash after each step leaves to the next call:
+The order, and what remains to be done after a crash at each step:
 
     1  commit a `Sweep`        from now on writers that began before are refused
     2  delete what no version names, however young
@@ -9,8 +9,8 @@ The order, and what a crash after each step leaves to the next call:
     5  write a checkpoint of that version, without the removed files that the log still knows
     6  delete older entries of the log, checkpoints and manifests, and what other writers left there
 
-A file that a later version names is never deleted: the list for step 2 was made before its writer
-can have begun.
+A file that a later version names is never deleted: the list for step 2 is made before its writer
+can have started.
 """
 
 from __future__ import annotations
@@ -59,10 +59,11 @@ def end_older_versions(
     counts: Mapping[str, int],
     retries: Callable[[], Retries],
 ) -> EndedVersions:
-    """Leave one version of the table, a new one; `counts` are for its entry in the history.
+    """End all versions of the table but a new one; `counts` are for its entry in the history.
 
-    Blocks: lists the table. May be called again after any error, and does what is missing.
-    `RetryableError` if others always committed first; `StorageError`, `CorruptFileError`.
+    Blocks: lists the table. May be called again after any error, and does what is missing. Raises
+    `RetryableError` if other writers always committed first; also `StorageError` and
+    `CorruptFileError`.
     """
     swept = Orphans(store, commit, generation).sweep(snapshot, _ALWAYS, at_once=True)
     snapshot = _ended(store, snapshot, commit, generation, counts, retries())
@@ -102,8 +103,8 @@ def _ended(
 
 
 def _delete_of_others(store: Store) -> int:
-    """Delete what another writer left in the log before the table was adopted: such files have the
-    bounds of its files.
+    """Delete files that another writer left in the log before the table was adopted, since they
+    contain bounds of values.
     """
     deleted = 0
     for path in list(store.list(f"{LOG}/")):

@@ -1,4 +1,4 @@
-"""Writes what had something of some rows again, without it."""
+"""Rewrites files that had data of some rows, without that data."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ _SALT_BITS = 128
 
 @dataclass
 class _BaseFiles:
-    """What was written of base files: `gone` are the keys and positions of the rows left out."""
+    """The base files that were written; `gone` has the keys and positions of the rows that were
+    left out.
+    """
 
     inputs: list[str] = field(default_factory=list)
     outputs: list[NewFile] = field(default_factory=list)
@@ -62,12 +64,12 @@ def write_without(
     *,
     progress: Progress,
 ) -> Erase | None:
-    """Write what takes the place of the parts found in the version of `snapshot`; None if there is
-    nothing to erase.
+    """Write the replacements of the parts that were found in the version of `snapshot`; None if
+    there is nothing to erase.
 
-    No change waits for the base files. Blocks; memory holds a row group and 32 bytes per remaining
-    row. `CorruptFileError`, `StorageError`. Nothing names the new files until the intent is
-    committed.
+    No change may wait for the base files. Blocks; memory holds a row group and 32 bytes per
+    remaining row. `CorruptFileError`, `StorageError`. Nothing names the new files until the intent
+    is committed.
     """
     manifest = snapshot.manifest
     base = _base_files(store, manifest, found.files, wanted, entropy, progress)
@@ -110,7 +112,7 @@ def _base_files(
     entropy: Entropy,
     progress: Progress,
 ) -> _BaseFiles:
-    """Write base files without the rows; those that have none of them stay as they are."""
+    """Write base files without the rows; files that have none of them are unchanged."""
     schema, done = manifest.schema, _BaseFiles()
     names = (*schema.key, POSITION_FILE, POSITION_OFFSET)
     progress.expect(sum(manifest.files[path].bytes for path in paths))
@@ -132,7 +134,7 @@ def _base_files(
 
 
 def _is_highest(manifest: Manifest, keys: frozenset[tuple[int, int]]) -> bool:
-    """Whether the manifest has the hash of one of the keys, as that of a partition's last
+    """Whether the manifest has the hash of one of the keys, as the key of a partition's highest
     change.
     """
     highest = (
@@ -146,7 +148,7 @@ def _is_highest(manifest: Manifest, keys: frozenset[tuple[int, int]]) -> bool:
 def _remembered(
     store: Store, manifest: Manifest, wanted: WantedKeys, gone: list[pa.Table], entropy: Entropy
 ) -> ErasedRef | None:
-    """Write what is to be remembered of the rows, if a topic may bring their past again."""
+    """Write the record of the erased keys, if a topic may repeat their earlier records."""
     if not manifest.sources:
         return manifest.erased
     known = manifest.erased and read_erased(store, manifest.erased)
@@ -165,8 +167,8 @@ def _remembered(
 def _purged_before(
     manifest: Manifest, wanted: WantedKeys, after: ErasedKeys
 ) -> dict[tuple[int, int], Position]:
-    """A key without a row may have had one that was purged: all that its topic surely sent before
-    is repetition.
+    """A key without a row may have had one that was purged: all changes up to what its topic has
+    surely sent are repetitions.
     """
     if manifest.is_merged:
         return {}
@@ -200,7 +202,9 @@ def _others(run: Run, wanted: WantedKeys) -> Iterator[Entries]:
 def _delta(
     store: Store, manifest: Manifest, ref: DeltaRef, wanted: WantedKeys, entropy: Entropy
 ) -> DeltaRef | None:
-    """Write the changes of a delta that still wait; those of the rows are in base files by now."""
+    """Write the changes of a delta that still wait; those of the erased rows are already in base
+    files.
+    """
     schema = manifest.schema
     waiting = read_waiting(store, [ref], schema, ref.waiting)
     left = waiting.filter(pa.array(~wanted.of_rows(waiting, schema)))
