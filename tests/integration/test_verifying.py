@@ -25,6 +25,9 @@ from lakesplice.errors import SourceUnavailable
 from lakesplice.model.names import IS_DELETED
 from lakesplice.storage.source.rows import Snapshot
 from lakesplice.storage.source.tables import Row
+from lakesplice.table.driver.last_results import last_results
+from lakesplice.table.protocol.history import history
+from lakesplice.table.reading.table import Table
 from tests.support.mirrored import COLUMNS, Mirror
 from tests.support.sources import SourceServer
 
@@ -302,3 +305,13 @@ def test_the_command_says_what_differs_and_ends_with_a_code_for_it(
     assert code == 1, said
     assert "id=9: differs in stock" in said
     assert "4711" not in said
+    with mirror.changing():
+        code, said = command(mirror, mariadb, "--repair", "--json")
+    assert code == 0, said
+    told = json.loads(said)
+    assert (told["outcome"], told["repaired"], told["not_repaired"]) == ("different", 1, "")
+    kept = Table(mirror.store).read(columns=["id", "stock"]).to_pylist()
+    assert {"id": 9, "stock": 4711} in kept
+    (result,) = last_results(mirror.root)
+    assert (result.outcome, result.different) == (Outcome.EQUAL, 0)
+    assert "REPAIR" in [version.info.operation for version in history(mirror.store)]

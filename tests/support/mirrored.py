@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -20,12 +20,16 @@ from lakesplice.apps.verifying.pace import Pace
 from lakesplice.apps.verifying.reached import Reach
 from lakesplice.apps.verifying.report import TableReport
 from lakesplice.apps.verifying.verification import Access, Wish, verify_table
+from lakesplice.errors import FencedError
 from lakesplice.model.choices import NotInserts
+from lakesplice.model.names import TableName
+from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.planning.shape.shaping import Shape
 from lakesplice.storage.source.database import DatabaseAddress
 from lakesplice.storage.source.rows import SourceConnection
 from lakesplice.storage.stores import open_store
+from lakesplice.table.ingest.read_rows_commit import RepairedRows, RowRepair
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
@@ -156,6 +160,7 @@ class Mirror:
         self.name = self.driver.name
         self.store = self.root.within(self.name.path)
         self._sent: dict[Key, Row] = {}
+        self._entropy = SeededEntropy(1000 if beside is None else 2000)
         self.marks = 0
         self.clock = FeedingClock(self)
 
@@ -211,8 +216,9 @@ class Mirror:
         stop = threading.Event()
 
         def work() -> None:
-            while not stop.wait(0.2):
-                self.insert_mark()
+            with suppress(FencedError):  # a command that repairs takes the lake
+                while not stop.wait(0.2):
+                    self.insert_mark()
 
         thread = threading.Thread(target=work)
         thread.start()
@@ -234,6 +240,32 @@ class Mirror:
             insert_only = (wish or Wish()).insert_only or self.table.not_inserts is not None
             asked = replace(wish or Wish(), insert_only=insert_only)
             return verify_table(access, self.name, self.topic.name, asked)
+
+    def repair(self, rows: RepairedRows) -> None:
+        """Lay over the lake's what `verify` has read again, as the service does."""
+        table, kind = self.driver.table, self.table
+        assert table.snapshot is not None
+        reading = RecordReading(
+            table=TableName.from_topic(self.topic.name),
+            key=kind.lake_key,
+            shape=kind.shape,
+            not_inserts=kind.not_inserts,
+            policy=kind.policy,
+        )
+        work = RowRepair(
+            table.store,
+            table.snapshot,
+            table.commit,
+            table.generation,
+            FixedClock(),
+            self._entropy,
+        )
+        work.lay_over(rows, reading)
+
+    def send_again(self) -> None:
+        """Let every event come once more, as from a connector that died."""
+        self.topic.append(0, list(self.topic.events(0)))
+        self.driver.batch()
 
     def _event(self, file: str, pos: int, row: int, before: Row | None, after: Row | None) -> Event:
         op = "d" if after is None else "c" if before is None else "u"

@@ -20,7 +20,7 @@ from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.planning.shape.shaping import Shape
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.files.index_runs import RunCache
-from lakesplice.table.ingest.chunk_commit import commit_chunks
+from lakesplice.table.ingest.read_rows_commit import commit_chunks
 from lakesplice.table.ingest.shadow import (
     SHADOW_PARAMETER,
     begin_shadow,

@@ -24,8 +24,8 @@ from lakesplice.spark.kafka.topics import Topic
 from lakesplice.storage.source.binlog_places import BinlogPlace
 from lakesplice.storage.stores import AnyStore, open_store
 from lakesplice.table.files.index_runs import RunCache
-from lakesplice.table.ingest.chunk_commit import commit_chunks
 from lakesplice.table.ingest.driver_table import DriverTable
+from lakesplice.table.ingest.read_rows_commit import commit_chunks
 
 
 @dataclass

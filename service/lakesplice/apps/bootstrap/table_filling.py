@@ -17,8 +17,8 @@ from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.intake.read_rows import ReadRows
 from lakesplice.storage.source.rows import SourceConnection, TableChanged
 from lakesplice.table.files.index_runs import RunCache
-from lakesplice.table.ingest.chunk_commit import commit_chunks
 from lakesplice.table.ingest.driver_table import DriverTable
+from lakesplice.table.ingest.read_rows_commit import commit_chunks
 from lakesplice.table.ingest.shadow import is_past_reads
 from lakesplice.table.protocol.ports import Clock, Entropy, Progress
 

@@ -19,6 +19,7 @@ from lakesplice.apps.table_commands.parking import (
     unpark,
     unpark_arguments,
 )
+from lakesplice.apps.table_commands.repairing import repair, repaired_rows
 from lakesplice.apps.table_commands.resetting import reset, reset_arguments
 from lakesplice.apps.table_commands.swapping import swap, swap_arguments
 from lakesplice.config import Settings
@@ -43,7 +44,7 @@ VACUUM, COMPACT, MERGE, PURGE = "vacuum", "compact", "merge", "purge"
 REPLAY, DROP, RESET = "dlq replay", "dlq drop", "reset"
 PIN, UNPIN = "pin", "unpin"
 SWAP = "swap"
-VERIFIED = "verified"
+VERIFIED, REPAIR = "verified", "repair"
 ERASE = "erase"
 ONCE = frozenset((PARK, UNPARK, RESTORE, RESET, UNPIN, SWAP))
 # The operation of `note_verification` in the history, and what its entry says.
@@ -79,7 +80,7 @@ def execute(
         read = kind.read(arguments)
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError("the request's arguments can't be read", command=command) from error
-    if command in (REPLAY, RESET):
+    if command in (REPLAY, RESET, REPAIR):
         read["settings"] = settings
     return kind.work(table, **read)
 
@@ -258,6 +259,7 @@ _KINDS: Mapping[str, _Kind] = {
     SWAP: _Kind(swap_arguments, swap),
     ERASE: _Kind(erase_arguments, erase_rows),
     UNPIN: _Kind(lambda given: {"name": str(given["name"])}, _unpin),
+    REPAIR: _Kind(repaired_rows, repair),
     VERIFIED: _Kind(verified_arguments, note_verification),
     VACUUM: _Kind(lambda given: {"seconds": float(given["retention_seconds"])}, _vacuum),
     COMPACT: _Kind(_nothing, _compact),

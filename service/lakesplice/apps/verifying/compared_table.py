@@ -27,6 +27,9 @@ class ComparedTable:
     """A table of a lake and the table of its source. `stored` maps each compared column to its name
     in the lake. The source is read in the order of `range_key`. `not_compared` maps the columns
     that are left out to the reasons.
+
+    `unread` are the lake's columns that come from the source and aren't compared: without their
+    values a row can't be read whole.
     """
 
     source: SourceTable
@@ -37,6 +40,7 @@ class ComparedTable:
     not_compared: Mapping[str, str]
     shard: tuple[tuple[str, str], ...] = ()
     insert_only: bool = False
+    unread: tuple[str, ...] = ()
 
     @property
     def by_key(self) -> bool:
@@ -112,6 +116,17 @@ def compared_table(
         not_compared=left_out,
         shard=state.shard,
         insert_only=insert_only,
+        unread=_unread(schema, shard, {column.name for column in columns}),
+    )
+
+
+def _unread(schema: TableSchema, shard: set[str], compared: set[str]) -> tuple[str, ...]:
+    made = (*_NOT_OF_ROWS, COMPUTED)
+    return tuple(
+        column.name
+        for column in schema.columns
+        if column.source_name and column.source_name not in compared and not column.hidden
+        if column.name not in shard and not column.source_type.startswith(made)
     )
 
 

@@ -41,7 +41,7 @@ from lakesplice.table.reading.table import Table
 
 ROUNDS = 5
 _Result = TypeVar("_Result")
-_KEYS_AT_ONCE = 500
+KEYS_AT_ONCE = 500
 # Up to this number, keys are looked up at the source; for more its whole table is read.
 _LOOKUPS_MAX = 50_000
 
@@ -66,13 +66,15 @@ class Sides:
 class Found:
     """The rows that differ: the proven ones, and the numbers of undecided and of unexamined ones.
 
-    `place` is the place in the binlog at which the source was last read.
+    `place` is the place in the binlog at which the source was last read. `keys` has the keys of the
+    proven rows, with the source's names; None if there are none.
     """
 
     proven: tuple[Difference, ...] = ()
     unsettled: int = 0
     unexamined: int = 0
     place: BinlogPlace | None = None
+    keys: pa.Table | None = None
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,7 @@ def proven_differences(sides: Sides, keys: pa.Table, rows_max: int, *, values: b
     """
     unexamined = max(0, keys.num_rows - rows_max)
     left, proven = keys.slice(0, rows_max), []
+    proven_keys: list[pa.Table] = []
     place: BinlogPlace | None = None
     for _ in range(ROUNDS):
         if not left.num_rows:
@@ -138,12 +141,14 @@ def proven_differences(sides: Sides, keys: pa.Table, rows_max: int, *, values: b
                 continue
             if past and not _is_beyond(here, key, low):
                 proven.append(found)
+                proven_keys.append(left.slice(row, 1))
             else:
                 open_.append(row)
         left = left.take(pa.array(open_, pa.int64()))
         if not past:
             break  # it has waited as long as allowed
-    return Found(tuple(proven), left.num_rows, unexamined, place)
+    differing = pa.concat_tables(proven_keys) if proven_keys else None
+    return Found(tuple(proven), left.num_rows, unexamined, place, differing)
 
 
 def _is_beyond(here: KeyedRows, key: str, low: Position) -> bool:
@@ -221,10 +226,10 @@ class _Hashes:
 
 def _looked_up(sides: Sides, rows: pa.Table, names: Sequence[str]) -> _Hashes:
     found = _Hashes(sides.table)
-    for start in range(0, rows.num_rows, _KEYS_AT_ONCE):
-        keys = rows.select(list(names)).slice(start, _KEYS_AT_ONCE)
+    for start in range(0, rows.num_rows, KEYS_AT_ONCE):
+        keys = rows.select(list(names)).slice(start, KEYS_AT_ONCE)
         condition = keys_sql(sides.table.lake_key, sides.table.compared.key, keys)
-        found.add(*_in_snapshot(sides, partial(_hashed, sides, condition)))
+        found.add(*in_snapshot(sides, partial(_hashed, sides, condition)))
         sides.pace.spend(keys.num_rows)
     return found
 
@@ -238,7 +243,7 @@ def _scanned(sides: Sides, buckets: Sequence[int]) -> Iterator[tuple[pa.Table, l
         sides.pace.wait_until_idle(sides.connection)
         count = sides.pace.rows_at_once
 
-        after, rows = _in_snapshot(sides, partial(_hashed_range, sides, after, count, only))
+        after, rows = in_snapshot(sides, partial(_hashed_range, sides, after, count, only))
         yield rows
         sides.pace.spend(count)
         if after is None:
@@ -272,13 +277,13 @@ def _source_rows(sides: Sides, keys: pa.Table) -> _SourceRows:
     """Read all columns of these keys' rows; each part is read in a snapshot of its own."""
     compared, parts = sides.table.compared, []
     places: list[SnapshotPlace] = []
-    for start in range(0, keys.num_rows, _KEYS_AT_ONCE):
-        condition = keys_sql(sides.table.lake_key, compared.key, keys.slice(start, _KEYS_AT_ONCE))
+    for start in range(0, keys.num_rows, KEYS_AT_ONCE):
+        condition = keys_sql(sides.table.lake_key, compared.key, keys.slice(start, KEYS_AT_ONCE))
 
-        place, found = _in_snapshot(sides, partial(_placed_rows, compared.columns, condition))
+        place, found = in_snapshot(sides, partial(_placed_rows, compared.columns, condition))
         places.append(place)
         parts.append(pa.table({name: c.values for name, c in found.columns.items()}))
-        sides.pace.spend(min(_KEYS_AT_ONCE, keys.num_rows - start))
+        sides.pace.spend(min(KEYS_AT_ONCE, keys.num_rows - start))
     rows = pa.concat_tables(parts).combine_chunks()
     at = {text: row for row, text in enumerate(row_texts(rows, compared.key).to_list())}
     low = min((place.low for place in places), key=BinlogPlace.position)
@@ -291,7 +296,11 @@ def _placed_rows(
     return snapshot.place, snapshot.rows_where(columns, condition)
 
 
-def _in_snapshot(sides: Sides, work: Callable[[Snapshot], _Result]) -> _Result:
+def in_snapshot(sides: Sides, work: Callable[[Snapshot], _Result]) -> _Result:
+    """Return what `work` makes of a snapshot of the source's table. Blocks.
+
+    Raises `ChangedMeanwhileError` if the table was altered.
+    """
     found = sides.connection.in_snapshot(sides.table.source, work)
     if isinstance(found, TableChanged):
         raise ChangedMeanwhileError

@@ -10,6 +10,7 @@ from typing import Any
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.progress.verified import LastResult
 from lakesplice.model.progress.verified import Outcome as Outcome
+from lakesplice.table.ingest.read_rows_commit import RepairedRows
 
 
 class Kind(StrEnum):
@@ -42,7 +43,9 @@ class TableReport:
 
     `unsettled` counts undecided rows; `unexamined` counts differing rows beyond the number that is
     examined one by one. `place` is the place in the binlog at which the source was read; `version`
-    and `folder` are those of the lake's table.
+    and `folder` are those of the lake's table. `repair` has what is to be laid over the rows that
+    differ, if that was asked for; `not_repaired` says why they can't be, and `repaired` counts
+    those that were.
     """
 
     table: str
@@ -62,22 +65,37 @@ class TableReport:
     share: float = 1.0
     seconds: float = 0.0
     folder: str = ""
+    repair: RepairedRows | None = None
+    not_repaired: str = ""
+    repaired: int = 0
+
+    @property
+    def differs_still(self) -> int:
+        """How many rows that were proven to differ weren't repaired."""
+        return max(0, len(self.differences) - self.repaired)
 
     @property
     def exit_code(self) -> int:
-        """The command's exit code: 0 equal, 1 different, 3 unsettled or not compared."""
+        """The command's exit code: 0 equal, or all of it repaired; 1 different, 3 unsettled or not
+        compared.
+        """
+        if self.outcome is Outcome.DIFFERENT and not self.differs_still:
+            return 3 if self.unsettled or self.unexamined else 0
         return {Outcome.EQUAL: 0, Outcome.DIFFERENT: 1}.get(self.outcome, 3)
 
     def result(self, topic: str, ended_ms: EpochMs) -> LastResult:
-        """Return what the lake keeps of it."""
+        """Return what the lake keeps of it: what was repaired is equal."""
+        outcome = self.outcome
+        if outcome is Outcome.DIFFERENT and not self.differs_still:
+            outcome = Outcome.UNSETTLED if self.unsettled or self.unexamined else Outcome.EQUAL
         return LastResult(
             folder=self.folder,
             topic=topic,
             ended_ms=ended_ms,
-            outcome=self.outcome,
+            outcome=outcome,
             reason=self.reason,
             rows=self.rows_at_source,
-            different=len(self.differences),
+            different=self.differs_still,
             unsettled=self.unsettled + self.unexamined,
             version=self.version,
             share=self.share,

@@ -21,6 +21,7 @@ from lakesplice.apps.verifying.kept_sums import KeptSums
 from lakesplice.apps.verifying.lake_rows import lake_sums
 from lakesplice.apps.verifying.pace import Pace
 from lakesplice.apps.verifying.reached import Reach, epoch_of, newest_position
+from lakesplice.apps.verifying.repairing import rows_to_repair, why_not_repaired
 from lakesplice.apps.verifying.report import Outcome, TableReport
 from lakesplice.apps.verifying.source_sums import SourceSums, add_source_sums
 from lakesplice.model.manifest import Manifest
@@ -29,6 +30,7 @@ from lakesplice.planning.source_rows.checksums import BUCKETS, BucketSums
 from lakesplice.storage.source.rows import SourceConnection
 from lakesplice.storage.source.tables import SourceTable
 from lakesplice.storage.stores import AnyStore
+from lakesplice.table.ingest.read_rows_commit import RepairedRows
 from lakesplice.table.protocol.ports import UNWATCHED, Progress, Store
 from lakesplice.table.protocol.snapshot import open_snapshot
 from lakesplice.table.reading.table import Table
@@ -49,6 +51,7 @@ class Wish:
     insert_only: bool = False
     rows_max: int = 1_000
     values: bool = False
+    repair: bool = False
 
 
 @dataclass(frozen=True)
@@ -148,7 +151,10 @@ def _compared(access: Access, sides: Sides, name: str, wish: Wish) -> TableRepor
         keys = differing_keys(sides, sums, lake, differing)
         found = proven_differences(sides, keys, wish.rows_max, values=wish.values)
     access.kept.forget()
+    repair, refusal = _repair(sides, found, wish)
     return TableReport(
+        repair=repair,
+        not_repaired=refusal,
         table=name,
         outcome=_outcome(found),
         rows_at_source=sums.rows,
@@ -162,6 +168,14 @@ def _compared(access: Access, sides: Sides, name: str, wish: Wish) -> TableRepor
         method="crc32" if wish.quick else "md5",
         share=len(buckets) / BUCKETS if buckets is not None else 1.0,
     )
+
+
+def _repair(sides: Sides, found: Found, wish: Wish) -> tuple[RepairedRows | None, str]:
+    """Return the rows to be laid over those that differ, or why there are none."""
+    if not wish.repair or found.keys is None:
+        return None, ""
+    reason = why_not_repaired(sides.table)
+    return (None, reason) if reason else (rows_to_repair(sides, found.keys), "")
 
 
 def _of_lake(

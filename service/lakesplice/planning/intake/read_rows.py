@@ -32,13 +32,15 @@ _NO_PARTITION = -1
 class ReadRows:
     """Rows that one snapshot read: `images` has a column per field of `schema`, by source name.
 
-    `read_ms` is the source's time of the snapshot, in milliseconds.
+    `read_ms` is the source's time of the snapshot, in milliseconds. With `gone` the snapshot has no
+    such rows: `images` are what the table holds of them.
     """
 
     schema: SourceSchema
     images: pa.Table
     position: Position
     read_ms: int
+    gone: bool = False
 
     @property
     def count(self) -> int:
@@ -105,15 +107,15 @@ def _decoded(read: ReadRows, known: KnownTopic) -> Decoded:
     block = ImageBlock(
         schema=read.schema,
         rows=rows,
-        op=np.full(count, Op.READ, np.int8),
+        op=np.full(count, Op.DELETE if read.gone else Op.READ, np.int8),
         position_file=np.full(count, read.position.file, np.int64),
         position_offset=np.full(count, read.position.offset, np.int64),
         source_ts=pa.repeat(moment, count),
         gtid=pa.nulls(count, pa.string()),
         before=images,
-        before_present=~here,
+        before_present=here if read.gone else ~here,
         after=images,
-        after_present=here,
+        after_present=~here if read.gone else here,
         ordering=Ordering.BINLOG,
     )
     return Decoded((block,), DeadLetters(), (), {}, format=known.format)

@@ -17,6 +17,7 @@ from lakesplice.errors import RetryableError, UsageError
 
 if TYPE_CHECKING:
     from lakesplice.apps.verifying.report import Difference, TableReport
+    from lakesplice.config import Settings
     from lakesplice.storage.stores import AnyStore
 
 _COLUMNS = ("table", "outcome", "at_source", "in_lake", "different", "unsettled", "seconds")
@@ -69,6 +70,13 @@ RowsOption = Annotated[
     int,
     typer.Option("--rows", min=1, help="How many differing rows to examine one by one, per table."),
 ]
+RepairOption = Annotated[
+    bool,
+    typer.Option(
+        "--repair",
+        help="Read the rows that are proven to differ again, and lay them over the table's.",
+    ),
+]
 StateOption = Annotated[
     Path | None,
     typer.Option(
@@ -85,6 +93,7 @@ def verify(
     sample: SampleOption = 1.0,
     values: ValuesOption = False,
     rows: RowsOption = 1_000,
+    repair: RepairOption = False,
     state: StateOption = None,
     as_json: JsonOption = False,
     certificates: CertificatesOption = None,
@@ -93,10 +102,10 @@ def verify(
     """Compare tables with their source's database, and show which rows and columns differ.
 
     Reads the database in small consistent snapshots, without locks and within the bounds of
-    `verify` in the configuration, and the lake's real-time view. Changes no row; a running service
-    records the result in the table's history. The password is taken from MYSQL_PWD. The exit code
-    is 0 if all rows are equal, 1 if a row is proven to differ, 3 if rows are undecided or a table
-    couldn't be compared.
+    `verify` in the configuration, and the lake's real-time view. Changes no row unless --repair is
+    given; a running service records the result in the table's history. The password is taken from
+    MYSQL_PWD. The exit code is 0 if all rows are equal or repaired, 1 if a row is proven to differ,
+    3 if rows are undecided or a table couldn't be compared.
     """
     from lakesplice.apps.cli.options import settings_of
     from lakesplice.apps.verifying.lake_verification import Sources, verify_lake
@@ -109,11 +118,13 @@ def verify(
         raise UsageError("give the service's --config: it says where lake and database are")
     lake = open_store(settings.lake.address, settings.lake.options)
     sources = Sources(settings, os.environ.get(PASSWORD, ""), certificates)
-    wish = Wish(quick=quick, share=sample, rows_max=rows, values=values)
+    wish = Wish(quick=quick, share=sample, rows_max=rows, values=values, repair=repair)
     reports = []
     for report in verify_lake(lake, sources, tables or (), wish, progress_bar, state):
-        reports.append(report)
         _note(lake, report)
+        if report.repair is not None:
+            report = _repaired(lake, report, settings)
+        reports.append(report)
         if as_json:
             print(json_line(_facts(report)))
     if not as_json:
@@ -142,6 +153,30 @@ def _note(lake: AnyStore, report: TableReport) -> None:
         )
 
 
+def _repaired(lake: AnyStore, report: TableReport, settings: Settings) -> TableReport:
+    """Lay the rows that were read again over the table's, by the service if one runs."""
+    from dataclasses import replace
+
+    from lakesplice.apps.table_commands.dispatch import RequestWait, results_of_each
+    from lakesplice.apps.table_commands.repairing import repair_arguments
+    from lakesplice.apps.table_commands.work import REPAIR
+    from lakesplice.errors import LakespliceError
+    from lakesplice.model.names import TableName
+    from lakesplice.storage.system import SystemClock
+    from lakesplice.table.driver.last_results import keep_result
+
+    rows, name = report.repair, TableName.from_path(report.folder)
+    if rows is None or not rows.count:
+        return replace(report, not_repaired="no change of a row would mend these")
+    arguments, patience = repair_arguments(rows), RequestWait()
+    done = results_of_each(lake, [name], REPAIR, arguments, patience, settings)[name]
+    if isinstance(done, LakespliceError):
+        return replace(report, not_repaired=str(done))
+    report = replace(report, repaired=rows.count)
+    keep_result(lake, report.result(rows.topic, SystemClock().now_ms()))
+    return report
+
+
 def _row(report: TableReport) -> dict[str, Any]:
     return {
         "table": report.table,
@@ -158,6 +193,10 @@ def _tell(report: TableReport) -> None:
     """Print the details that don't fit into the printed table."""
     if report.reason:
         typer.echo(f"{report.table}: {visible(report.reason)}")
+    if report.repaired:
+        typer.echo(f"{report.table}: {report.repaired} rows were repaired")
+    if report.not_repaired:
+        typer.echo(f"{report.table}: not repaired: {visible(report.not_repaired)}")
     for one in report.differences[:_SHOWN_MAX]:
         typer.echo(f"{report.table}: {_difference(one)}")
     more = len(report.differences) - _SHOWN_MAX
@@ -199,6 +238,8 @@ def _facts(report: TableReport) -> dict[str, Any]:
         "rows_at_source": report.rows_at_source,
         "rows_in_lake": report.rows_in_lake,
         "differences": [_difference_facts(one) for one in report.differences],
+        "repaired": report.repaired,
+        "not_repaired": report.not_repaired,
         "unsettled": report.unsettled,
         "unexamined": report.unexamined,
         "not_compared": dict(report.not_compared),
