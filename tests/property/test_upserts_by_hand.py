@@ -16,6 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from lakesplice.errors import UsageError
 from lakesplice.storage.local import LocalStore
+from lakesplice.table.by_hand.upsert_request import Upserted
 from tests.support.by_hand import (
     COLUMNS,
     Row,
@@ -46,6 +47,7 @@ COLUMN_SETS = st.sets(st.sampled_from([*VALUES])).map(lambda names: ["id", *sort
 Where = tuple[str | None, Callable[[Row], bool]]
 Sets = tuple[dict[str, Any], Callable[[Row], Row]]
 INT_MAX = (1 << 31) - 1
+SOUND = "coalesce(n, 0) > -9 OR name = 'a'"
 CONDITIONS: list[Where] = [
     ("id >= 3", lambda row: row["id"] >= 3),
     ("n > 0 OR name IS NULL", lambda row: (row["n"] or 0) > 0 or row["name"] is None),
@@ -77,6 +79,7 @@ class Upserts(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp(dir=memory_folder()))
         self.store = LocalStore(self.folder).within("shop/goods")
         self.truth: dict[int, Row] = {}
+        self.checked = False
         self.transactions = 0
         self.last: tuple[list[Row], int] | None = None
         self.tables = [created(self.store, change_feed=True), opened(self.store, 99)]
@@ -91,9 +94,11 @@ class Upserts(RuleBasedStateMachine):
             with pytest.raises(UsageError, match="new rows need all columns"):
                 self.tables[handle].upsert(changes)
             return
-        done = self.tables[handle].upsert(changes, fill_new_rows=fills, merge=merge)
-        assert (done.inserted, done.updated) == (len(new), len(rows) - len(new))
-        self._apply(rows, columns)
+        done = self._done(
+            _applied(self.truth, rows, columns),
+            lambda: self.tables[handle].upsert(changes, fill_new_rows=fills, merge=merge),
+        )
+        assert done in (None, (len(new), len(rows) - len(new), 0))
 
     @rule(handle=HANDLES, keys=st.sets(KEYS), rows=ROWS, merge=MERGES)
     def delete_and_write(
@@ -102,10 +107,13 @@ class Upserts(RuleBasedStateMachine):
         kept = [row for row in rows if row["id"] not in keys]
         gone = given([{"id": key} for key in sorted(keys)], ["id"])
         changes = given(kept, COLUMNS.names)
-        done = self.tables[handle].upsert(changes, delete=gone, merge=merge)
-        assert done.deleted == len(keys & self.truth.keys())
-        self.truth = {key: row for key, row in self.truth.items() if key not in keys}
-        self._apply(kept, COLUMNS.names)
+        deleted = len(keys & self.truth.keys())
+        left = {key: row for key, row in self.truth.items() if key not in keys}
+        done = self._done(
+            _applied(left, kept, COLUMNS.names),
+            lambda: self.tables[handle].upsert(changes, delete=gone, merge=merge),
+        )
+        assert done is None or done[2] == deleted
 
     @rule(handle=HANDLES, rows=ROWS, repeats=st.booleans())
     def write_in_a_transaction(self, handle: int, rows: list[Row], repeats: bool) -> None:
@@ -114,12 +122,14 @@ class Upserts(RuleBasedStateMachine):
             changes = given(old, COLUMNS.names)
             assert self.tables[handle].upsert(changes, transaction=("p", number)).repeated
             return
-        self.transactions += 1
-        self.last = rows, self.transactions
+        number = self.transactions + 1
         changes = given(rows, COLUMNS.names)
-        done = self.tables[handle].upsert(changes, transaction=("p", self.transactions))
-        assert not done.repeated
-        self._apply(rows, COLUMNS.names)
+        done = self._done(
+            _applied(self.truth, rows, COLUMNS.names),
+            lambda: self.tables[handle].upsert(changes, transaction=("p", number)),
+        )
+        if done is not None:
+            self.transactions, self.last = number, (rows, number)
 
     @rule(handle=HANDLES, where=WHERES, merge=MERGES)
     def delete_where(self, handle: int, where: Where, merge: bool | None) -> None:
@@ -137,8 +147,9 @@ class Upserts(RuleBasedStateMachine):
             with pytest.raises(UsageError, match="can't hold"):
                 self.tables[handle].update(given, sql, merge=merge)
             return
-        assert self.tables[handle].update(given, sql, merge=merge).updated == len(changed)
-        self.truth |= changed
+        update = self.tables[handle].update
+        done = self._done(self.truth | changed, lambda: update(given, sql, merge=merge))
+        assert done in (None, (0, len(changed), 0))
 
     @rule(handle=HANDLES, rows=ROWS, where=WHERES, merge=MERGES)
     def overwrite(self, handle: int, rows: list[Row], where: Where, merge: bool | None) -> None:
@@ -149,8 +160,11 @@ class Upserts(RuleBasedStateMachine):
             with pytest.raises(UsageError, match="rows outside of the condition"):
                 self.tables[handle].overwrite(given(inside, COLUMNS.names), sql, merge=merge)
             return
-        self.tables[handle].overwrite(given(inside, COLUMNS.names), sql, merge=merge)
-        self.truth = kept | {row["id"]: row for row in inside}
+        replacing = given(inside, COLUMNS.names)
+        self._done(
+            kept | {row["id"]: row for row in inside},
+            lambda: self.tables[handle].overwrite(replacing, sql, merge=merge),
+        )
 
     @rule(
         handle=HANDLES,
@@ -164,9 +178,21 @@ class Upserts(RuleBasedStateMachine):
         building = self.tables[handle].merge(given(rows, COLUMNS.names))
         for clause in clauses:
             building = clause.added_to(building)
-        done = building.execute(merge=merge)
-        self.truth, counts = merged(self.truth, rows, clauses)
-        assert (done.inserted, done.updated, done.deleted) == counts
+        after, counts = merged(self.truth, rows, clauses)
+        assert self._done(after, lambda: building.execute(merge=merge)) in (None, counts)
+
+    @rule(handle=HANDLES)
+    def constrain_or_not(self, handle: int) -> None:
+        table = self.tables[handle]
+        if self.checked:
+            table.drop_constraint("sound")
+        elif all(map(_is_sound, self.truth.values())):
+            table.add_constraint("sound", SOUND)
+        else:
+            with pytest.raises(UsageError, match="break constraints"):
+                table.add_constraint("sound", SOUND)
+            return
+        self.checked = not self.checked
 
     @rule(handle=HANDLES)
     def compact(self, handle: int) -> None:
@@ -186,11 +212,31 @@ class Upserts(RuleBasedStateMachine):
         require_delta_feed(self.store, self.folder / "shop/goods")
         shutil.rmtree(self.folder)
 
-    def _apply(self, rows: list[Row], columns: list[str]) -> None:
-        empty: Row = dict.fromkeys(COLUMNS.names)
-        for row in rows:
-            old = self.truth.get(row["id"], empty)
-            self.truth[row["id"]] = {**old, **{name: row[name] for name in columns}}
+    def _done(
+        self, after: dict[int, Row], write: Callable[[], Upserted]
+    ) -> tuple[int, int, int] | None:
+        """Write, unless a constraint refuses it; return how many rows were inserted, updated and
+        deleted.
+        """
+        if self.checked and not all(map(_is_sound, after.values())):
+            with pytest.raises(UsageError, match="break constraints"):
+                write()
+            return None
+        done = write()
+        self.truth = after
+        return done.inserted, done.updated, done.deleted
+
+
+def _applied(truth: dict[int, Row], rows: list[Row], columns: list[str]) -> dict[int, Row]:
+    after, empty = dict(truth), dict.fromkeys(COLUMNS.names)
+    for row in rows:
+        old: Row = after.get(row["id"], empty)
+        after[row["id"]] = {**old, **{name: row[name] for name in columns}}
+    return after
+
+
+def _is_sound(row: Row) -> bool:
+    return (row["n"] or 0) > -9 or row["name"] == "a"
 
 
 TestUpserts = Upserts.TestCase

@@ -1,6 +1,4 @@
-"""The manifest: a table's state at one version of the log, as far as the log itself can't hold
-it.
-"""
+"""The manifest: a table's state at one version, as far as the log itself can't hold it."""
 
 from __future__ import annotations
 
@@ -177,13 +175,16 @@ class UpsertState:
 
     `position` is that of its newest upsert; `has_deleted` says whether a row was ever deleted.
     `transactions` has, per application, the highest transaction that was applied. `insert_only`:
-    rows never change, and a row with a known key is skipped.
+    rows never change, and a row with a known key is skipped. Every row meets `checks`, which are
+    conditions in SQL by name, and has no null in `required` columns.
     """
 
     position: int
     has_deleted: bool = False
     transactions: Mapping[str, int] = field(default_factory=dict)
     insert_only: bool = False
+    checks: Mapping[str, str] = field(default_factory=dict)
+    required: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

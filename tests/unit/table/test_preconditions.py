@@ -32,6 +32,7 @@ from lakesplice.table.protocol.intents import (
     Replay,
     Restore,
     SetChangeFeed,
+    SetConstraints,
     Splice,
     Swap,
     Sweep,
@@ -72,7 +73,7 @@ BREAKING = {
 def table(tmp_path: Path, request: pytest.FixtureRequest) -> TableUnderTest:
     table = local_table(tmp_path)
     name = getattr(request.node, "callspec", None)
-    if name is not None and str(name.params["name"]).startswith("upsert"):
+    if name is not None and str(name.params["name"]).startswith(("upsert", "constraints")):
         rows = {"files": (table.file(1),), "runs": (table.run(),)}
         table.create(source=None, upserts=UpsertState(0), **rows)
         return table
@@ -130,6 +131,7 @@ def test_every_precondition_of_every_intent_has_its_cell(table: TableUnderTest) 
         "evolve": Evolve,
         "redirect": Redirect,
         "feed": SetChangeFeed,
+        "constraints": SetConstraints,
         "replay": Replay,
         "expire": Expire,
         "pin": ChangePins,

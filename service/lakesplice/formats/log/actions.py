@@ -40,6 +40,12 @@ OUR_PROTOCOL = TableProtocol(
 FEED_PROTOCOL = TableProtocol(1, 7, (), (*OUR_PROTOCOL.writer_features, FEED_FEATURE))
 
 
+# Spark doesn't open a table either that has such a property without this feature.
+CHECK_FEATURE = "checkConstraints"
+CHECK_PROPERTY = "delta.constraints."
+KNOWN_FEATURES = frozenset((*FEED_PROTOCOL.writer_features, CHECK_FEATURE))
+
+
 @dataclass(frozen=True, slots=True)
 class TableMetadata:
     """The table's identity (a UUID), schema (JSON) and properties; `created_ms` since the epoch."""

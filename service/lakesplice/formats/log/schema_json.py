@@ -7,6 +7,7 @@ we need travels in the fields' metadata. Source: the Delta protocol, "Schema Ser
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from typing import Any
 
 import pyarrow as pa
@@ -22,9 +23,16 @@ SOURCE_TYPE = "lakesplice.source_type"
 KEY_ORDINAL = "lakesplice.key_ordinal"
 
 
-def encode_schema(schema: TableSchema) -> str:
-    """Return `schemaString`: user columns in their order, then system columns."""
-    fields = [_user_field(schema, column) for column in schema.columns if not column.hidden]
+def encode_schema(schema: TableSchema, required: Collection[str] = ()) -> str:
+    """Return `schemaString`: user columns in their order, then system columns. Key columns, and
+    those that are `required`, hold no null.
+    """
+    needed = frozenset((*schema.key, *required))
+    fields = [
+        _user_field(schema, column, nullable=column.name not in needed)
+        for column in schema.columns
+        if not column.hidden
+    ]
     system = [
         _system_field(field.with_nullable(True) if schema.adopted else field)
         for field in SYSTEM_FIELDS
@@ -50,7 +58,7 @@ def decode_schema(text: str, path: str) -> TableSchema:
     return TableSchema(columns, tuple(field["name"] for field in key_fields), (len(columns),))
 
 
-def _user_field(schema: TableSchema, column: Column) -> dict[str, Any]:
+def _user_field(schema: TableSchema, column: Column, *, nullable: bool) -> dict[str, Any]:
     metadata: dict[str, Any] = {
         ID: column.id,
         SOURCE_NAME: column.source_name,
@@ -58,9 +66,7 @@ def _user_field(schema: TableSchema, column: Column) -> dict[str, Any]:
     }
     if column.name in schema.key:
         metadata[KEY_ORDINAL] = schema.key.index(column.name)
-    return _field(
-        column.name, column.type, nullable=column.name not in schema.key, metadata=metadata
-    )
+    return _field(column.name, column.type, nullable=nullable, metadata=metadata)
 
 
 def _system_field(field: pa.Field) -> dict[str, Any]:

@@ -17,7 +17,8 @@ are copies of others, since who doesn't know these would let them fall behind. O
 format 8, since who doesn't know them would delete the files that they keep. A shadow has format 9,
 since who doesn't know shadows would take a part of a table for all of it. One with a change feed
 has format 10, since who doesn't know it would change base files without images for it. One with
-erased keys has format 13, since who doesn't know them would bring erased rows back.
+erased keys has format 13, since who doesn't know them would bring erased rows back. One with
+constraints has format 14, since who doesn't know them would write rows that break them.
 Source: docs/format.md, "Manifest".
 """
 
@@ -70,6 +71,7 @@ FORMAT_FEED = 10
 FORMAT_BOUNDS = 11
 FORMAT_COLUMNS = 12
 FORMAT_ERASED = 13
+FORMAT_CONSTRAINTS = 14
 # What indexing into JSON of another shape raises; a type beyond ours or a value out of its range
 # come as errors of our own, which are named already.
 MALFORMED = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
@@ -130,6 +132,13 @@ def _sources_in(value: Any) -> dict[str, SourceState]:
 
 
 def _format_of(manifest: Manifest) -> int:
+    upserts = manifest.upserts
+    if upserts is not None and (upserts.checks or upserts.required):
+        return FORMAT_CONSTRAINTS
+    return _format_without_constraints(manifest)
+
+
+def _format_without_constraints(manifest: Manifest) -> int:
     if manifest.erased is not None:
         return FORMAT_ERASED
     if any(delta.in_columns for delta in manifest.deltas):
@@ -186,7 +195,7 @@ def decode_manifest(data: bytes, path: str) -> Manifest:
 def require_known_format(value: Any, path: str) -> None:
     """Return if a manifest, or the pointer to one, is of a format that is known here."""
     written_by = int(value["format"])
-    if written_by > FORMAT_ERASED:
+    if written_by > FORMAT_CONSTRAINTS:
         raise UnsupportedError(
             "a newer Lakesplice wrote the table's state; upgrade this one",
             path=path,
@@ -296,6 +305,8 @@ def _upserts_out(upserts: UpsertState) -> dict[str, Any]:
         "has_deleted": upserts.has_deleted,
         "transactions": dict(upserts.transactions),
         **({"insert_only": True} if upserts.insert_only else {}),
+        **({"checks": dict(upserts.checks)} if upserts.checks else {}),
+        **({"required": list(upserts.required)} if upserts.required else {}),
     }
 
 
@@ -305,4 +316,6 @@ def _upserts_in(value: Any) -> UpsertState:
         has_deleted=bool(value["has_deleted"]),
         transactions={str(name): int(number) for name, number in value["transactions"].items()},
         insert_only=bool(value.get("insert_only", False)),
+        checks={str(name): str(text) for name, text in value.get("checks", {}).items()},
+        required=tuple(map(str, value.get("required", ()))),
     )

@@ -9,6 +9,7 @@ from collections.abc import Collection
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakesplice.errors import UsageError
 from lakesplice.model.arrays import Integers, KeyHashes, Mask, RowAddresses
@@ -77,6 +78,17 @@ def same_keys(one: KeyHashes, other: KeyHashes) -> tuple[Integers, Integers]:
     ]
     found = sides[0].join(sides[1], on=["high", "low"]).sort("other", "one")
     return found["one"].to_numpy().astype(np.int64), found["other"].to_numpy().astype(np.int64)
+
+
+def near_keys(keys: pa.Table, schema: TableSchema) -> pc.Expression | None:
+    """Return a condition that is true for all rows with these keys, and by which row groups can be
+    skipped; None if there is none.
+    """
+    first = keys.column(schema.key[0])
+    if not keys.num_rows or pa.types.is_boolean(first.type):
+        return None
+    ends, field = pc.min_max(first), pc.field(schema.key[0])
+    return (field >= ends["min"]) & (field <= ends["max"])
 
 
 def updates(
@@ -182,7 +194,7 @@ def widened(rows: pa.Table, schema: TableSchema) -> pa.Table:
         for field in fields
         if field.name not in there
     }
-    columns = [absent.get(name) or rows.column(name) for name in fields.names]
+    columns = [absent[name] if name in absent else rows.column(name) for name in fields.names]
     return pa.Table.from_arrays(columns, schema=fields)
 
 

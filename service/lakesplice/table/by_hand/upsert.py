@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
@@ -23,7 +24,7 @@ from lakesplice.model.arrays import KeyHashes, Mask, RowAddresses
 from lakesplice.model.manifest import DeltaRef, Manifest, UpsertState
 from lakesplice.model.names import GROUP, ROW
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.by_hand.hand_fed_changes import widened
+from lakesplice.planning.by_hand.hand_fed_changes import near_keys, widened
 from lakesplice.planning.by_hand.merge_choice import MergeReason, merge_reason
 from lakesplice.planning.rows.locate import UNKNOWN, locate
 from lakesplice.table.by_hand.delta_pieces import pieces
@@ -38,6 +39,7 @@ from lakesplice.table.by_hand.located_rows import (
     unknown_rows,
 )
 from lakesplice.table.by_hand.new_rows import NewRows, write_new_rows
+from lakesplice.table.by_hand.row_constraints import require_constraints
 from lakesplice.table.by_hand.upsert_request import (
     Upserted,
     UpsertRequest,
@@ -54,6 +56,7 @@ from lakesplice.table.protocol.new_files import ChangeImages
 from lakesplice.table.protocol.ports import Clock, Entropy, Rewriter, Store
 from lakesplice.table.protocol.retries import Retries
 from lakesplice.table.protocol.snapshot import Snapshot, latest
+from lakesplice.table.reading.table import Table
 
 ATTEMPTS_MAX = 20
 SKIPPED = "skipped"
@@ -139,6 +142,7 @@ class Upserter:
         if not request.fills:
             for rows, at in pairs:
                 require_whole(rows.rows, at, manifest.schema)
+        require_constraints(pairs, upserts, manifest.schema, partial(self._near, snapshot))
         located = located_deletes(deleted, gone, position, now, manifest.schema)
         for rows, at in reversed(pairs):
             located = located_updates(rows, at, position, now, manifest.schema) + located
@@ -170,6 +174,11 @@ class Upserter:
             operation=request.operation,
         )
         return intent, reason
+
+    def _near(self, snapshot: Snapshot, columns: Sequence[str], keys: pa.Table) -> pa.Table:
+        """Read columns of all rows that have one of the keys, and maybe of others."""
+        near = near_keys(keys, snapshot.manifest.schema)
+        return Table(self._store, snapshot=snapshot).read(columns=columns, filter=near)
 
     def _write_new(
         self, pairs: Sequence[Located], position: int, now: pa.Scalar, schema: TableSchema

@@ -20,7 +20,7 @@ from lakesplice.errors import (
     VersionNotFoundError,
 )
 from lakesplice.formats.checksum import verify
-from lakesplice.formats.log.actions import DOMAIN, FEATURE, FEED_PROTOCOL, Action, DomainMetadata
+from lakesplice.formats.log.actions import DOMAIN, FEATURE, KNOWN_FEATURES, Action, DomainMetadata
 from lakesplice.formats.log.checkpoint import (
     Checkpoint,
     complete_checkpoints,
@@ -168,7 +168,7 @@ def require_ours_to_write(state: LogState) -> None:
 
     `UnsupportedError` if it doesn't.
     """
-    unknown = set(state.protocol.writer_features) - set(FEED_PROTOCOL.writer_features)
+    unknown = set(state.protocol.writer_features) - KNOWN_FEATURES
     if unknown or FEATURE not in state.protocol.writer_features:
         raise UnsupportedError(
             "the table requires writer features that this version lacks; upgrade Lakesplice",

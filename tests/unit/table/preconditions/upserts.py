@@ -7,7 +7,7 @@ from typing import Any
 
 from lakesplice.model.manifest import UpsertState
 from lakesplice.table.protocol.commit import ConflictCode
-from lakesplice.table.protocol.intents import Evolve, Intent, Redirect, Upsert
+from lakesplice.table.protocol.intents import Evolve, Intent, Redirect, SetConstraints, Upsert
 from lakesplice.table.protocol.preconditions.files import (
     consumed_parts_still_wait,
     images_were_made,
@@ -119,7 +119,26 @@ def _upsert_that_makes_no_images_for_a_feed(table: TableUnderTest) -> Intent:
     return feed_begun_since(table, upsert(table, replaced=table.splice().replaced))
 
 
+def _constraints_overtaken_by_an_upsert(table: TableUnderTest) -> Intent:
+    now = table.now().manifest.upserts
+    assert now is not None
+    late = SetConstraints(1, now.position, replace(now, checks={"small": "n < 9"}))
+    table.committed(upsert(table))
+    return late
+
+
+def _rows_that_nobody_checked(before: Snapshot, after: Snapshot) -> bool:
+    upserts = after.manifest.upserts
+    return 9 in before.manifest.groups and upserts is not None and bool(upserts.checks)
+
+
 CELLS = {
+    "constraints: rows": Cell(
+        rows_are_as_read,
+        ConflictCode.UPSERTS,
+        _constraints_overtaken_by_an_upsert,
+        _rows_that_nobody_checked,
+    ),
     "upsert: images": Cell(
         images_were_made,
         ConflictCode.FILES,

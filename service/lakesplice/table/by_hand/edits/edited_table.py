@@ -23,9 +23,9 @@ from lakesplice.planning.by_hand.overwriting import (
 from lakesplice.planning.filtering.expressions import edit_condition, without_values
 from lakesplice.planning.filtering.filters import stored_names
 from lakesplice.planning.rows.keyhash import key_hash
+from lakesplice.table.by_hand.edits.constrained_table import ConstrainedTable
 from lakesplice.table.by_hand.edits.merge import Merge, source_rows
 from lakesplice.table.by_hand.edits.merge_builder import MergeBuilder
-from lakesplice.table.by_hand.hand_fed_table import HandFedTable
 from lakesplice.table.by_hand.input_rows import Rows as GivenRows
 from lakesplice.table.by_hand.input_rows import all_rows
 from lakesplice.table.by_hand.upsert_request import (
@@ -41,7 +41,7 @@ Condition: TypeAlias = str | pc.Expression
 """SQL over the table's columns, or an Arrow expression."""
 
 
-class EditedTable(HandFedTable):
+class EditedTable(ConstrainedTable):
     """A table fed by hand with edits of rows that a condition chooses."""
 
     def delete(

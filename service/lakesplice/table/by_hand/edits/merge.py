@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from lakesplice.errors import UsageError
 from lakesplice.model.arrays import Integers, KeyHashes, Mask
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.by_hand.hand_fed_changes import repeated_key, same_keys
+from lakesplice.planning.by_hand.hand_fed_changes import near_keys, repeated_key, same_keys
 from lakesplice.planning.by_hand.merge_clauses import (
     SOURCE,
     TARGET,
@@ -126,7 +126,7 @@ def _matched(
             Rows.MATCHED: _of_source(source, there),
             Rows.NOT_MATCHED: _of_source(source, _others(there, source.keys.num_rows)),
         }
-    near = None if by_source else _near(source.keys, schema)
+    near = None if by_source else near_keys(source.keys, schema)
     rows = read([*dict.fromkeys([*schema.key, *names])], near)
     target = _Keyed(rows.select(list(schema.key)), key_hash(rows, schema), rows)
     of_target, of_source = same_keys(target.hashes, source.hashes)
@@ -154,18 +154,6 @@ def _target_columns(clauses: Sequence[BoundClause], source: pa.Schema) -> list[s
             elif not name.startswith(SOURCE) and not (matched and name in source.names):
                 names[name] = None
     return list(names)
-
-
-def _near(keys: pa.Table, schema: TableSchema) -> pc.Expression | None:
-    """A condition that is true for all rows with these keys, and by which row groups can be
-    skipped.
-    """
-    first = keys.column(schema.key[0])
-    if not keys.num_rows or pa.types.is_boolean(first.type):
-        return None
-    ends = pc.min_max(first)
-    field = pc.field(schema.key[0])
-    return (field >= ends["min"]) & (field <= ends["max"])
 
 
 def _others(places: Integers, count: int) -> Integers:

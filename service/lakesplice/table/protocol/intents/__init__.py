@@ -18,6 +18,7 @@ from lakesplice.table.protocol.intents.tables import (
     Redirect,
     Restore,
     SetChangeFeed,
+    SetConstraints,
     Swap,
 )
 from lakesplice.table.protocol.intents.upkeep import (
@@ -49,6 +50,7 @@ __all__ = [
     "Restore",
     "Rewritten",
     "SetChangeFeed",
+    "SetConstraints",
     "Splice",
     "Swap",
     "Sweep",
@@ -68,6 +70,7 @@ Intent = (
     | Redirect
     | Replay
     | SetChangeFeed
+    | SetConstraints
     | Expire
     | ChangePins
     | Note

@@ -127,6 +127,18 @@ class SetChangeFeed:
 
 
 @dataclass(frozen=True, slots=True)
+class SetConstraints:
+    """A table fed by hand has other constraints: those of `upserts`, which every row meets.
+
+    `read` is the position of the newest upsert in the version in which the rows were checked.
+    """
+
+    generation: int
+    read: int
+    upserts: UpsertState
+
+
+@dataclass(frozen=True, slots=True)
 class ChangePins:
     """Replaces the table's pins by `pins`; `read` is the retention on which it was planned."""
 

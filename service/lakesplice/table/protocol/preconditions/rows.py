@@ -4,7 +4,7 @@ they were written, hasn't changed.
 
 from __future__ import annotations
 
-from lakesplice.table.protocol.intents import Backfill, Ingest, Upsert
+from lakesplice.table.protocol.intents import Backfill, Ingest, SetConstraints, Upsert
 from lakesplice.table.protocol.outcomes import Conflict, ConflictCode
 from lakesplice.table.protocol.snapshot import Snapshot
 
@@ -90,7 +90,7 @@ def moved_rows_are_as_read(now: Snapshot, intent: Ingest | Backfill) -> Conflict
     )
 
 
-def rows_are_as_read(now: Snapshot, intent: Upsert) -> Conflict | None:
+def rows_are_as_read(now: Snapshot, intent: Upsert | SetConstraints) -> Conflict | None:
     """The table is fed by hand, and no other upsert was committed since this one was located."""
     upserts = now.manifest.upserts
     if upserts is None:

@@ -26,6 +26,7 @@ from lakesplice.table.protocol.intents import (
     Replay,
     Restore,
     SetChangeFeed,
+    SetConstraints,
     Splice,
     Swap,
     Sweep,
@@ -47,6 +48,7 @@ from lakesplice.table.protocol.transitions.rows import (
 )
 from lakesplice.table.protocol.transitions.tables import (
     after_adoption,
+    after_constraints,
     after_create,
     after_redirect,
     after_restore,
@@ -83,8 +85,8 @@ def transition(before: Manifest, intent: Intent, moment: CommitPoint) -> Transit
             return _without_rows(before, intent, moment)
         case IndexMerge():
             return after_index_merge(before, intent)
-        case Evolve():
-            return after_schema_change(before, intent, moment)
+        case Evolve() | SetConstraints():
+            return _described_anew(before, intent, moment)
         case Redirect() | Replay() | Backfill():
             return _of_source(before, intent, moment)
         case _:
@@ -101,6 +103,14 @@ def _without_rows(before: Manifest, intent: Purge | Erase, moment: CommitPoint) 
     if isinstance(intent, Purge):
         return after_purge(before, intent, moment)
     return after_erasure(before, intent, moment)
+
+
+def _described_anew(
+    before: Manifest, intent: Evolve | SetConstraints, moment: CommitPoint
+) -> Transition:
+    if isinstance(intent, Evolve):
+        return after_schema_change(before, intent, moment)
+    return after_constraints(before, intent, moment)
 
 
 def _of_source(

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lakesplice.formats.log.actions import (
+    CHECK_FEATURE,
     FEED_PROPERTY,
     FEED_PROTOCOL,
     OUR_PROTOCOL,
@@ -52,9 +53,12 @@ def with_images(
     return replace(manifest, feed=feed), actions
 
 
-def protocol_of(*, change_feed: bool) -> TableProtocol:
-    """Return the features that readers and writers of a new table must know."""
-    return FEED_PROTOCOL if change_feed else OUR_PROTOCOL
+def protocol_of(*, change_feed: bool, checks: bool = False) -> TableProtocol:
+    """Return the features that readers and writers of a table must know."""
+    plain = FEED_PROTOCOL if change_feed else OUR_PROTOCOL
+    if not checks:
+        return plain
+    return replace(plain, writer_features=(*plain.writer_features, CHECK_FEATURE))
 
 
 def after_setting(
@@ -66,5 +70,7 @@ def after_setting(
     """
     properties = {**metadata.properties, FEED_PROPERTY: "true" if intent.on else "false"}
     feed = ChangeFeed(version) if intent.on else None
-    actions = (FEED_PROTOCOL, replace(metadata, properties=properties))
+    checks = before.upserts is not None and bool(before.upserts.checks)
+    protocol = protocol_of(change_feed=True, checks=checks)
+    actions = (protocol, replace(metadata, properties=properties))
     return replace(before, feed=feed), actions

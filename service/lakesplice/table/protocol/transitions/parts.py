@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from lakesplice.errors import UsageError
-from lakesplice.formats.log.actions import Action, Add, Remove, TableMetadata
+from lakesplice.formats.log.actions import CHECK_PROPERTY, Action, Add, Remove, TableMetadata
 from lakesplice.formats.log.schema_json import encode_schema
 from lakesplice.formats.parquet import stats_columns
 from lakesplice.model.address import BaseFile
-from lakesplice.model.manifest import DeltaRef, Manifest, RunRef
+from lakesplice.model.manifest import DeltaRef, Manifest, RunRef, UpsertState
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.schema import TableSchema
 from lakesplice.table.protocol.new_files import NewFile, adds_of, removes_of
@@ -51,14 +51,24 @@ def table_properties(log_retention_hours: int) -> dict[str, str]:
     }
 
 
-def with_schema(metadata: TableMetadata, schema: TableSchema) -> TableMetadata:
-    """Return the metadata of a table that has another schema from now on."""
-    properties = dict(metadata.properties)
+def with_schema(
+    metadata: TableMetadata, schema: TableSchema, upserts: UpsertState | None = None
+) -> TableMetadata:
+    """Return the metadata of a table that has another schema, or the constraints of `upserts`, from
+    now on.
+    """
+    properties = {
+        name: value
+        for name, value in metadata.properties.items()
+        if not name.startswith(CHECK_PROPERTY)
+    }
+    checks, required = (upserts.checks, upserts.required) if upserts is not None else ({}, ())
+    properties |= {f"{CHECK_PROPERTY}{name}": condition for name, condition in checks.items()}
     if columns := stats_columns(schema):
         properties[STATS_COLUMNS] = ",".join(columns)
     return replace(
         metadata,
-        schema_json=encode_schema(schema),
+        schema_json=encode_schema(schema, required),
         properties=properties,
         partition_columns=schema.partitioned_by,
     )

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from lakesplice.errors import UsageError
 from lakesplice.formats.log.actions import FEED_PROPERTY, OUR_PROTOCOL, Action, Remove
 from lakesplice.model.manifest import ChangeFeed, Manifest, Retention, SourceState, UpsertState
-from lakesplice.table.protocol.intents import Adopt, Create, Evolve, Redirect, Restore, Swap
+from lakesplice.table.protocol.intents import (
+    Adopt,
+    Create,
+    Evolve,
+    Redirect,
+    Restore,
+    SetConstraints,
+    Swap,
+)
 from lakesplice.table.protocol.new_files import adds_again, adds_of, removes_of
 from lakesplice.table.protocol.transitions.feed import protocol_of
 from lakesplice.table.protocol.transitions.parts import (
@@ -25,6 +34,7 @@ RESTORE = "RESTORE"
 RESET = "RESET"
 ADOPT = "ADOPT"
 SWAP = "SWAP"
+SET_CONSTRAINTS = "SET CONSTRAINTS"
 
 
 def after_create(intent: Create, moment: CommitPoint) -> Transition:
@@ -82,7 +92,7 @@ def after_adoption(intent: Adopt, moment: CommitPoint) -> Transition:
 
 def after_schema_change(before: Manifest, intent: Evolve, moment: CommitPoint) -> Transition:
     """Return the table with another schema."""
-    metadata = with_schema(moment.metadata, intent.schema)
+    metadata = with_schema(moment.metadata, intent.schema, before.upserts)
     files, removes, adds = with_replaced(before, intent.replaced, moment)
     manifest = replace(before, schema=intent.schema, files=files)
     return Transition(manifest, "CHANGE SCHEMA", (metadata, *removes, *adds))
@@ -115,14 +125,36 @@ def after_restore(before: Manifest, intent: Restore, moment: CommitPoint) -> Tra
     gone = [path for path in before.files if path not in manifest.files]
     back = [path for path in manifest.files if path not in before.files]
     schema: tuple[Action, ...] = ()
-    if manifest.schema != before.schema:
-        schema = (with_schema(moment.metadata, manifest.schema),)
+    if manifest.schema != before.schema or _constraints(manifest) != _constraints(before):
+        schema = _metadata(manifest, moment)
     removes = removes_of(before, gone, moment.timestamp_ms)
     adds = adds_again(manifest, back, intent.stats, moment.timestamp_ms)
     if intent.version is None:
         return Transition(manifest, RESET, schema + removes, {"files_gone": len(gone)})
     counts = {"version": intent.version, "files_back": len(back), "files_gone": len(gone)}
     return Transition(manifest, RESTORE, schema + removes + adds, counts)
+
+
+def after_constraints(before: Manifest, intent: SetConstraints, moment: CommitPoint) -> Transition:
+    """Return the table with other constraints. It counts as an upsert, so that those which were
+    written without them are written again.
+    """
+    manifest = replace(before, upserts=replace(intent.upserts, position=moment.version))
+    return Transition(manifest, SET_CONSTRAINTS, _metadata(manifest, moment))
+
+
+def _constraints(manifest: Manifest) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    upserts = manifest.upserts
+    return ({}, ()) if upserts is None else (upserts.checks, upserts.required)
+
+
+def _metadata(manifest: Manifest, moment: CommitPoint) -> tuple[Action, ...]:
+    """The actions for schema and constraints, with the feature that checks need."""
+    metadata = with_schema(moment.metadata, manifest.schema, manifest.upserts)
+    if not _constraints(manifest)[0]:
+        return (metadata,)
+    has_feed = FEED_PROPERTY in metadata.properties
+    return protocol_of(change_feed=has_feed, checks=True), metadata
 
 
 def after_swap(before: Manifest, intent: Swap, moment: CommitPoint) -> Transition:
