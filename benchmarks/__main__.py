@@ -18,6 +18,7 @@ _KEEPING = (
     "merges",
     "changes",
     "change_feed",
+    "erasure",
     "bucket",
     "cluster",
     "month",

@@ -128,7 +128,7 @@ def main() -> None:
     parser.add_argument("--without-delta", action="store_true")
     parser.add_argument("--out", type=Path, default=FIGURES)
     args = parser.parse_args()
-    spark = None if args.without_delta else _session()
+    spark = None if args.without_delta else delta_session()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         made, rows = folder / "store_sales.parquet", folder / "rows.parquet"
@@ -175,7 +175,8 @@ def _cell(
     }
 
 
-def _session() -> SparkSession:
+def delta_session() -> SparkSession:
+    """Return a session of all cores that knows Delta."""
     settings = {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
