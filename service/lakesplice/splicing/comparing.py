@@ -20,7 +20,7 @@ import pyarrow as pa
 from lakesplice.errors import CorruptFileError, UnsupportedError
 from lakesplice.model.arrays import Integers, Mask
 from lakesplice.planning.rows.edits import ColumnEdit, ComparedEdits, Edits
-from lakesplice.splicing.columns.constants import constant_pages
+from lakesplice.splicing.columns.constant_pages import constant_pages
 from lakesplice.splicing.metadata.schemas import refuse_doubles
 from lakesplice.splicing.options import SPAN_BYTES, Options
 from lakesplice.splicing.pages.new_values import differing, stored
@@ -47,7 +47,7 @@ _INCOMPARABLE = (
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Part:
+class _ChunkEdit:
     """The edit of one chunk; its rows count from the row group's first row. About `span_bytes` of
     the chunk are decoded at a time.
     """
@@ -59,7 +59,7 @@ class _Part:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Verdict:
+class _NewValues:
     """Which values of a chunk's edit are new, and how many of the edited pages get no new value."""
 
     new: Mask
@@ -82,7 +82,7 @@ def compared(source: SourceFile, edits: Edits, options: Options) -> ComparedEdit
     threads = max(options.threads, 1)
     span_bytes = max(_DECODED_BYTES // threads, SPAN_BYTES)
     parts = [
-        _Part(row_group, column, edit, span_bytes)
+        _ChunkEdit(row_group, column, edit, span_bytes)
         for name, column in names.items()
         for row_group, first, last in source.row_ranges()
         if len((edit := columns[name].within(first, last)).rows)
@@ -141,17 +141,17 @@ def _equal_nested(source: SourceFile, edits: Edits) -> list[str]:
     return equal
 
 
-def _compared(source: SourceFile, part: _Part) -> _Verdict:
+def _compared(source: SourceFile, part: _ChunkEdit) -> _NewValues:
     try:
         return _verdict(source, part)
     except _INCOMPARABLE:
-        return _Verdict(np.ones(len(part.edit.rows), np.bool_))
+        return _NewValues(np.ones(len(part.edit.rows), np.bool_))
 
 
-def _verdict(source: SourceFile, part: _Part) -> _Verdict:
+def _verdict(source: SourceFile, part: _ChunkEdit) -> _NewValues:
     every, index = np.arange(len(part.edit.rows)), source.offset_index(part.row_group, part.column)
     if index is None:
-        return _Verdict(_new_at(source, part, every))
+        return _NewValues(_new_at(source, part, every))
     given = rows_in_pages(index.first_rows, part.edit.rows)
     page_of = np.repeat(np.arange(len(given)), given)
     constants = constant_pages(source, part.row_group, part.column)
@@ -163,10 +163,10 @@ def _verdict(source: SourceFile, part: _Part) -> _Verdict:
     if not decided.all():
         new[~decided] = _new_by_pages(source, part, every[~decided], page_of[~decided])
     left = rows_in_pages(index.first_rows, part.edit.rows[new])
-    return _Verdict(new, int(np.count_nonzero((given > 0) & (left == 0))))
+    return _NewValues(new, int(np.count_nonzero((given > 0) & (left == 0))))
 
 
-def _new_by_pages(source: SourceFile, part: _Part, at: Integers, page_of: Integers) -> Mask:
+def _new_by_pages(source: SourceFile, part: _ChunkEdit, at: Integers, page_of: Integers) -> Mask:
     """Mark which of the edit's values at `at` are new; `page_of` is the page of each.
 
     If each page that is compared first gets a new value, all values of the other pages count as
@@ -188,14 +188,14 @@ def _new_by_pages(source: SourceFile, part: _Part, at: Integers, page_of: Intege
     return _new_at(source, part, at)
 
 
-def _new_at(source: SourceFile, part: _Part, at: Integers) -> Mask:
+def _new_at(source: SourceFile, part: _ChunkEdit, at: Integers) -> Mask:
     """Mark which of the edit's values at `at` are new."""
     chunk, rows = (part.row_group, part.column), part.edit.rows[at]
     held = read_chunk_rows(source, *chunk, rows, part.span_bytes)
     return _differing(part, at, held)
 
 
-def _differing(part: _Part, at: Integers, held: pa.Array) -> Mask:
+def _differing(part: _ChunkEdit, at: Integers, held: pa.Array) -> Mask:
     every = len(at) == len(part.edit.rows)
     given = part.edit.values if every else part.edit.values.take(pa.array(at))
     return differing(held, stored(given, held.type))

@@ -17,7 +17,11 @@ import pyarrow as pa
 from lakesplice.errors import UnsupportedError, UsageError
 from lakesplice.planning.rows.edits import ColumnEdit, Edits
 from lakesplice.splicing.columns.new_chunks import cut, fresh_chunk, leaf_of, pages_like, style_like
-from lakesplice.splicing.columns.widening import wide, with_room, with_room_for
+from lakesplice.splicing.columns.widening import (
+    widened_for_edits,
+    widened_for_rows,
+    widened_type,
+)
 from lakesplice.splicing.faults import FilePart, Reason
 from lakesplice.splicing.input_values import NewColumn, check_new, constant, fitted_plain, rows_like
 from lakesplice.splicing.metadata.geography import unbounded
@@ -28,7 +32,7 @@ from lakesplice.splicing.options import Options
 from lakesplice.splicing.output.assemble import GroupPlan, assemble
 from lakesplice.splicing.output.copying import Sink
 from lakesplice.splicing.output.images import ChunkImage, MakeImage, MakeImageFunction
-from lakesplice.splicing.pages.memory import Memory
+from lakesplice.splicing.pages.memory import MemoryLimits
 from lakesplice.splicing.pages.new_values import laid_over
 from lakesplice.splicing.pages.page_encoding import Style
 from lakesplice.splicing.pages.rows import read_column
@@ -93,7 +97,7 @@ def append_rows(
                 column=leaf.name,
                 reason=str(Reason.NESTED),
             )
-    rows, footer = file.footer.num_rows, with_room_for(file.footer, tables)
+    rows, footer = file.footer.num_rows, widened_for_rows(file.footer, tables)
     footer = unbounded(footer, footer.columns)
     given = [table for table in tables if table.num_rows]
     for table, columns in zip(given, rows_like(file, given), strict=True):
@@ -129,12 +133,12 @@ def add_columns(
         edits, columns={at: edit for at, edit in edits.columns.items() if at not in of_new}
     )
     check_edits(file, old)
-    groups, footer = edited_groups(file, old, options), with_room(file, old)
+    groups, footer = edited_groups(file, old, options), widened_for_edits(file, old)
     footer = unbounded(footer, old.columns)
     numbers = {leaf.column: leaf.column for leaf in footer.leaves}
     style = style_like(file, 0)[0] if footer.leaves else Style(6, v2=False, checksums=True)
     for column in columns:
-        field = column.field.with_type(wide(column.field.type))
+        field = column.field.with_type(widened_type(column.field.type))
         leaf = leaf_of(field, FilePart(name, f"new column {field.name}"))
         before = column.before
         at = len(footer.leaves) if before is None else column_of(footer, before, name)
@@ -201,12 +205,12 @@ def replace_column(
     file, options = SourceFile(source, name), options.for_copies(sink, [source])
     known = old or field.name
     at = column_of(file.footer, known, name)
-    field = field.with_type(wide(field.type))
+    field = field.with_type(widened_type(field.type))
     leaf = leaf_of(field, FilePart(name, f"column {field.name}"))
     footer = inserted(removed(unbounded(file.footer, (known,)), at), at, leaf, field)
     style, _ = style_like(file, at)
     others = {other.column: other.column for other in file.footer.leaves if other.column != at}
-    groups, held = [], Memory(options).held()
+    groups, held = [], MemoryLimits(options).held()
     for row_group, group in enumerate(_copied(file, options)):
         image = _replaced(
             file=file,

@@ -12,15 +12,15 @@ from lakesplice.errors import UsageError
 from lakesplice.planning.rows.edits import Edits
 from lakesplice.splicing.columns.editing import EditedChunks, check_editable
 from lakesplice.splicing.columns.nested import NestedChunks, check_nested
-from lakesplice.splicing.columns.widening import with_room
+from lakesplice.splicing.columns.widening import widened_for_edits
 from lakesplice.splicing.faults import Reason
 from lakesplice.splicing.metadata.geography import unbounded
 from lakesplice.splicing.metadata.schemas import refuse_doubles
 from lakesplice.splicing.options import Options
-from lakesplice.splicing.output.assemble import Assembled, GroupPlan, assemble
+from lakesplice.splicing.output.assemble import AssembledFile, GroupPlan, assemble
 from lakesplice.splicing.output.copying import Sink
 from lakesplice.splicing.output.images import CopiedChunk, MakeImage, MakeImageFunction
-from lakesplice.splicing.pages.memory import Memory
+from lakesplice.splicing.pages.memory import MemoryLimits
 from lakesplice.splicing.pages.new_values import fitting, null_refused, refused
 from lakesplice.splicing.pages.page_decoding import read_type
 from lakesplice.splicing.structures.footer import Leaf, RowGroup
@@ -65,7 +65,7 @@ def splice(
     file, options = SourceFile(source, name), options.for_copies(sink, [source])
     check_edits(file, edits)
     groups = edited_groups(file, edits, options)
-    footer = unbounded(with_room(file, edits), edits.columns)
+    footer = unbounded(widened_for_edits(file, edits), edits.columns)
     written = assemble(footer, groups, sink, options.threads)
     return finished(written, file.footer.num_rows, name, options)
 
@@ -83,7 +83,7 @@ def edited_groups(file: SourceFile, edits: Edits, options: Options) -> list[Grou
     Raises `UnsupportedError` with a `reason` if a chunk can't even be copied.
     """
     columns, groups, first = _columns(file, edits), [], 0
-    memory = Memory(options)
+    memory = MemoryLimits(options)
     for at, group in enumerate(file.footer.row_groups):
         part = edits.within(first, first + group.num_rows)
         first += group.num_rows
@@ -91,14 +91,14 @@ def edited_groups(file: SourceFile, edits: Edits, options: Options) -> list[Grou
     return groups
 
 
-def finished(written: Assembled, rows: int, name: str, options: Options) -> Spliced:
+def finished(written: AssembledFile, rows: int, name: str, options: Options) -> Spliced:
     """Check the assembled file, which must have so many rows, and return the summary."""
     if options.verify:
         verify_written(written, rows, name)
     return spliced(written)
 
 
-def spliced(written: Assembled) -> Spliced:
+def spliced(written: AssembledFile) -> Spliced:
     """Return the summary of what was assembled."""
     tally = written.tally
     return Spliced(
@@ -120,7 +120,7 @@ def _group(
     columns: Mapping[int, str],
     edits: Edits,
     options: Options,
-    memory: Memory,
+    memory: MemoryLimits,
 ) -> GroupPlan:
     makers: list[MakeImage] = []
     nested: dict[str, NestedChunks] = {}

@@ -16,7 +16,7 @@ from lakesplice.errors import CorruptFileError
 from lakesplice.planning.rows.edits import ColumnEdit, Edits
 from lakesplice.splicing.faults import FilePart
 from lakesplice.splicing.metadata.schemas import refuse_doubles
-from lakesplice.splicing.output.assemble import Assembled
+from lakesplice.splicing.output.assemble import AssembledFile
 from lakesplice.splicing.pages.new_values import bits, stored
 from lakesplice.splicing.pages.plan import rows_in_pages
 from lakesplice.splicing.pages.rows import read_nested_rows, read_rows
@@ -27,7 +27,7 @@ from lakesplice.splicing.structures.source import SourceFile
 _DECODED_PAGES_MAX = 3
 
 
-def verify_written(written: Assembled, rows: int, name: str) -> None:
+def verify_written(written: AssembledFile, rows: int, name: str) -> None:
     """Raise `CorruptFileError` unless the footer describes what was written, with so many rows."""
     file_part, footer = FilePart(name, "footer of the new file"), written.footer
     groups = footer.row_groups

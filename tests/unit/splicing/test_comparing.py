@@ -13,7 +13,7 @@ import pytest
 
 from lakesplice.planning.rows.edits import ColumnEdit, Edits
 from lakesplice.splicing import comparing
-from lakesplice.splicing.columns.constants import constant_pages
+from lakesplice.splicing.columns.constant_pages import constant_pages
 from lakesplice.splicing.comparing import compared
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.pages import rows as rows_of_pages

@@ -12,7 +12,7 @@ import pytest
 from lakesplice.errors import CorruptFileError
 from lakesplice.planning.rows.edits import Edits
 from lakesplice.splicing.options import Options
-from lakesplice.splicing.output.assemble import Assembled, assemble
+from lakesplice.splicing.output.assemble import AssembledFile, assemble
 from lakesplice.splicing.output.copying import StreamSink
 from lakesplice.splicing.splice import edited_groups
 from lakesplice.splicing.structures.footer import Chunk, Footer, RowGroup
@@ -21,7 +21,7 @@ from lakesplice.splicing.verify import verify_written
 
 
 @pytest.fixture
-def written() -> Assembled:
+def written() -> AssembledFile:
     buffer = pa.BufferOutputStream()
     pq.write_table(pa.table({"a": [1, 2, 3], "b": ["x", "y", "z"]}), buffer)
     file = SourceFile(pa.BufferReader(buffer.getvalue()), "source")
@@ -29,7 +29,7 @@ def written() -> Assembled:
     return assemble(file.footer, groups, StreamSink(pa.BufferOutputStream()), 1)
 
 
-def otherwise(written: Assembled, change: Callable[[RowGroup], RowGroup]) -> Assembled:
+def otherwise(written: AssembledFile, change: Callable[[RowGroup], RowGroup]) -> AssembledFile:
     groups = tuple(map(change, written.footer.row_groups))
     footer: Footer = replace(written.footer, row_groups=groups)
     return replace(written, footer=footer, encoded=footer.encode())
@@ -39,7 +39,7 @@ def with_chunk(group: RowGroup, change: Callable[[Chunk], Chunk]) -> RowGroup:
     return replace(group, chunks=(group.chunks[0], change(group.chunks[1])))
 
 
-def test_what_was_written_as_it_should_be_passes(written: Assembled) -> None:
+def test_what_was_written_as_it_should_be_passes(written: AssembledFile) -> None:
     verify_written(written, 3, "new")
 
 
@@ -58,12 +58,12 @@ def test_what_was_written_as_it_should_be_passes(written: Assembled) -> None:
     ],
 )
 def test_a_footer_that_cannot_be_true_is_refused(
-    written: Assembled, change: Callable[[RowGroup], RowGroup], message: str
+    written: AssembledFile, change: Callable[[RowGroup], RowGroup], message: str
 ) -> None:
     with pytest.raises(CorruptFileError, match=message):
         verify_written(otherwise(written, change), 3, "new")
 
 
-def test_a_footer_of_other_rows_than_were_meant_is_refused(written: Assembled) -> None:
+def test_a_footer_of_other_rows_than_were_meant_is_refused(written: AssembledFile) -> None:
     with pytest.raises(CorruptFileError, match="describe the rows"):
         verify_written(written, 4, "new")

@@ -24,7 +24,7 @@ _WHOLE_BOUNDS = "parquet-cpp-arrow"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Description:
+class ChunkBounds:
     """The new column index, if there can be one, and what the statistics are computed from."""
 
     leaf: Leaf
@@ -61,7 +61,7 @@ class Description:
 
 def described(
     source: SourceFile, row_group: int, column: int, done: Sequence[Recoded]
-) -> Description:
+) -> ChunkBounds:
     """Describe a chunk of which some pages were re-encoded; the other pages keep their bounds."""
     leaf, chunk = source.leaf(column), source.chunk(row_group, column)
     file_part = source.file_part(row_group, column)
@@ -72,7 +72,7 @@ def described(
         index = _replaced(index, done) if credible(leaf, *_filled(index)) else None
     if index is not None:
         index = ordered(leaf, index)
-    return Description(leaf, index, before, bounds_are_whole(source))
+    return ChunkBounds(leaf, index, before, bounds_are_whole(source))
 
 
 def ordered(leaf: Leaf, index: ColumnIndex) -> ColumnIndex:

@@ -28,7 +28,7 @@ from lakesplice.splicing.pages.dictionaries import (
     extended,
     with_entries_at_first,
 )
-from lakesplice.splicing.pages.memory import Memory, part_of
+from lakesplice.splicing.pages.memory import MemoryLimits, part_of
 from lakesplice.splicing.pages.new_values import refused, stored
 from lakesplice.splicing.pages.page_decoding import decode_dictionary
 from lakesplice.splicing.pages.page_encoding import EncodedPages, with_dictionary, writable
@@ -81,7 +81,7 @@ class EditedChunks:
         row_group: int,
         edits: Mapping[int, ColumnEdit],
         options: Options,
-        memory: Memory,
+        memory: MemoryLimits,
     ) -> None:
         self._source, self._row_group, self._edits = source, row_group, edits
         self._options, self._memory = options, memory
@@ -142,7 +142,7 @@ class _Chunk:
         head = dictionary_bytes(source, row_group, column)
         self._dictionary_page = source.read(self._chunk.start, head) if head else None
 
-    def edited(self, edit: ColumnEdit, options: Options, memory: Memory) -> ChunkImage:
+    def edited(self, edit: ColumnEdit, options: Options, memory: MemoryLimits) -> ChunkImage:
         page = self._dictionary_page
         unpacked = 0 if page is None else _unpacked(*self._header(page))
         with memory.dictionary(unpacked):
@@ -154,7 +154,7 @@ class _Chunk:
         edit: ColumnEdit,
         dictionary: Dictionary | None,
         options: Options,
-        memory: Memory,
+        memory: MemoryLimits,
     ) -> list[Recoded]:
         recoder = Recoder(
             self._source,

@@ -48,7 +48,7 @@ def check_nested(source: SourceFile, row_group: int, leaves: list[Leaf], edit: C
     if [_layout(leaf) for leaf in empty.footer.leaves] != [_layout(leaf) for leaf in leaves]:
         raise refused(source, row_group, leaves[0].column, Reason.OTHER_LAYOUT)
     field = schema.field(0)
-    if _null_in_vain(field, fitting(source, edit, field.type, field.name)):
+    if _has_forbidden_null(field, fitting(source, edit, field.type, field.name)):
         raise null_refused(source, field.name)
 
 
@@ -140,16 +140,18 @@ class NestedChunks:
         )
 
 
-def _null_in_vain(field: pa.Field, values: pa.Array) -> bool:
+def _has_forbidden_null(field: pa.Field, values: pa.Array) -> bool:
     """Whether the values have a null, at any depth, where their type doesn't allow one."""
     if values.null_count and not field.nullable:
         return True
     kind, values = field.type, values.drop_null()
     if pa.types.is_struct(kind):
-        return any(_null_in_vain(kind.field(n), part) for n, part in enumerate(values.flatten()))
+        return any(
+            _has_forbidden_null(kind.field(n), part) for n, part in enumerate(values.flatten())
+        )
     if pa.types.is_map(kind):
-        return _null_in_vain(kind.item_field, values.items)
-    return pa.types.is_nested(kind) and _null_in_vain(kind.value_field, values.flatten())
+        return _has_forbidden_null(kind.item_field, values.items)
+    return pa.types.is_nested(kind) and _has_forbidden_null(kind.value_field, values.flatten())
 
 
 def _schema(source: SourceFile, leaves: list[Leaf]) -> pa.Schema:

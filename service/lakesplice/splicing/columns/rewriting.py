@@ -17,12 +17,12 @@ import pyarrow as pa
 
 from lakesplice.model.arrays import Integers
 from lakesplice.planning.rows.edits import ColumnEdit
-from lakesplice.splicing.columns.chunk_statistics import Description, ordered
+from lakesplice.splicing.columns.chunk_statistics import ChunkBounds, ordered
 from lakesplice.splicing.faults import FilePart, Reason
 from lakesplice.splicing.options import Tally
 from lakesplice.splicing.output.images import ChunkImage, Piece, dictionary_bytes
 from lakesplice.splicing.pages.dictionaries import extended, with_entries_at_first
-from lakesplice.splicing.pages.memory import Memory
+from lakesplice.splicing.pages.memory import MemoryLimits
 from lakesplice.splicing.pages.new_values import bits, laid_over, refused, stored
 from lakesplice.splicing.pages.page_encoding import EncodedPages, Style, decoded, encode_pages
 from lakesplice.splicing.pages.plan import DICTIONARY_BYTES_MAX
@@ -40,7 +40,7 @@ def rewritten_chunk(
     column: int,
     edit: ColumnEdit,
     reason: Reason,
-    memory: Memory,
+    memory: MemoryLimits,
 ) -> ChunkImage:
     """Return a flat chunk with `edit` applied, all of it re-encoded because of `reason`.
 
@@ -57,7 +57,7 @@ def rewritten_chunk(
     first_rows = _cut(first_rows, chunk.num_values, rows_max)
     parts = _spans(first_rows, chunk.num_values, rows_max)
     encoder = _encoder(source, row_group, column, header, alone=len(parts) == 1)
-    held, done = memory.held(), list[_Done]()
+    held, done = memory.held(), list[_EncodedSpan]()
     for rows in parts:
         start, end = int(rows[0]), int(rows[-1])
         with memory.decoded((end - start) * values.width):
@@ -70,7 +70,7 @@ def rewritten_chunk(
             if encoder.orders_values or pa.types.is_floating(new.type):
                 _verify(new, decoded(leaf, chunk, pages, len(new), file_part), file_part)
         piece = held.put(pages.pages)
-        done.append(_Done(replace(pages, pages=None), piece, new.null_count))
+        done.append(_EncodedSpan(replace(pages, pages=None), piece, new.null_count))
     image = encoded_chunk(chunk, _joined(leaf, done), [one.piece for one in done], first_rows)
     tally = replace(
         image.tally,
@@ -90,7 +90,7 @@ def _encoder(
         Style.of(chunk, header),
         source.file_part(row_group, column),
         alone=alone,
-        unlike=_hardly_a_value_twice(source, row_group, column),
+        unlike=_dictionary_saves_little(source, row_group, column),
         size=chunk.compressed_size,
     )
 
@@ -137,7 +137,7 @@ def _verify(meant: pa.Array, found: pa.Array, file_part: FilePart) -> None:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Done:
+class _EncodedSpan:
     """A span's pages without their bytes, and the piece that holds the bytes."""
 
     pages: EncodedPages
@@ -199,7 +199,9 @@ class _Encoder:
         pages = self._pages(arrays, None)
         if pages is None or pages.dictionary is None:
             return pages
-        if _twice(pages.dictionary_entries, sum(len(each) - each.null_count for each in arrays)):
+        if _values_repeat(
+            pages.dictionary_entries, sum(len(each) - each.null_count for each in arrays)
+        ):
             return pages
         plain = plain or self._pages(arrays, Encoding.PLAIN)
         if plain is None or plain.pages.size >= pages.pages.size + pages.dictionary.size:
@@ -229,22 +231,22 @@ class _Encoder:
         return encode_pages(self._leaf, arrays, encoding, self._style, self._file_part, entries)
 
 
-def _hardly_a_value_twice(source: SourceFile, row_group: int, column: int) -> bool:
+def _dictionary_saves_little(source: SourceFile, row_group: int, column: int) -> bool:
     """Whether a chunk's dictionary saves little, since most of its values occur only once."""
     chunk = source.chunk(row_group, column)
     page = source.dictionary_page(row_group, column)
     if page is None or chunk.statistics is None:
         return False
     nulls = Statistics.from_struct(chunk.statistics, source.file_part(row_group, column)).null_count
-    return not _twice(page.header.num_values, chunk.num_values - (nulls or 0))
+    return not _values_repeat(page.header.num_values, chunk.num_values - (nulls or 0))
 
 
-def _twice(entries: int, values: int) -> bool:
+def _values_repeat(entries: int, values: int) -> bool:
     """Whether each dictionary entry is used more than twice on average."""
     return 2 * entries < values
 
 
-def _joined(leaf: Leaf, done: Sequence[_Done]) -> EncodedPages:
+def _joined(leaf: Leaf, done: Sequence[_EncodedSpan]) -> EncodedPages:
     """The pages of all spans as those of one chunk, with the last dictionary."""
     parts = [one.pages for one in done]
     if len(parts) == 1:
@@ -253,7 +255,7 @@ def _joined(leaf: Leaf, done: Sequence[_Done]) -> EncodedPages:
     encodings = dict.fromkeys(kind for part in parts for kind in part.chunk.encodings)
     index = _joined_index(leaf, [part.column_index for part in parts])
     nulls = sum(one.nulls for one in done)
-    description = Description(leaf, index, Statistics(null_count=nulls), exact=True)
+    description = ChunkBounds(leaf, index, Statistics(null_count=nulls), exact=True)
     return replace(
         last,
         chunk=replace(

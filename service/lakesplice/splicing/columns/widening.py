@@ -24,7 +24,7 @@ _DATA = frozenset((PageKind.DATA, PageKind.DATA_V2))
 _WIDE_BITS = 32
 
 
-def with_room(file: SourceFile, edits: Edits) -> Footer:
+def widened_for_edits(file: SourceFile, edits: Edits) -> Footer:
     """Return the file's footer with an Arrow schema that also fits the edits.
 
     Blocks; reads headers of dictionary pages if an edited column has a narrow index type.
@@ -37,7 +37,7 @@ def with_room(file: SourceFile, edits: Edits) -> Footer:
     return _widened(file.footer, overflows)
 
 
-def with_room_for(footer: Footer, tables: Sequence[pa.Table]) -> Footer:
+def widened_for_rows(footer: Footer, tables: Sequence[pa.Table]) -> Footer:
     """Return a footer with an Arrow schema that also fits row groups made of the tables."""
 
     def overflows(field: pa.Field) -> bool:
@@ -47,7 +47,7 @@ def with_room_for(footer: Footer, tables: Sequence[pa.Table]) -> Footer:
     return _widened(footer, overflows)
 
 
-def wide(kind: pa.DataType) -> pa.DataType:
+def widened_type(kind: pa.DataType) -> pa.DataType:
     """Return the type with indexes of dictionaries widened to at least 32 bits, at any depth."""
     if pa.types.is_dictionary(kind):
         if kind.index_type.bit_width >= _WIDE_BITS:
@@ -65,7 +65,7 @@ def wide(kind: pa.DataType) -> pa.DataType:
 
 
 def _wide_field(field: pa.Field) -> pa.Field:
-    return field.with_type(wide(field.type))
+    return field.with_type(widened_type(field.type))
 
 
 def _widened(footer: Footer, overflows: Callable[[pa.Field], bool]) -> Footer:
@@ -79,7 +79,7 @@ def _widened(footer: Footer, overflows: Callable[[pa.Field], bool]) -> Footer:
         return footer  # a schema that can't be read is left as it is
     wider = schema
     for at, field in enumerate(schema):
-        kind = wide(field.type)
+        kind = widened_type(field.type)
         if kind != field.type and overflows(field):
             wider = wider.set(at, field.with_type(kind))
     if wider is schema:

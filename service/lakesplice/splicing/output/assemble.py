@@ -58,7 +58,7 @@ class GroupPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Assembled:
+class AssembledFile:
     """What was written: the footer and its bytes, the offset where the pages end, and the
     counts.
     """
@@ -69,7 +69,7 @@ class Assembled:
     tally: Tally
 
 
-def assemble(like: Footer, groups: Iterable[GroupPlan], sink: Sink, threads: int) -> Assembled:
+def assemble(like: Footer, groups: Iterable[GroupPlan], sink: Sink, threads: int) -> AssembledFile:
     """Write a file of the given row groups; schema and metadata are those of `like`.
 
     `threads` threads make chunks ahead of the writer: as many chunks as threads, and more if they
@@ -78,7 +78,7 @@ def assemble(like: Footer, groups: Iterable[GroupPlan], sink: Sink, threads: int
     writer = _Writer(sink)
     writer.write(MAGIC)
     tallies: list[Tally] = []
-    placed: list[tuple[RowGroup, list[_Placed]]] = []
+    placed: list[tuple[RowGroup, list[_WrittenChunk]]] = []
     plans = list(groups)
     makers = (make for group in plans for make in group.chunks)
     # If anything fails, no thread may still read the source when the caller closes it.
@@ -88,7 +88,7 @@ def assemble(like: Footer, groups: Iterable[GroupPlan], sink: Sink, threads: int
             for _ in plan.chunks:
                 image = next(images)
                 tallies.append(image.tally)
-                chunks.append(_Placed(image, writer.pages(image)))
+                chunks.append(_WrittenChunk(image, writer.pages(image)))
             placed.append((plan.like, chunks))
     pages_end = writer.at
     for _, chunks in placed:
@@ -110,7 +110,7 @@ def assemble(like: Footer, groups: Iterable[GroupPlan], sink: Sink, threads: int
     encoded = footer.encode()
     writer.write(encoded)
     writer.flush()
-    return Assembled(footer, encoded, pages_end, Tally.total(tallies))
+    return AssembledFile(footer, encoded, pages_end, Tally.total(tallies))
 
 
 class _Writer:
@@ -190,7 +190,7 @@ class _Writer:
             self._held = bytearray()
 
 
-class _Placed:
+class _WrittenChunk:
     """A chunk whose pages are written; collects where its other parts are written."""
 
     def __init__(self, image: ChunkImage, start: int) -> None:
@@ -237,14 +237,14 @@ class _Placed:
         )
 
 
-def _write_offset_indexes(chunks: Sequence[_Placed], writer: _Writer) -> None:
+def _write_offset_indexes(chunks: Sequence[_WrittenChunk], writer: _Writer) -> None:
     found = [(chunk, index) for chunk in chunks if (index := chunk.offset_index) is not None]
     encoded = encode_offset_indexes([index for _, index in found])
     for (chunk, _), data in zip(found, encoded, strict=True):
         chunk.write_offset_index(data, writer)
 
 
-def _row_group(like: RowGroup, placed: Sequence[_Placed], ordinal: int) -> RowGroup:
+def _row_group(like: RowGroup, placed: Sequence[_WrittenChunk], ordinal: int) -> RowGroup:
     chunks = tuple(chunk.described() for chunk in placed)
     return replace(
         like.known(),

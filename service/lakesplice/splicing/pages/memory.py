@@ -29,14 +29,14 @@ _TIDY_BYTES = 4 * 1024 * 1024
 OpenScratch = Callable[[], Scratch]
 
 
-class Memory:
+class MemoryLimits:
     """The memory limits that the chunks of one operation share."""
 
     def __init__(self, options: Options) -> None:
         self._span_bytes = options.span_bytes
-        self._decoded = _Room(_SPANS * options.span_bytes)
+        self._decoded = _SharedBytes(_SPANS * options.span_bytes)
         self._tidying = AllocatorTrimmer()
-        self._dictionaries = _Room(_DICTIONARY_BYTES)
+        self._dictionaries = _SharedBytes(_DICTIONARY_BYTES)
         # So many chunks exist at a time: being made, waiting, and being written.
         self._held_bytes = _HELD_BYTES // (options.threads + 2)
         self._open_scratch = options.open_scratch
@@ -120,7 +120,7 @@ def _copy(data: pa.Buffer) -> pa.Buffer:
     return copy
 
 
-class _Room:
+class _SharedBytes:
     """A number of bytes that threads share; a thread that asks for more than all gets all,
     alone.
     """

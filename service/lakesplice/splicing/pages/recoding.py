@@ -16,7 +16,7 @@ from lakesplice.model.arrays import Integers
 from lakesplice.planning.rows.edits import ColumnEdit
 from lakesplice.splicing.faults import Reason
 from lakesplice.splicing.pages.dictionaries import positions
-from lakesplice.splicing.pages.memory import Memory
+from lakesplice.splicing.pages.memory import MemoryLimits
 from lakesplice.splicing.pages.new_values import bits, laid_over, refused, stored
 from lakesplice.splicing.pages.page_decoding import decode_pages
 from lakesplice.splicing.pages.page_encoding import (
@@ -81,7 +81,7 @@ class Recoder:
         self._rows = index.rows(source.footer.row_groups[row_group].num_rows)
 
     def recode(
-        self, pages: Integers, edit: ColumnEdit, memory: Memory, *, verify: bool
+        self, pages: Integers, edit: ColumnEdit, memory: MemoryLimits, *, verify: bool
     ) -> Iterator[Recoded]:
         """Yield `pages` with their edits applied, a span at a time; raises `CorruptFileError`."""
         chunk = self._source, self._row_group, self._column

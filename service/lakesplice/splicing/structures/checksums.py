@@ -110,7 +110,7 @@ def check_chunks(source: SourceFile, chunks: Sequence[ChunkId]) -> None:
             _check_one_by_one(source, *chunk)
     file_parts = [source.file_part(*chunk) for chunk in chunks]
     ours = is_ours(source)
-    sums = _Sums(len(chunks))
+    sums = _ChunkSums(len(chunks))
     for pages in _Pages.of(source, chunks).blocks():
         base = int(pages.offsets[0])
         data = source.read(base, int(pages.offsets[-1] + pages.sizes[-1]) - base)
@@ -124,7 +124,7 @@ def check_chunks(source: SourceFile, chunks: Sequence[ChunkId]) -> None:
             sums.check(at, source.chunk(*chunk), file_parts[at])
 
 
-class _Sums:
+class _ChunkSums:
     """Sums over the pages of each chunk."""
 
     def __init__(self, chunks: int) -> None:

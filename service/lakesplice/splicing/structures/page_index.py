@@ -148,7 +148,7 @@ def _put_list_header(out: bytearray, size: int, wire: Wire) -> None:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class _Run:
+class _Locations:
     """The page locations of an offset index, and the position in its bytes after them."""
 
     offsets: Integers
@@ -165,15 +165,15 @@ def decode_offset_indexes(
     return [_decoded(*one) for one in zip(buffers, file_parts, runs, strict=True)]
 
 
-def _decoded(buffer: bytes, file_part: FilePart, run: _Run | None) -> OffsetIndex:
-    rest = None if run is None else _behind(buffer, run.end, file_part)
+def _decoded(buffer: bytes, file_part: FilePart, run: _Locations | None) -> OffsetIndex:
+    rest = None if run is None else _fields_after(buffer, run.end, file_part)
     if run is None or rest is None or 1 in rest.fields:
         whole, _ = decode_struct(buffer, file_part=file_part)
         return OffsetIndex(*_locations(whole, file_part), _unencoded(whole, file_part))
     return OffsetIndex(run.offsets, run.sizes, run.first_rows, _unencoded(rest, file_part))
 
 
-def _behind(buffer: bytes, at: int, file_part: FilePart) -> Struct:
+def _fields_after(buffer: bytes, at: int, file_part: FilePart) -> Struct:
     """Decode the fields after the page locations."""
     if buffer[at:] == bytes((_STOP,)):
         return EMPTY
@@ -185,13 +185,13 @@ def _unencoded(index: Struct, file_part: FilePart) -> Integers | None:
     return _optional(index, 2, "unencoded_byte_array_data_bytes", file_part)
 
 
-def _decode_runs(buffers: Sequence[bytes]) -> Sequence[_Run | None]:
+def _decode_runs(buffers: Sequence[bytes]) -> Sequence[_Locations | None]:
     """Decode the page locations in each buffer; None for one that isn't encoded in the usual
     form.
     """
     heads = [_head(buffer) for buffer in buffers]
     usual = [at for at, (size, _) in enumerate(heads) if size]
-    found: list[_Run | None] = [None] * len(buffers)
+    found: list[_Locations | None] = [None] * len(buffers)
     if usual:
         runs = _joined_runs([buffers[at] for at in usual], [heads[at] for at in usual])
         if runs is None and len(usual) > 1:  # one of them has another form
@@ -215,7 +215,7 @@ def _head(buffer: bytes) -> tuple[int, int]:
 
 def _joined_runs(
     buffers: Sequence[bytes], heads: Sequence[tuple[int, int]]
-) -> Sequence[_Run | None] | None:
+) -> Sequence[_Locations | None] | None:
     """The page locations in all buffers; None if one of them has another form.
 
     All bytes are read as one run of varints, since each buffer's last byte ends a varint.
@@ -241,7 +241,7 @@ def _joined_runs(
     # Where in each buffer the locations end.
     behind = ends[last - 1] + 1 - bytes_before[:-1] + [start for _, start in heads]
     each = zip((stops - sizes).tolist(), stops.tolist(), behind.tolist(), strict=True)
-    return [_Run(offsets[a:b], lengths[a:b], rows[a:b], end) for a, b, end in each]
+    return [_Locations(offsets[a:b], lengths[a:b], rows[a:b], end) for a, b, end in each]
 
 
 def _long_size(buffer: bytes, at: int) -> tuple[int, int]:
