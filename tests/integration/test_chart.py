@@ -4,11 +4,7 @@ own schemas and against what the service needs.
 
 from __future__ import annotations
 
-import json
-import shutil
 import subprocess
-from functools import reduce
-from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +12,8 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from chart_rules import TEMPLATE, chart_rules
 from lakesplice import __version__
-from lakesplice.apps.alert_rules import (
-    FOLLOWED,
-    RUNBOOKS,
-    alert_rules,
-    default_settings,
-    setting_of,
-)
 from lakesplice.config import Settings, load
-from lakesplice.config.quantities import seconds_of
 from lakesplice.spark.session import session_properties
 from tests.support import tools
 from tests.support.chart import (
@@ -38,6 +25,7 @@ from tests.support.chart import (
     Render,
     Values,
     over,
+    pod,
     renderer,
 )
 from tests.support.machine import ROOT
@@ -75,11 +63,6 @@ def settings(manifests: Manifests, tmp_path_factory: pytest.TempPathFactory) -> 
     file = tmp_path_factory.mktemp("rendered") / "lakesplice.yaml"
     file.write_text(text)
     return load(file, {})
-
-
-def pod(manifests: Manifests) -> dict[str, Any]:
-    spec: dict[str, Any] = manifests["Deployment"]["spec"]["template"]["spec"]
-    return spec
 
 
 def container(manifests: Manifests) -> dict[str, Any]:
@@ -260,87 +243,6 @@ def test_a_policy_lets_in_who_scrapes_and_the_executors(
     assert driver["spec"]["egress"] == case["networkPolicy"]["egress"]
 
 
-@pytest.mark.parametrize(
-    ("values", "told"),
-    [
-        ({"rbac": {"executorPods": True}}, "set settings.spark.master to k8s://"),
-        ({"settings": {"spark": {"master": "k8s://a"}}}, "set rbac.executorPods to true"),
-    ],
-)
-def test_executors_and_their_rights_go_together(render: Render, values: Values, told: str) -> None:
-    done = render(over(LEAST, values))
-    assert done.returncode != 0
-    assert told in done.stderr
-
-
-# What the settings that alerts follow may be other than they are by default.
-SETTINGS_OF_ALERTS: tuple[Values, ...] = (
-    {},
-    {
-        "trigger": "45m",
-        "lease": "2m30s",
-        "compaction": {"age_max": "3h", "back_pressure_deltas": 501},
-        "index": {"runs_max": 20},
-        "log": {"checkpoint_every": 50},
-        "merge": {"files_max": 77},
-        "vacuum": {"every": "1h 30m"},
-        "alerts": {"objective": 0.999, "runbooks": 'https://example.org/"a"?b&c'},
-    },
-    {
-        "trigger": "1m0.3s",
-        "lease": "150500ms",
-        "compaction": {"age_max": 2_000_000, "back_pressure_deltas": 7},
-        "vacuum": {"every": "1500ms"},
-        "alerts": {"objective": 0.9995},
-    },
-    {"trigger": 0.5, "lease": "90", "compaction": {"age_max": "1d"}, "alerts": {"objective": 0.95}},
-)
-
-
-def rules_of(settings: Values, folder: Path, environment: dict[str, str]) -> Any:
-    """What `lakesplice rules` writes for these settings."""
-    file = folder / "lakesplice.yaml"
-    file.write_text(yaml.safe_dump({**settings, "lake": {"root": str(folder)}}))
-    return yaml.safe_load(alert_rules(load(file, environment)))
-
-
-def rendered_rules(render: Render, values: Values) -> Any:
-    done = render(over(values, {"prometheusRule": {"enabled": True}}))
-    assert done.returncode == 0, done.stderr
-    found = {one["kind"]: one for one in yaml.safe_load_all(done.stdout) if one}
-    return found["PrometheusRule"]["spec"]
-
-
-def test_every_setting_that_alerts_follow_is_among_the_examples() -> None:
-    given = SETTINGS_OF_ALERTS[1]
-    for path in (*FOLLOWED.values(), RUNBOOKS):
-        assert setting_of(default_settings(), path) != reduce(getitem, path.split("."), given)
-
-
-@pytest.mark.parametrize("settings", SETTINGS_OF_ALERTS, ids=range(len(SETTINGS_OF_ALERTS)))
-def test_the_rules_are_those_of_the_command_for_the_same_settings(
-    render: Render, tmp_path: Path, settings: Values
-) -> None:
-    values = over(LEAST, {"settings": settings})
-    assert rendered_rules(render, values) == rules_of(values["settings"], tmp_path, {})
-
-
-def test_rules_follow_variables_as_the_service_does(render: Render, tmp_path: Path) -> None:
-    variables = {
-        "LAKESPLICE_TRIGGER": "2h",
-        "LAKESPLICE_COMPACTION__BACK_PRESSURE_DELTAS": "1_000",
-        "LAKESPLICE_ALERTS__RUNBOOKS": "https://example.org/runbooks",
-    }
-    given = [{"name": name, "value": value} for name, value in variables.items()]
-    values = over(LEAST, {"settings": {"trigger": "7m"}, "extraEnv": given})
-    wanted = rules_of(values["settings"], tmp_path, variables)
-    assert rendered_rules(render, values) == wanted
-
-
-def test_the_template_of_rules_is_what_the_code_makes() -> None:
-    assert TEMPLATE.read_text() == chart_rules(), "PYTHONPATH=tools:service python -m chart_rules"
-
-
 def test_secrets_are_named_and_never_written(manifests: Manifests, case: Values) -> None:
     # The configuration alone is one, since any setting may be a secret.
     of_executors = {"executor-pod.yaml", *SECRETS} if "Role" in manifests else set()
@@ -397,107 +299,3 @@ def test_the_dashboards_are_there_for_grafana(manifests: Manifests, case: Values
         assert made["data"] == {file.name: file.read_text() for file in DASHBOARDS}
         assert made["metadata"]["labels"]["grafana_dashboard"] == "1"
         assert made["metadata"]["annotations"] == case["dashboards"]["annotations"]
-
-
-def test_a_changed_setting_starts_the_pod_anew(render: Render) -> None:
-    def checksum(**settings: Any) -> str:
-        done = render(over(LEAST, {"settings": settings}))
-        (found,) = [line for line in done.stdout.splitlines() if "checksum/configuration" in line]
-        return found
-
-    assert checksum() == checksum()
-    assert checksum() != checksum(trigger="1m")
-
-
-@pytest.mark.parametrize(
-    "text", ["90", 90, 2_000_000, "1m30s", "500ms", "2.5m", "1h 30m", "0s", "1d", 1.5]
-)
-def test_a_duration_means_to_the_chart_what_it_means_to_the_service(
-    render: Render, text: str | float
-) -> None:
-    done = render(over(LEAST, {"settings": {"stop_timeout": text}, "stopMarginSeconds": 10}))
-    found = {one["kind"]: one for one in yaml.safe_load_all(done.stdout) if one}
-    grace = pod(found)["terminationGracePeriodSeconds"] - 40
-    assert grace == -(-seconds_of(str(text)) // 1)
-
-
-@pytest.mark.parametrize(
-    ("values", "complaint"),
-    [
-        ({"settings": {"triger": "5m"}}, "triger"),
-        ({"settings": {"kafka": {"topics": "x"}}}, "topics"),
-        ({"settings": {"compaction": {"threads": 0}}}, "threads"),
-        ({"settings": {"kafka": {"options": {"sasl.jaas.config": "x"}}}}, "sasl.jaas.config"),
-        ({"settings": {"kafka": {"topic_pattern": ""}}}, "topic_pattern must be given"),
-        ({"replica": 2}, "replica"),
-        ({"replicas": 2}, "both can mount"),
-        ({"settings": {"lake": {"root": "/elsewhere"}}}, "persistence.mountPath"),
-        ({"settings": {"lake": {"root": "s3://b/lake"}}}, "persistence.enabled to false"),
-        ({"persistence": {"enabled": False}}, "lost with the pod"),
-        ({"secretEnv": {"A": "in plain text"}}, "secretEnv"),
-        ({"stopMarginSeconds": 0}, "stopMarginSeconds"),
-    ],
-    ids=lambda value: json.dumps(value) if isinstance(value, dict) else "",
-)
-def test_values_that_would_not_work_are_refused_with_the_reason(
-    render: Render, values: Values, complaint: str
-) -> None:
-    done = render(over(LEAST, values))
-    assert done.returncode != 0
-    assert complaint in done.stderr
-
-
-@pytest.mark.parametrize("replicas", [1, 2])
-def test_the_notes_say_how_to_look_at_it(tmp_path: Path, replicas: int) -> None:
-    # Only an installation shows them, which needs a cluster; so they are rendered as a manifest.
-    chart = tmp_path / "lakesplice"
-    shutil.copytree(CHART, chart)
-    text = (chart / "templates" / "NOTES.txt").read_text()
-    (chart / "templates" / "notes.yaml").write_text(
-        f'{{{{- define "notes" }}}}{text}{{{{ end }}}}notes: {{{{ include "notes" . | toJson }}}}'
-    )
-    values = tmp_path / "values.yaml"
-    shared = {"replicas": replicas, "persistence": {"accessModes": ["ReadWriteMany"]}}
-    values.write_text(yaml.safe_dump(over(LEAST, shared)))
-    options = ["--show-only", "templates/notes.yaml", "--kube-version", "1.30.0", "-f", str(values)]
-    command = [str(tools.helm()), "template", "lake", str(chart), *options]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    notes = yaml.safe_load(done.stdout)["notes"]
-    assert "exec deployment/lake-lakesplice -- lakesplice tables /lake" in notes
-    assert ("--wait" in notes) == (replicas > 1)
-
-
-def test_the_chart_is_released_with_the_service() -> None:
-    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
-    assert chart["version"] == chart["appVersion"] == __version__
-
-
-def test_every_value_is_explained() -> None:
-    def names(values: Values, path: str = "") -> list[str]:
-        closed = {"settings", "podSecurityContext", "securityContext", "resources"}
-        found = []
-        for name, value in values.items():
-            deeper = isinstance(value, dict) and value and name not in closed
-            found += names(value, f"{path}{name}.") if deeper else [path + name]
-        return found
-
-    text = (CHART / "README.md").read_text()
-    known = names(yaml.safe_load((CHART / "values.yaml").read_text()))
-    assert not [name for name in known if f"`{name}`" not in text]
-
-
-@pytest.mark.parametrize("rules", ["", 'groups:\n  - {name: "{{ $labels.table }}", rules: []}\n'])
-def test_the_rules_given_take_the_place_of_the_shipped_ones(render: Render, rules: str) -> None:
-    values = {
-        "prometheusRule": {"enabled": True, "rules": rules},
-        "serviceMonitor": {"enabled": True, "lake": "shop" if rules else ""},
-    }
-    done = render(over(LEAST, values))
-    assert done.returncode == 0, done.stderr
-    found = {one["kind"]: one for one in yaml.safe_load_all(done.stdout) if one}
-    assert found["PrometheusRule"]["spec"] == yaml.safe_load(rules or alert_rules(None))
-    (endpoint,) = found["ServiceMonitor"]["spec"]["endpoints"]
-    (label,) = endpoint["relabelings"]
-    name = found["ServiceMonitor"]["metadata"]["name"]
-    assert label == {"targetLabel": "lake", "replacement": "shop" if rules else name}

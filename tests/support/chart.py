@@ -135,3 +135,9 @@ def renderer(folder: Path) -> Render:
         return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
     return run
+
+
+def pod(manifests: Manifests) -> dict[str, Any]:
+    """The driver's pod."""
+    spec: dict[str, Any] = manifests["Deployment"]["spec"]["template"]["spec"]
+    return spec

@@ -28,22 +28,6 @@ from lakesplice.table.driver.last_results import keep_result
 from lakesplice.table.driver.status import StatusPublisher, newest_status
 from tests.support.command_line import CommandLine
 from tests.support.indexed import IndexedTable
-from tests.support.lake_of_two import items_of, parked_of
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Path:
-    return tmp_path / "lake"
-
-
-@pytest.fixture
-def items(lake: Path) -> IndexedTable:
-    return items_of(lake)
-
-
-@pytest.fixture
-def parked(lake: Path) -> IndexedTable:
-    return parked_of(lake)
 
 
 def test_tables_lists_a_lake_with_what_is_parked_and_what_cannot_be_read(

@@ -14,23 +14,8 @@ import pytest
 from lakesplice.model.names import SYSTEM_COLUMNS
 from tests.support.command_line import CommandLine
 from tests.support.indexed import IndexedTable
-from tests.support.lake_of_two import item, items_of, parked_of, root
+from tests.support.lake_of_two import item, root
 from tests.support.shards import Scene
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Path:
-    return tmp_path / "lake"
-
-
-@pytest.fixture
-def items(lake: Path) -> IndexedTable:
-    return items_of(lake)
-
-
-@pytest.fixture
-def parked(lake: Path) -> IndexedTable:
-    return parked_of(lake)
 
 
 def ids(rows: Iterable[dict[str, Any]]) -> list[int]:

@@ -20,25 +20,11 @@ from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.ports import UNWATCHED
 from lakesplice.testing.doubles import FixedClock
 from tests.support.altered import event
-from tests.support.by_hand import (
-    COLUMNS,
-    WHOLE,
-    created,
-    given,
-    goods_store,
-    opened,
-    row,
-    three_goods,
-)
+from tests.support.by_hand import COLUMNS, WHOLE, created, given, opened, row, three_goods
 from tests.support.clocked import ClockedStore
 from tests.support.delta_feed import Images, load_feed, require_delta_feed
 from tests.support.partitioned import INT, begun
 from tests.support.partitioned import row as row_of
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> LocalStore:
-    return goods_store(tmp_path)
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ from tests.support.by_hand import (
     WHOLE,
     Row,
     given,
-    goods_store,
     opened,
     require_rows,
     require_sound_index,
@@ -27,11 +26,6 @@ from tests.support.by_hand import (
 )
 from tests.support.delta_feed import load_feed
 from tests.support.partitioned import begun
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> LocalStore:
-    return goods_store(tmp_path)
 
 
 @pytest.fixture

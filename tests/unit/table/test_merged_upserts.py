@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import deltalake
 import pytest
 
@@ -19,24 +17,12 @@ from tests.support.by_hand import (
     Row,
     created,
     given,
-    goods_store,
     opened,
     require_rows,
     require_sound_index,
     row,
-    three_goods,
     tools,
 )
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> LocalStore:
-    return goods_store(tmp_path)
-
-
-@pytest.fixture
-def table(store: LocalStore) -> HandFedTable:
-    return three_goods(store)
 
 
 def last(table: HandFedTable) -> HistoryEntry:

@@ -40,11 +40,6 @@ SOURCE = pa.table(
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> LocalStore:
-    return goods_store(tmp_path)
-
-
-@pytest.fixture
 def table(store: LocalStore) -> EditedTable:
     return three_goods(store)
 

@@ -32,26 +32,14 @@ from tests.support.by_hand import (
     WHOLE,
     created,
     given,
-    goods_store,
     opened,
     require_rows,
     require_sound_index,
     row,
     rows_of,
-    three_goods,
     tools,
 )
 from tests.support.tables import local_table
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> LocalStore:
-    return goods_store(tmp_path)
-
-
-@pytest.fixture
-def table(store: LocalStore) -> HandFedTable:
-    return three_goods(store)
 
 
 def test_whole_rows_change_known_keys_and_insert_new_ones(table: HandFedTable) -> None:
