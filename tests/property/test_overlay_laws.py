@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lakesplice.model.address import Segment
 from lakesplice.model.change import Op, changes_schema, delta_schema
+from lakesplice.model.position import Ordering, Position
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
+from lakesplice.planning.filtering.shown_columns import reader_needs
 from lakesplice.planning.rows.edits import apply_edits
 from lakesplice.planning.rows.fold import fold
 from lakesplice.planning.rows.overlay import overlay
@@ -180,6 +183,61 @@ def test_compacting_delta_by_delta_in_any_order_ends_as_compacting_all_at_once(
     for delta in reversed(deltas):
         stepwise = laid_over(stepwise, delta)
     assert seen(stepwise) == seen(laid_over(base(held), pa.concat_tables(deltas)))
+
+
+@given(cases(), st.integers(0, WIDTH - 1), st.booleans())
+def test_a_reader_of_few_columns_needs_less_and_sees_the_same(
+    case: tuple[list[Event], list[Event], list[pa.Table]], width: int, bounds: bool
+) -> None:
+    held, _, deltas = case
+    file, waiting = base(held), pa.concat_tables(deltas)
+    shown = [*SCHEMA.names[:width], "_is_deleted"]
+    needs = reader_needs(SCHEMA, Ordering.BINLOG, shown)
+    kept = [n for n in waiting.column_names if n in shown or n[0] == "_" or n in SCHEMA.key]
+    few = waiting.select([name for name in kept if name not in needs.left_out])
+    placed = Waiting.of(few).for_file(SEGMENTS, "base/x")
+    columns = (file[name].to_numpy() for name in ("_position_file", "_position_offset"))
+    highest = Position(*(int(column.max()) for column in columns)) if bounds else None
+    names = [*needs.state_for(placed, highest)]
+    edits = overlay(placed, file.select(names).take(pa.array(placed.addressed)), SCHEMA, "base/x")
+    whole = laid_over(file, waiting).select(shown)
+    assert seen(apply_edits(file.select(shown), edits)) == seen(whole)
+
+
+def test_what_a_reader_needs_depends_on_what_it_shows() -> None:
+    key, position, digest_ = ("c0",), ("_position_file", "_position_offset"), ("_row_digest",)
+    few = reader_needs(SCHEMA, Ordering.BINLOG, ["c0", "c1", "c2", "c3", "c4"])
+    assert (few.state, few.state_above) == ((*key, *position), key)
+    assert few.left_out == {"_source_ts", "_before_digest", "_row_digest", "_changed"}
+    for shown in (SCHEMA.names, ["c1", "_row_digest"]):
+        more = reader_needs(SCHEMA, Ordering.BINLOG, [*shown, "_source_ts"])
+        assert (more.state, more.state_above) == ((*key, *position, *digest_), (*key, *digest_))
+        assert more.left_out == set()
+    by_hand = reader_needs(SCHEMA, Ordering.COMMIT, ["c1"])
+    assert (by_hand.state, by_hand.state_above) == ((*key, "_position_offset"), key)
+    assert by_hand.left_out == {"_source_ts"}
+
+
+@pytest.mark.parametrize(
+    ("change", "row", "above"),
+    [
+        ((1, 5), (1, 4), True),
+        ((1, 4), (1, 4), False),
+        ((2, 0), (1, 9), True),
+        ((0, 9), (1, 4), False),
+    ],
+)
+def test_bounds_spare_positions_only_if_every_change_is_above_them(
+    change: tuple[int, int], row: tuple[int, int], above: bool
+) -> None:
+    event = Event(change[0] * 3 + change[1], 1, Op.CREATE, None, (1, 0, "", *[0] * (WIDTH - 3)))
+    record = event.record | dict(zip(("_position_file", "_position_offset"), change, strict=True))
+    table = located(pa.Table.from_pylist([record], schema=changes_schema(SCHEMA)))
+    part = Waiting.of(table).for_file(SEGMENTS, "base/x")
+    needs = reader_needs(SCHEMA, Ordering.BINLOG, ["c1"])
+    chosen = needs.state_for(part, Position(*row))
+    assert chosen == (needs.state_above if above else needs.state)
+    assert needs.state_for(part, None) == needs.state
 
 
 @given(cases(), st.integers(0, KEYS))

@@ -61,7 +61,9 @@ def in_address_order(located: pa.Table, schema: TableSchema) -> pa.Table:
     """Return the columns of a delta that `located` has, sorted by address and position."""
     absent = set(schema.names) - set(located.column_names)
     layout = pa.schema([field for field in delta_schema(schema) if field.name not in absent])
-    changes = located.select(layout.names).cast(layout)
+    changes = located.select(layout.names)
+    if not changes.schema.equals(layout):
+        changes = changes.cast(layout)
     if _one_a_row(changes):
         return changes
     order = _order_of_addresses(changes)
@@ -111,6 +113,9 @@ def decode_delta(
         raise CorruptFileError(
             "a delta lacks a column; restore the file", path=path, column=missing
         )
+    layout = pa.schema(fields)
+    if table.schema.equals(layout):
+        return table
     return pa.table(
         [
             promoted(table.column(names[field.name]), field.type)
@@ -118,7 +123,7 @@ def decode_delta(
             else pa.nulls(table.num_rows, field.type)
             for field in fields
         ],
-        schema=pa.schema(fields),
+        schema=layout,
     )
 
 
@@ -146,18 +151,18 @@ def _read_parquet(data: bytes, wanted: pa.Schema, path: str) -> tuple[pa.Table, 
     """Return those of the wanted columns that the file has, and the schema version it names."""
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
-        found = file.schema_arrow
-        present = [field for field in wanted if field.name in found.names]
-        for field in present:
-            if found.field(field.name) != field:
+        held = frozenset(file.schema_arrow.names)
+        present = [field for field in wanted if field.name in held]
+        names = [field.name for field in present] or [GROUP]
+        # A name with a dot also finds columns that are called by what is before it.
+        table = file.read(columns=names, use_threads=False).select(names)
+        for found, field in zip(table.schema, present, strict=False):
+            if found != field:
                 raise CorruptFileError(
                     "a delta's column is not of its type; restore the file",
                     path=path,
                     column=field.name,
                 )
-        names = [field.name for field in present] or [GROUP]
-        # A name with a dot also finds columns that are called by what is before it.
-        table = file.read(columns=names, use_threads=False).select(names)
         return table, (file.metadata.metadata or {}).get(SCHEMA_VERSION.encode())
     except (pa.ArrowException, OSError, KeyError) as error:
         raise CorruptFileError(

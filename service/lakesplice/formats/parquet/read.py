@@ -14,7 +14,11 @@ from lakesplice.errors import CorruptFileError, StorageError
 from lakesplice.formats.parquet.adopted import in_layout, opened, unfit_columns
 from lakesplice.model.address import BaseFile
 from lakesplice.model.column_values import fill_value
+from lakesplice.model.names import POSITION_FILE, POSITION_OFFSET
+from lakesplice.model.position import Position
 from lakesplice.model.schema import SYSTEM_FIELDS, TableSchema
+
+_POSITION = (POSITION_FILE, POSITION_OFFSET)
 
 
 class BaseReader:
@@ -72,6 +76,17 @@ class BaseReader:
         footer = self._file.metadata
         return tuple(footer.row_group(at).total_byte_size for at in range(footer.num_row_groups))
 
+    def highest_position(self, row_group: int) -> Position | None:
+        """Return a position that no row of a row group is above; None if the footer has none."""
+        chunks = self._file.metadata.row_group(row_group)
+        bounds = []
+        for at in self._positions:
+            found = chunks.column(at).statistics
+            if found is None or not found.has_min_max:
+                return None
+            bounds.append(int(found.max))
+        return Position(*bounds) if len(bounds) == len(_POSITION) else None
+
     def read(self, row_group: int, columns: Sequence[str] | None = None) -> pa.Table:
         """Return a row group's columns in the order asked for, all by default."""
         layout = self._schema.arrow
@@ -105,6 +120,13 @@ class BaseReader:
                 # nothing is known. Damage is found where the rows are read.
                 return tuple(range(len(self.row_groups)))
             return tuple(group.id for group in kept.row_groups)
+
+    @cached_property
+    def _positions(self) -> list[int]:
+        """Where the columns of the rows' positions are among all columns of the file."""
+        columns = self._file.metadata.schema
+        found = {columns.column(at).path: at for at in range(len(columns))}
+        return [found[name] for name in _POSITION if name in found]
 
     def _copied(self, name: str) -> str:
         """The column that has what the file hasn't got yet under a name; that one if it has it."""

@@ -1,5 +1,6 @@
-"""Filtering: conditions on rows, and which row groups and partitions can't match them.
+"""Filtering: what of a table a reader needs, by its conditions and its columns.
 
-Offers conditions written in SQL or as Arrow expressions, and pruning by them. It must not read
+Offers conditions written in SQL or as Arrow expressions, pruning by them, and which columns of rows
+and of waiting changes are needed to show some columns. It must not read
 anything: the caller provides statistics and partition values.
 """

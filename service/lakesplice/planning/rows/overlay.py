@@ -74,8 +74,10 @@ def overlay(
     """Decide what the waiting changes do to their rows.
 
     `state` has the present rows at `placed.addressed`, in that order, with at least
-    `state_columns(schema, ordering)`. User columns that `placed.changes` lacks are not edited, so a
-    reader of few columns decodes no others; a column that it has must have every change. `path`
+    `state_columns(schema, ordering)`. Columns that `placed.changes` lacks are not edited, so a
+    reader of few columns decodes no others; a column that it has must have every change. If `state`
+    lacks the positions, all changes are above them. If it lacks the digests, no set of changed
+    columns is trusted, and `placed.changes` needs none; see `filtering/shown_columns.py`. `path`
     names the file in errors: `CorruptFileError` if a change's key isn't the key of the row at its
     address.
     """
@@ -144,7 +146,12 @@ def _overlay(
     deleted = integer_column(live.changes, OP)[live.order[winners]] == Op.DELETE
     rows = live.rows[winners]
     chosen = live.order[winners]
-    columns = {name: ColumnEdit(rows, _taken(live.changes, name, chosen)) for name in _ADVANCING}
+    given = frozenset(live.changes.column_names)
+    columns = {
+        name: ColumnEdit(rows, _taken(live.changes, name, chosen))
+        for name in _ADVANCING
+        if name in given
+    }
     applied, stale = len(kept), len(alive) - len(kept)
     if ordering is Ordering.COMMIT:
         columns |= _partial_edits(live, starts, deleted, schema) | _fates(live, starts, deleted)
@@ -153,8 +160,9 @@ def _overlay(
     user_edits, trusted = _user_edits(live, linked, starts, deleted, schema)
     columns |= user_edits
     columns[POSITION_FILE] = ColumnEdit(rows, _taken(live.changes, POSITION_FILE, chosen))
-    digests = pc.if_else(pa.array(~deleted), _taken(live.changes, ROW_DIGEST, chosen), None)
-    columns[ROW_DIGEST] = ColumnEdit(rows, digests)
+    if ROW_DIGEST in given:
+        digests = pc.if_else(pa.array(~deleted), _taken(live.changes, ROW_DIGEST, chosen), None)
+        columns[ROW_DIGEST] = ColumnEdit(rows, digests)
     columns[IS_DELETED] = ColumnEdit(rows, pa.array(deleted))
     known_new = frozenset((*_ADVANCING, ROW_DIGEST, *(user_edits if trusted else ())))
     unlinked = int(np.count_nonzero(broken))
@@ -192,12 +200,16 @@ def _check_keys(
 def _above(placed: OrderedChanges, owner: Integers, state: pa.Table, ordering: Ordering) -> Mask:
     """Which changes are above their row's position; of one position only one."""
     offset = integer_column(placed.changes, POSITION_OFFSET)[placed.order]
-    above: Mask = offset > integer_column(state, POSITION_OFFSET)[owner]
+    known = POSITION_OFFSET in state.column_names
+    above: Mask = np.ones(len(offset), np.bool_)
+    if known:
+        above = offset > integer_column(state, POSITION_OFFSET)[owner]
     again = (placed.rows[1:] == placed.rows[:-1]) & (offset[1:] == offset[:-1])
     if ordering is not Ordering.COMMIT:
         file = integer_column(placed.changes, POSITION_FILE)[placed.order]
-        row_file = integer_column(state, POSITION_FILE)[owner]
-        above = (file > row_file) | ((file == row_file) & above)
+        if known:
+            row_file = integer_column(state, POSITION_FILE)[owner]
+            above = (file > row_file) | ((file == row_file) & above)
         again &= file[1:] == file[:-1]
     above[1:] &= ~again
     return above
@@ -208,10 +220,13 @@ def _user_edits(
 ) -> tuple[dict[str, ColumnEdit], bool]:
     """The edits of the user's columns, and whether the changed set of each row is trusted."""
     winners = np.append(starts[1:], len(live.rows)) - 1
-    sets, known = bitmap_rows(_taken(live.changes, CHANGED, live.order), bitmap_bytes(schema))
-    united = np.bitwise_or.reduceat(sets, starts, axis=0)
-    trusted = np.logical_and.reduceat(linked & known, starts)
-    edits, given = {}, frozenset(live.changes.column_names)
+    given = frozenset(live.changes.column_names)
+    united, trusted = np.zeros((len(starts), 0), np.uint8), np.zeros(len(starts), np.bool_)
+    if CHANGED in given:
+        sets, known = bitmap_rows(_taken(live.changes, CHANGED, live.order), bitmap_bytes(schema))
+        united = np.bitwise_or.reduceat(sets, starts, axis=0)
+        trusted = np.logical_and.reduceat(linked & known, starts)
+    edits = {}
     for column in schema.columns:
         if column.name in schema.key or column.name not in given or column is schema.positions:
             continue
@@ -261,6 +276,9 @@ def _links(
     """Whether each change was computed from the state that it is applied to, and whether it is
     known to have been computed from another one.
     """
+    if ROW_DIGEST not in state.column_names:
+        unknown = np.zeros(len(live.rows), np.bool_)
+        return unknown, unknown
     before, has_before = _digests(live.changes, BEFORE_DIGEST, live.order)
     after, has_after = _digests(live.changes, ROW_DIGEST, live.order)
     found, has_found = np.roll(after, 1), np.roll(has_after, 1)

@@ -21,8 +21,9 @@ from lakesplice.model.manifest import Manifest
 from lakesplice.model.names import IS_DELETED
 from lakesplice.planning.filtering.filters import Filter
 from lakesplice.planning.filtering.partition_pruning import left_by
+from lakesplice.planning.filtering.shown_columns import ReaderNeeds, reader_needs
 from lakesplice.planning.rows.edits import apply_edits
-from lakesplice.planning.rows.overlay import overlay, state_columns
+from lakesplice.planning.rows.overlay import overlay
 from lakesplice.planning.rows.waiting_changes import OrderedChanges, Waiting
 from lakesplice.table.files.base_files import open_base
 from lakesplice.table.files.pending_changes import read_waiting
@@ -70,8 +71,16 @@ def scan(
     deltas = manifest.deltas if request.view is View.REAL_TIME else ()
     waiting = None
     if any(not groups.isdisjoint(delta.waiting) for delta in deltas):
-        wanted = _wanted(request)
-        waiting = Waiting.of(read_waiting(store, deltas, manifest.schema, groups, wanted))
+        waiting = Waiting.of(
+            read_waiting(
+                store,
+                deltas,
+                manifest.schema,
+                groups,
+                _wanted(request),
+                left_out=_needs(manifest, request).left_out,
+            )
+        )
     for raw in _read(store, manifest, files, waiting, request):
         rows = _asked_for(_overlaid(raw, manifest, request), request)
         if rows.num_rows:
@@ -90,11 +99,14 @@ def matching_files(manifest: Manifest, request: Request, paths: Collection[str])
 
 @dataclass(frozen=True)
 class _Raw:
-    """A row group as its file has it, and the changes that wait for its rows, if any."""
+    """A row group as its file has it, and the changes that wait for its rows, if any; `state` are
+    the columns that decide what these do.
+    """
 
     path: str
     rows: pa.Table
-    part: OrderedChanges | None
+    part: OrderedChanges | None = None
+    state: Sequence[str] = ()
 
 
 def _read(
@@ -104,8 +116,7 @@ def _read(
     waiting: Waiting | None,
     request: Request,
 ) -> Iterator[_Raw]:
-    columns, state = _wanted(request), state_columns(manifest.schema, manifest.ordering)
-    with_state = tuple(dict.fromkeys((*columns, *state)))
+    columns, needs = _wanted(request), _needs(manifest, request)
     for file in files:
         path = file.path
         placed = None if waiting is None else waiting.for_file(file.segments, path)
@@ -114,17 +125,18 @@ def _read(
             for row_group, (first, last) in enumerate(reader.row_groups):
                 part = None if placed is None else placed.within(first, last)
                 if part is not None and len(part.rows):
-                    yield _Raw(path, reader.read(row_group, with_state), part)
+                    state = needs.state_for(part, reader.highest_position(row_group))
+                    with_state = tuple(dict.fromkeys((*columns, *state)))
+                    yield _Raw(path, reader.read(row_group, with_state), part, state)
                 elif row_group in unchanged:
-                    yield _Raw(path, reader.read(row_group, columns), None)
+                    yield _Raw(path, reader.read(row_group, columns))
 
 
 def _overlaid(raw: _Raw, manifest: Manifest, request: Request) -> pa.Table:
     if raw.part is None:
         return raw.rows
     schema = manifest.schema
-    needed = list(state_columns(schema, manifest.ordering))
-    state = raw.rows.select(needed).take(pa.array(raw.part.addressed))
+    state = raw.rows.select(list(raw.state)).take(pa.array(raw.part.addressed))
     edits = overlay(raw.part, state, schema, raw.path, manifest.ordering)
     return apply_edits(raw.rows.select(list(_wanted(request))), edits)
 
@@ -144,6 +156,10 @@ def _asked_for(rows: pa.Table, request: Request) -> pa.Table:
     if request.condition is not None:
         rows = request.condition.matching(rows)
     return rows.select(list(request.columns))
+
+
+def _needs(manifest: Manifest, request: Request) -> ReaderNeeds:
+    return reader_needs(manifest.schema, manifest.ordering, _wanted(request))
 
 
 def _wanted(request: Request) -> tuple[str, ...]:
