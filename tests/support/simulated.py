@@ -180,8 +180,9 @@ def require_true(source: Source, store: Store) -> None:
     found = rows_of(store)
     assert len({row["id"] for row in found}) == len(found), "a key twice"
     assert found == truth_for(source, table)
-    few = Table(store).read(columns=["id", "n"]).to_pylist()
-    assert sorted(few, key=lambda row: row["id"]) == [{"id": r["id"], "n": r["n"]} for r in found]
+    if found:  # a reader of few columns reads less of rows and changes
+        few = table.read(columns=["id", "n"]).sort_by("id").to_pylist()
+        assert few == [{name: row[name] for name in ("id", "n")} for row in found]
     report = check(store, table.snapshot)
     assert report.sound, report
     assert report.duplicates == 0, report

@@ -55,9 +55,9 @@ def reader_needs(schema: TableSchema, ordering: Ordering, columns: Collection[st
     """Return what is needed to show `columns`, given by their stored names."""
     state = state_columns(schema, ordering)
     wanted = frozenset(columns)
-    left_out = frozenset([SOURCE_TS]) - wanted
     if schema.positions is not None:
-        return ReaderNeeds(state, state, left_out)
+        return ReaderNeeds(state, state, frozenset())
+    left_out = frozenset([SOURCE_TS]) - wanted
     images = sum(name in wanted for name in schema.names if name not in schema.key)
     if ordering is not Ordering.COMMIT and images <= IMAGES_MAX and ROW_DIGEST not in wanted:
         state = tuple(name for name in state if name != ROW_DIGEST)
