@@ -19,6 +19,7 @@ _KEEPING = (
     "changes",
     "change_feed",
     "erasure",
+    "bootstrap",
     "bucket",
     "cluster",
     "month",

@@ -41,8 +41,8 @@ from lakesplice.table.protocol.ports import UNWATCHED
 from lakesplice.table.reading.table import Table
 from lakesplice.testing.servers.mariadb import MARIADB, PASSWORD, USER, LocalMariaDB, unpacked
 
-_DATABASE = "bench"
-_TYPES = {
+DATABASE = "bench"
+TYPES = {
     "id": ("bigint primary key", "long", "seq"),
     "c1": ("bigint", "long", "crc32(seq)"),
     "c2": ("int", "integer", "seq % 99991"),
@@ -60,21 +60,22 @@ _ROWS_AT_ONCE = 500_000
 _FAR = 10**12
 
 
-def _fill(connection: SourceConnection, rows: int) -> None:
-    columns = ", ".join(f"{name} {ddl}" for name, (ddl, _, _) in _TYPES.items())
-    values = ", ".join(value for _, _, value in _TYPES.values())
+def fill(connection: SourceConnection, rows: int) -> None:
+    """Make the table with so many rows."""
+    columns = ", ".join(f"{name} {ddl}" for name, (ddl, _, _) in TYPES.items())
+    values = ", ".join(value for _, _, value in TYPES.values())
     ask = connection._execute  # noqa: SLF001  # a benchmark writes, the product never does
-    ask(f"create database {_DATABASE}")
-    ask(f"create table {_DATABASE}.t ({columns})")
+    ask(f"create database {DATABASE}")
+    ask(f"create table {DATABASE}.t ({columns})")
     for first in range(1, rows + 1, _ROWS_AT_ONCE):
         last = min(rows, first + _ROWS_AT_ONCE - 1)
-        ask(f"insert into {_DATABASE}.t select {values} from {_DATABASE}.seq_{first}_to_{last}")
+        ask(f"insert into {DATABASE}.t select {values} from {DATABASE}.seq_{first}_to_{last}")
 
 
 def _columns(table: SourceTable) -> tuple[ReadColumn, ...]:
     found = []
     for column in table.columns:
-        read = read_column(column, ColumnType.parse(_TYPES[column.name][1]), "")
+        read = read_column(column, ColumnType.parse(TYPES[column.name][1]), "")
         assert isinstance(read, ReadColumn)
         found.append(read)
     return tuple(found)
@@ -87,7 +88,7 @@ def _compared(table: SourceTable, *, quick: bool) -> ComparedTable:
     return ComparedTable(
         source=table,
         compared=Compared(columns, columns[:1], quick),
-        stored={name: name for name in _TYPES},
+        stored={name: name for name in TYPES},
         range_key=key,
         lake_key=key,
         not_compared={},
@@ -129,7 +130,7 @@ def _read(
     return found
 
 
-def _server_cpu(pid: int) -> float:
+def processor_seconds(pid: int) -> float:
     """Return the seconds of the processor that a process has used."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -137,9 +138,9 @@ def _server_cpu(pid: int) -> float:
 
 def _timed(work: Callable[[], object], pid: int) -> tuple[float, float]:
     """Return the seconds that passed, and those of the processor, here and in the server."""
-    begun, here, there = time.perf_counter(), time.process_time(), _server_cpu(pid)
+    begun, here, there = time.perf_counter(), time.process_time(), processor_seconds(pid)
     work()
-    used = time.process_time() - here + _server_cpu(pid) - there
+    used = time.process_time() - here + processor_seconds(pid) - there
     return time.perf_counter() - begun, used
 
 
@@ -153,7 +154,7 @@ class Measured:
 
     def database_scan(self) -> None:
         """Read every column of every row in the database."""
-        some = ",".join(f"max({name})" for name in _TYPES)
+        some = ",".join(f"max({name})" for name in TYPES)
         table = self.tables[False].source
         self.connection.in_snapshot(table, lambda snapshot: snapshot.answer(some, "1"))
 
@@ -167,7 +168,7 @@ class Measured:
 
     def lake_scan(self) -> None:
         """Read every column of every row of the real-time view."""
-        for _ in Table(self.store).scan("real_time", list(_TYPES)):
+        for _ in Table(self.store).scan("real_time", list(TYPES)):
             pass
 
     def lake_part(self, *, quick: bool) -> list[int]:
@@ -208,7 +209,7 @@ def _measure(measured: Measured, rows: int, repeats: int, pid: int) -> dict[str,
     for quick in (False, True):
         assert measured.lake_part(quick=quick) == [], "the same rows have other sums"
     ask = measured.connection._execute  # noqa: SLF001  # as above
-    ask(f"update {_DATABASE}.t set c4 = 'another' where id = {rows // 2}")
+    ask(f"update {DATABASE}.t set c4 = 'another' where id = {rows // 2}")
     measured.database_part(quick=False)
     buckets = measured.lake_part(quick=False)
     assert len(buckets) == 1
@@ -236,8 +237,8 @@ def main() -> None:
         with LocalMariaDB(unpacked(archive), folder / "db") as server:
             address = DatabaseAddress(server.host, server.port, USER, "", PASSWORD)
             with SourceConnection(address, SystemClock()) as connection:
-                _fill(connection, given.rows)
-                source = connection.table(_DATABASE, "t")
+                fill(connection, given.rows)
+                source = connection.table(DATABASE, "t")
                 assert source is not None
                 measured = Measured(connection, source, store)
                 _copy(connection, measured.tables[False], store)

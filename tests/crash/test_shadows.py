@@ -6,11 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from enum import Enum
 
 import pytest
 
 from lakesplice.errors import StorageError
 from lakesplice.model.moments import EpochMs
+from lakesplice.model.offsets import Offset
+from lakesplice.model.progress.shadow_plan import FilledFrom
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.ingest.shadow import live_snapshot, swapped_version
 from lakesplice.table.protocol.ports import Store
@@ -27,22 +30,38 @@ WRITES = ("put_new", "writer", "delete")
 HOWS = [How.CRASH_BEFORE, How.CRASH_AFTER, How.LOST, How.ANSWER_LOST]
 
 
+class Way(Enum):
+    """How a table is filled: as a new one, beside one that has what the stream told, or beside one
+    from their topic alone.
+    """
+
+    NEW = "new"
+    BESIDE = "beside"
+    REPLAYED = "replayed"
+
+
 class Life:
     """Rows of which no event tells, a stream, and those who fill the table, one after another."""
 
-    def __init__(self, *, beside: bool) -> None:
+    def __init__(self, way: Way) -> None:
         self.source, self.clock, self.lives = ReadSource(), FixedClock(), 0
-        self.source.database.load(SMALL.name, [row(key, key) for key in range(5)])
-        self.beside = beside
+        self.way = way
+        if way is Way.REPLAYED:
+            for key in range(5):
+                self.source.topic.append(key % 2, self.source.put(key))
+        else:
+            self.source.database.load(SMALL.name, [row(key, key) for key in range(5)])
         self.before: Rows | None = None
 
     def filling(self, lake: Store) -> Filling:
         self.lives += 1
-        return Filling(self.source, lake, self.clock, self.lives)
+        is_replayed = self.way is Way.REPLAYED
+        filled_from = FilledFrom.TOPIC if is_replayed else FilledFrom.DATABASE
+        return Filling(self.source, lake, self.clock, self.lives, filled_from=filled_from)
 
     def begin(self, bare: LocalStore) -> None:
         """Where the shadow is filled beside a table, that has what the stream told."""
-        if self.beside:
+        if self.way is not Way.NEW:
             self.source.topic.append(0, self.source.put(0))
             live = driver_of(self.source, bare, seed=500, clock=self.clock)
             live.batch()
@@ -58,6 +77,8 @@ class Life:
             return held[0]
 
         def take(chunk: int) -> Callable[[], object]:
+            if self.way is Way.REPLAYED:
+                return lambda: filling().feed({0: Offset(chunk + 1), 1: Offset(chunk)})
             return lambda: filling().commit(chunk, filling().read(chunk))
 
         return [
@@ -116,25 +137,25 @@ def played(life: Life, bare: LocalStore, lake: Store) -> bool:
     return life.played(lake)
 
 
-def writes(*, beside: bool) -> list[Call]:
+def writes(way: Way) -> list[Call]:
     with folder() as path:
-        life, bare = Life(beside=beside), LocalStore(path)
+        life, bare = Life(way), LocalStore(path)
         store = FaultyStore(bare)
         assert played(life, bare, store)
         return [call for call in store.calls if call.method in WRITES]
 
 
-@pytest.mark.parametrize("beside", [False, True])
+@pytest.mark.parametrize("way", Way)
 @pytest.mark.parametrize("how", HOWS)
 def test_whatever_fails_the_table_is_the_old_one_or_the_whole_new_one(
-    how: How, beside: bool, request: pytest.FixtureRequest, seed: int
+    how: How, way: Way, request: pytest.FixtureRequest, seed: int
 ) -> None:
-    every = writes(beside=beside)
+    every = writes(way)
     assert len(every) > 30
     step = 1 if request.config.getoption("--nightly") else 8
     for call in every[(seed + HOWS.index(how)) % step :: step]:
         with folder() as path:
-            life, bare = Life(beside=beside), LocalStore(path)
+            life, bare = Life(way), LocalStore(path)
             with suppress(Crash):
                 played(life, bare, FaultyStore(bare, [Fault.at(call.number, how)]))
             life.require_either(bare)

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,8 @@ from tests.support.statements import Statements, tables
 _MAIN = [sys.executable, "-c", "from lakesplice.apps.cli import main; main()"]
 _JSON = "org.apache.kafka.connect.json.JsonConverter"
 _SECONDS_MAX = 240.0
-_KILLS = 3
+_KILLS, _KILLS_MAX = 3, 30
+_STAGES = ("planned", "begun", "filled", "swapped")
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +48,13 @@ class Fleet:
         self.source = Statements(f"boot_{token}", random.Random(seed), server.connect(), tables())
         self.source.create()
         self.source.run(60)
+        # The stream never tells of their rows; those of one are in a file, too.
+        for name in ("still", "filed"):
+            self.write(f"create table {name} (id int primary key, s varchar(9), d decimal(9,3))")
+            self.write(f"insert into {name} values (1, 'ü', 1.5), (2, '', -0.001), (3, null, null)")
+        self.file = folder / "filed.csv"
+        self.file.write_text('id,s,d\n1,"ü",1.500\n2,"",-0.001\n3,,\n')
+        self.position = ":".join(map(str, self.source.position()))
         properties = {
             "snapshot.mode": "no_data",
             "key.converter": _JSON,
@@ -63,7 +72,20 @@ class Fleet:
                 "bigint_unsigned_handling_mode": "precise",
             },
             compaction={"deltas_max": 2, "age_max": 5, "poll_seconds": 0.2},
+            verify={"wait": 20},
         )
+
+    def write(self, statement: str) -> None:
+        """Run a statement that the random ones don't touch."""
+        with self.server.connect() as connection, connection.cursor() as cursor:
+            cursor.execute(f"use {self.source.database}")
+            cursor.execute(statement)
+            connection.commit()
+
+    def read(self, table: str) -> list[tuple[Any, ...]]:
+        """The rows of a table of the lake that the random statements don't touch."""
+        rows = self.lake.table(self.topic(table)).read().select(["id", "s", "d"]).to_pylist()
+        return sorted(tuple(row.values()) for row in rows)
 
     def topic(self, table: str) -> str:
         return f"{self.prefix}.{self.source.database}.{table}"
@@ -140,11 +162,40 @@ class Fleet:
 
     def killed(self, *arguments: str, commits: int) -> None:
         """Kill a command once so many more commits of shadows and tables are there."""
-        process, before = self.command(*arguments), self.commits()
-        until(lambda: process.poll() is not None or self.commits() >= before + commits, "commits")
-        if process.poll() is None:
+        before = self.commits()
+        self.killed_once(lambda: self.commits() >= before + commits, *arguments)
+
+    def killed_once(self, condition: Callable[[], bool], *arguments: str) -> bool:
+        """Kill a command once a condition holds; return whether it wasn't at its end before."""
+        process = self.command(*arguments)
+        until(lambda: process.poll() is not None or condition(), "the moment of a kill")
+        is_alive = process.poll() is None
+        if is_alive:
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
+        return is_alive
+
+    def killed_at(self, stage: str, table: str, chance: random.Random) -> bool:
+        """Kill a rebuild of a table as it reaches a stage, or was there and goes on; return whether
+        it didn't end before.
+        """
+        folder = self.lake.root / self.source.database / table
+        shadows, commits = folder / "_lakesplice/shadows", self.commits() + chance.randint(1, 12)
+        swaps = self.swaps(table)
+        conditions: dict[str, Callable[[], bool]] = {
+            "planned": lambda: any(shadows.glob("*/plan.json")),
+            "begun": lambda: any(shadows.glob("*/_delta_log/*.json")),
+            "filled": lambda: self.commits() >= commits,
+            "swapped": lambda: self.swaps(table) > swaps,
+        }
+        way = chance.choice((["--no-verify"], [], ["--again"]))
+        name = f"{self.source.database}.{table}"
+        return self.killed_once(conditions[stage], "rebuild", name, *way)
+
+    def swaps(self, table: str) -> int:
+        """How often a shadow became the table."""
+        log = self.lake.root / self.source.database / table / "_delta_log"
+        return sum('"SWAP"' in path.read_text() for path in log.glob("*.json"))
 
     def commits(self) -> int:
         logs = ("*/*/_delta_log/*.json", "*/*/_lakesplice/shadows/*/_delta_log/*.json")
@@ -173,13 +224,24 @@ def test_tables_are_filled_while_written_to_and_the_stream_takes_over(
     chance, fleet = random.Random(seed), Fleet(server, kafka_broker, tmp_path, seed)
     with fleet.connect:
         fleet.source.run(40)
+        for table in ("still", "filed"):
+            fleet.write(f"update {table} set d = 7 where id = 1")
         fleet.ends()
+        filed = f"{fleet.source.database}.filed"
+        given = ("--files", str(fleet.file), "--position", fleet.position, "--connector-ran")
+        fleet.killed("bootstrap", "--tables", filed, *given, commits=1)
+        (row,) = fleet.done("bootstrap", "--tables", filed, *given)
+        assert row["state"] == "filled"
+        kept = [(1, "ü", Decimal("7.000")), (2, "", Decimal("-0.001")), (3, None, None)]
+        assert fleet.read("filed") == kept
         with fleet.written_to():
             for _ in range(_KILLS):
                 fleet.killed("bootstrap", commits=chance.randint(1, 25))
             rows = fleet.done("bootstrap")
         assert {row["table"].partition(".")[2] for row in rows} == {
             "marks",
+            "still",
+            "filed",
             *(table.name for table in fleet.source.tables),
         }
         fleet.lake.configure(schema_changes={"create_table": "ignore"})
@@ -193,11 +255,12 @@ def test_tables_are_filled_while_written_to_and_the_stream_takes_over(
             assert (row["state"], row["verified"]) == ("filled", "equal")
             take_in(service, fleet.lake, fleet.ends())
             fleet.equal()
-            # Most of its rows were there before the connector, so the topic never had them.
-            (row,) = fleet.rows("rebuild", name, "--from", "topic")
+            still = f"{fleet.source.database}.still"
+            with fleet.written_to():  # what comes later proves that nothing is on its way
+                (row,) = fleet.rows("rebuild", still, "--from", "topic")
             assert (row["state"], row["verified"]) == ("different", "different"), row
-            fleet.equal()
-            fleet.done("rebuild", name, "--give-up")
+            fleet.done("rebuild", still, "--give-up")
+            assert fleet.read("still") == fleet.read("filed") == kept
             fleet.source.create_late()
             fleet.source.run(40)
             fleet.ends()
@@ -208,6 +271,36 @@ def test_tables_are_filled_while_written_to_and_the_stream_takes_over(
             assert row["state"] == "filled", "the service must not make it"
             take_in(service, fleet.lake, fleet.ends())
             fleet.equal()
-        history = fleet.lake.table(fleet.topic("everything")).history()
-        operations = [entry.info.operation for entry in history]
-        assert (operations.count("SWAP"), operations.count("VERIFY SHADOW")) == (2, 1)
+        for table, operation, count in (("everything", "SWAP", 2), ("still", "VERIFY SHADOW", 1)):
+            history = fleet.lake.table(fleet.topic(table)).history()
+            assert [entry.info.operation for entry in history].count(operation) == count
+
+
+@pytest.mark.nightly
+def test_whatever_stage_a_rebuild_is_killed_at_the_table_is_its_source(
+    server: SourceServer,
+    kafka_broker: str,
+    tmp_path: Path,
+    seed: int,
+    request: pytest.FixtureRequest,
+) -> None:
+    chance, fleet = random.Random(seed), Fleet(server, kafka_broker, tmp_path, seed)
+    left = min(_KILLS_MAX, request.config.getoption("--kills"))
+    names = [table.name for table in fleet.source.tables]
+    with fleet.connect:
+        fleet.source.run(40)
+        fleet.ends()
+        fleet.done("bootstrap")
+        with fleet.lake.running() as service:
+            while left > 0:
+                table, before = chance.choice(names), left
+                with fleet.written_to():
+                    for stage in chance.sample(_STAGES, chance.randint(1, len(_STAGES))):
+                        left -= fleet.killed_at(stage, table, chance)
+                fleet.ends()
+                (row,) = fleet.done("rebuild", f"{fleet.source.database}.{table}")
+                # Without a comparison it became the table before the kill.
+                assert (row["state"], row["verified"] in ("equal", "")) == ("filled", True), row
+                take_in(service, fleet.lake, fleet.ends())
+                fleet.equal()
+                assert left < before, "no kill met a command that was at work"

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from lakesplice.errors import StorageError
 from lakesplice.formats.events import DecodeContext, decode
 from lakesplice.model.choices import NotInserts
 from lakesplice.model.names import TableName
-from lakesplice.model.offsets import Offset
+from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.model.position import RANK_OTHER, Position
 from lakesplice.model.progress.shadow_plan import FilledFrom, KeyBound, ShadowPlan
 from lakesplice.model.source_schema import SourceSchema
@@ -20,6 +21,7 @@ from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.planning.shape.shaping import Shape
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.files.index_runs import RunCache
+from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.ingest.read_rows_commit import commit_chunks
 from lakesplice.table.ingest.shadow import (
     SHADOW_PARAMETER,
@@ -41,6 +43,7 @@ from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.simulated import SMALL, Rows, Source, driver_of
 
 SHADOW = "1"
+_ROUNDS_MAX = 5
 READ_MS = 1_772_000_100_000
 
 
@@ -174,7 +177,17 @@ class Filling:
         assert backfill is not None
         for chunk in backfill.open_chunks():
             self.commit(chunk, self.read(chunk))
-        self.driver.batch()
+        self.feed()
+
+    def feed(self, ends: Offsets | None = None) -> None:
+        """Feed the shadow up to some offsets, by default with all there is; `StorageError`."""
+        for _ in range(_ROUNDS_MAX):
+            outcome = self.driver.batch(ends)
+            if isinstance(outcome, StorageError):
+                raise outcome
+            if outcome is CommitOutcome.DONE:
+                return
+        raise AssertionError("others always commit first")
 
     def swap(self, generation: int = 1) -> None:
         """Let the shadow become the table, unless it has; then it is there no more."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
+from itertools import islice
 
 from lakesplice.apps.bootstrap.shadow_upkeep import ShadowUpkeep
 from lakesplice.apps.bootstrap.source_chunks import LoadBounds, ReadPlan, SourceChunks
@@ -24,6 +25,9 @@ from lakesplice.table.protocol.ports import Clock, Entropy, Progress
 
 FEED_SECONDS = 10.0
 _CHANGES_MAX = 20
+# So many chunks per connection are read ahead, and so many share a commit, which costs as much as
+# thousands of rows (`benchmarks.bootstrap`); fewer of them if their rows are long.
+_AHEAD, _TOGETHER, _TOGETHER_BYTES = 4, 2, 64 << 20
 _SETTLE_POLL_SECONDS = 1.0
 
 Reads = list[ReadRows] | TableChanged
@@ -101,22 +105,34 @@ class TableFilling:
     def _take_all(self, source: SourceChunks, pool: ThreadPoolExecutor, chunks: list[int]) -> bool:
         began = fed = self.clock.monotonic()
         left, under_way = iter(chunks), dict[Future[Reads], int]()
+        ready: dict[int, Reads] = {}
         while True:
-            while len(under_way) < 2 * self.bounds.connections:
-                chunk = next(left, None)
-                if chunk is None:
-                    break
+            ahead = _AHEAD * self.bounds.connections - len(under_way) - len(ready)
+            for chunk in islice(left, max(0, ahead)):
                 under_way[pool.submit(source.read, chunk)] = chunk
-            if not under_way:
+            if under_way:
+                done, _ = wait(under_way, return_when=FIRST_COMPLETED)
+                ready |= {under_way.pop(one): one.result() for one in done}
+            if not ready:
                 return True
-            done, _ = wait(under_way, return_when=FIRST_COMPLETED)
-            reads = {under_way.pop(one): one.result() for one in done}
-            if not self._take(reads):
+            if under_way and not self._are_enough(ready):
+                continue
+            if not self._take(ready):
                 return False
+            ready = {}
             if self.clock.monotonic() - fed > FEED_SECONDS:
                 self.feed()
                 fed = self.clock.monotonic()
             self._keep_to_rate(began)
+
+    def _are_enough(self, reads: dict[int, Reads]) -> bool:
+        """Whether chunks should be committed now."""
+        if len(reads) >= _TOGETHER * self.bounds.connections or TableChanged in map(
+            type, reads.values()
+        ):
+            return True
+        parts = (part for read in reads.values() if isinstance(read, list) for part in read)
+        return sum(int(part.images.nbytes) for part in parts) > _TOGETHER_BYTES
 
     def _take(self, reads: dict[int, Reads]) -> bool:
         """Commit chunks; return False if one could not be read, since the table was altered."""
