@@ -106,7 +106,7 @@ def test_a_table_ends_as_its_workload_says(replayed: Replayed, table: str, view:
     assert compare(pa.Table.from_pylist(rows, actual.schema), actual, key) is None
 
 
-def test_tables_that_nothing_is_wrong_with_go_on(replayed: Replayed) -> None:
+def test_tables_that_nothing_is_wrong_with_continue(replayed: Replayed) -> None:
     running = [t for t in TABLES if replayed.lake.parked(replayed.topic(t)) is None]
     undeclared = [] if replayed.name == "dbplain" else ["debezium_signal"]
     assert running == ["orders", "audit", *undeclared]

@@ -213,7 +213,7 @@ def listed(lake: Lake) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("table", STOPS)
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_a_record_that_its_table_cannot_go_on_with_parks_it_there(
+def test_a_record_that_its_table_cannot_continue_with_parks_it_there(
     scene: Scene, variant: str, table: str
 ) -> None:
     topic = scene.topic(variant, table)

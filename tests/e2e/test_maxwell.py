@@ -175,7 +175,7 @@ def test_schema_changes_among_a_tables_rows_tell_its_types(scene: Scene) -> None
     scene.holds("own", [*FIRST, *THEN])
 
 
-def test_an_alteration_that_is_told_of_too_late_parks_the_table(scene: Scene) -> None:
+def test_an_alteration_that_is_reported_of_too_late_parks_the_table(scene: Scene) -> None:
     scene.take_in(scene.rows("made", [{**THEN[1], "id": 20}], 500))
     narrowed = "ALTER TABLE made MODIFY price decimal(20,6)"
     scene.tell(

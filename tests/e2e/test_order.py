@@ -200,7 +200,7 @@ def test_aborted_transactions_leave_holes_that_are_no_loss(scene: Scene, seed: i
     scene.holds_the_truth(table)
 
 
-def test_a_topic_made_anew_parks_its_table_and_the_others_go_on(scene: Scene) -> None:
+def test_a_topic_made_anew_parks_its_table_and_the_others_continue(scene: Scene) -> None:
     table, neighbour = scene.ledger("made_anew"), scene.ledger("stayed")
     scene.take_in(send(scene.sender, table.insert(0, 10) + neighbour.insert(0, 10)))
     truth = table.truth
@@ -235,7 +235,7 @@ def test_a_truncate_empties_the_table_for_changes_that_come_late_too(scene: Scen
     scene.holds_the_truth(table)
 
 
-def test_a_table_without_a_key_is_told_by_the_columns_configured(scene: Scene) -> None:
+def test_a_table_without_a_key_is_reported_by_the_columns_configured(scene: Scene) -> None:
     table = scene.ledger("keyless")
     events = table.insert(0, 20) + table.update(range(5), "later") + table.delete([1, 7])
     rows = [event for event in events if event.value is not None]

@@ -75,7 +75,7 @@ def test_a_running_service_does_what_commands_ask_of_its_tables(
     assert (pinned.version, pinned.read().num_rows) == (version, 200)
 
 
-def test_a_running_service_reads_a_topic_again_as_it_is_told_to(
+def test_a_running_service_reads_a_topic_again_as_it_is_reported_to(
     kafka_broker: str, topic_name: str, tmp_path: Path
 ) -> None:
     goods = Ledger(topic_name, "goods")

@@ -49,7 +49,7 @@ class Tables:
         return (self.truncated_on, self.anew_on)
 
 
-def test_a_service_goes_on_from_its_tables_whatever_else_is_lost(
+def test_a_service_continues_from_its_tables_whatever_else_is_lost(
     own_broker: LocalBroker, tmp_path: Path
 ) -> None:
     servers = own_broker.bootstrap_servers

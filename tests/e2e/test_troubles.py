@@ -119,7 +119,7 @@ def scene(kafka_broker: str, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     return Scene(lake, kafka_broker, prefix, port, CommandLine(capsys))
 
 
-def test_each_topic_in_trouble_is_shown_and_goes_on_once_it_is_mended(scene: Scene) -> None:
+def test_each_topic_in_trouble_is_shown_and_continues_once_it_is_mended(scene: Scene) -> None:
     lake, sender = scene.lake, Sender(scene.servers)
     names = ("steady", "stuck", "unborn", "long", "left", "empty", "garbled")
     for name in names:

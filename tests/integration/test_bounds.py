@@ -33,7 +33,7 @@ BLOCKS, ENTRIES_PER_BLOCK = 12, 1 << 18
 ENTRY_BYTES = 24
 
 
-def test_a_giant_transaction_is_taken_in_batches_that_each_go_on(tmp_path: Path) -> None:
+def test_a_giant_transaction_is_taken_in_batches_that_each_continue(tmp_path: Path) -> None:
     """A batch ends where its offsets do, wherever that is in a transaction."""
     source = Source()
     with source.database.transaction():

@@ -149,7 +149,7 @@ def test_without_the_right_to_abort_an_upload_its_parts_stay(place: Place) -> No
         ({"aws_access_key_id": "nobody"}, "InvalidAccessKeyId"),
     ],
 )
-def test_wrong_credentials_are_told_at_once_with_the_stores_words(
+def test_wrong_credentials_are_reported_at_once_with_the_stores_words(
     place: Place, wrong: dict[str, str], code: str
 ) -> None:
     store, started = place.store(**wrong), time.monotonic()

@@ -35,7 +35,7 @@ def test_executors_and_their_rights_go_together(render: Render, values: Values, 
     assert told in done.stderr
 
 
-def test_a_changed_setting_starts_the_pod_anew(render: Render) -> None:
+def test_a_changed_setting_restarts_the_pod(render: Render) -> None:
     def checksum(**settings: Any) -> str:
         done = render(over(LEAST, {"settings": settings}))
         (found,) = [line for line in done.stdout.splitlines() if "checksum/configuration" in line]

@@ -101,7 +101,7 @@ def test_a_table_that_the_user_may_not_select_from_is_not_seen(
         assert connection.table("shop", "orders") is None
 
 
-def test_a_wrong_password_is_told_at_once_with_the_servers_words(
+def test_a_wrong_password_is_reported_at_once_with_the_servers_words(
     address: Callable[..., DatabaseAddress],
 ) -> None:
     wrong, started = address([], password="not this one"), time.monotonic()

@@ -287,7 +287,7 @@ def stream_to(
     return spark.read.parquet(str(tmp_path / name / "rows"))
 
 
-def test_a_stream_gives_each_commit_once_and_goes_on_where_it_stopped(
+def test_a_stream_gives_each_commit_once_and_continues_where_it_stopped(
     spark: SparkSession, fed: Table, tmp_path: Path
 ) -> None:
     folder = tmp_path / "shop" / "fed"

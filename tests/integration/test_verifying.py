@@ -183,7 +183,7 @@ def test_a_sample_looks_at_some_rows_each_day_and_at_all_in_the_end(mirror: Mirr
     assert found == 1
 
 
-def test_a_verification_that_was_broken_off_goes_on_behind_the_last_range(
+def test_a_verification_that_was_broken_off_continues_after_the_last_range(
     mirror: Mirror, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(mirror)

@@ -100,7 +100,7 @@ def run(steps: int, slowness: int, deltas_max: int, waiting_max: int) -> Run:
 @pytest.mark.slow
 @settings(max_examples=examples(8))
 @given(slowness=st.integers(1, 12), deltas_max=st.integers(1, 30), waiting_max=st.integers(2, 8))
-def test_however_slow_compaction_is_what_waits_is_bounded_and_ingest_goes_on(
+def test_however_slow_compaction_is_what_waits_is_bounded_and_ingest_continues(
     slowness: int, deltas_max: int, waiting_max: int
 ) -> None:
     table = run(30, slowness, deltas_max, waiting_max)

@@ -205,7 +205,7 @@ def test_the_newest_change_of_a_key_stands_highest(
 
 
 @given(st.booleans(), files, steps, st.integers(0, 100))
-def test_a_table_taken_anew_is_the_same_whatever_the_broker_has_compacted(
+def test_a_table_reloaded_is_the_same_whatever_the_broker_has_compacted(
     mariadb: bool, first_files: list[int], history: list[tuple[object, ...]], share: int
 ) -> None:
     world = World(mariadb, first_files)

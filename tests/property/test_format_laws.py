@@ -162,7 +162,7 @@ def test_any_bytes_are_settled_and_harm_no_neighbour(
 
 
 @FORMATS
-def test_columns_that_are_told_or_computed_are_of_their_types(format_: FormatName) -> None:
+def test_columns_that_are_reported_or_computed_are_of_their_types(format_: FormatName) -> None:
     sample = SAMPLES[format_]
     context = DecodeContext(TABLE, declare(sample.declared), format_, schemas=SCHEMAS)
     decoded = decode_all([sample.record(row) for row in range(3)], context)

@@ -101,7 +101,7 @@ def test_every_reader_reads_a_mixed_chunk_that_was_spliced(tmp_path: Path) -> No
     assert not matrix.unread
 
 
-def test_a_dictionary_that_grew_too_far_is_made_anew() -> None:
+def test_a_dictionary_that_grew_too_far_is_rebuilt() -> None:
     data = mixed(pa.array(VALUES), [WITH] * PAGES)
     rows = [*range(400)]
     new = pa.array([f"a new and rather long value, {row}" for row in rows])
@@ -143,7 +143,7 @@ def test_a_dictionary_decays_by_what_several_splices_added() -> None:
 
 
 @pytest.mark.parametrize("value", ["value 5", "another"])
-def test_a_dictionary_that_has_a_value_twice_is_made_anew(value: str) -> None:
+def test_a_dictionary_that_has_a_value_twice_is_rebuilt(value: str) -> None:
     before = [f"value {at % 10}" for at in range(1000)]
     table = pa.table({"x": before})
     data = parquet(table, compression="none", write_page_checksum=False, use_dictionary=True)

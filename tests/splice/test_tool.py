@@ -77,7 +77,7 @@ def test_rows_are_changed_by_position(source: Path, tmp_path: Path) -> None:
     assert (price[0].as_py(), price[ROWS - 1].as_py()) == (None, -1.0)
 
 
-def test_a_nested_column_is_encoded_whole_and_told(tmp_path: Path) -> None:
+def test_a_nested_column_is_encoded_whole_and_reported(tmp_path: Path) -> None:
     path = tmp_path / "nested.parquet"
     pq.write_table(pa.table({"id": [1, 2], "tags": [["a"], None]}), path, write_page_index=True)
     changes = pa.table({"id": [2], "tags": [["new"]]})
@@ -87,7 +87,7 @@ def test_a_nested_column_is_encoded_whole_and_told(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "out.parquet").column("tags").to_pylist() == [["a"], ["new"]]
 
 
-def test_a_file_that_cannot_be_spliced_is_rewritten_and_told(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_spliced_is_rewritten_and_reported(tmp_path: Path) -> None:
     path, times = tmp_path / "int96.parquet", pa.array([1, 2, 3], pa.timestamp("us"))
     table = pa.table({"id": [1, 2], "at": times[:2]})
     pq.write_table(table, path, use_deprecated_int96_timestamps=True)

@@ -144,7 +144,7 @@ def test_a_row_group_larger_than_the_bound_is_cut(
     assert got.column("name").to_pylist()[:: ROWS - 1] == ["x", "y"]
 
 
-def test_damage_is_told_with_file_and_place(tmp_path: Path) -> None:
+def test_damage_is_reported_with_file_and_place(tmp_path: Path) -> None:
     path = tmp_path / "f.parquet"
     pq.write_table(table(), path, write_page_checksum=True, compression="none")
     data = bytearray(path.read_bytes())

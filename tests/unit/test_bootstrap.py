@@ -52,12 +52,12 @@ def bare_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_machine_without_make_is_told_to_install_it(bare_path: Path) -> None:
+def test_without_make_the_message_says_to_install_it(bare_path: Path) -> None:
     with pytest.raises(bootstrap.SetupError, match="make was not found; install it"):
         bootstrap.check_machine()
 
 
-def test_a_machine_without_java_is_told_to_install_it(bare_path: Path) -> None:
+def test_without_java_the_message_says_to_install_it(bare_path: Path) -> None:
     _executable(bare_path, "make", "exit 0")
     with pytest.raises(bootstrap.SetupError, match="Java was not found; install"):
         bootstrap.check_machine()

@@ -170,7 +170,7 @@ class Late:
         raise UnsupportedError("a page can't be decoded", path=file.path)
 
 
-def test_a_file_that_turns_out_not_to_be_spliceable_is_written_anew_under_another_name(
+def test_a_file_that_turns_out_not_to_be_spliceable_is_rewritten_under_another_name(
     table: MadeTable,
 ) -> None:
     paths = list(table.manifest.files)

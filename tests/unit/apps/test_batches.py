@@ -70,7 +70,7 @@ def test_only_what_moved_is_in_the_job(scene: Scene) -> None:
     scene.require_true(0, 1, 2)
 
 
-def test_between_two_batches_a_runner_drains_and_goes_on_when_it_may(scene: Scene) -> None:
+def test_between_two_batches_a_runner_drains_and_continues_when_it_may(scene: Scene) -> None:
     for seconds in (0, 0.1, -1):
         assert scene.runner.drain(seconds)
     scene.batch()
@@ -95,7 +95,7 @@ def test_a_batch_that_runs_is_waited_for_and_none_begins_after_it(scene: Scene) 
     assert len(scene.job.runs) == 1
 
 
-def test_a_table_that_stands_elsewhere_is_refused_and_the_others_go_on(scene: Scene) -> None:
+def test_a_table_that_stands_elsewhere_is_refused_and_the_others_continue(scene: Scene) -> None:
     scene.batch()
     scene.put(4, 5)
     starts = scene.stand()
@@ -135,7 +135,7 @@ def test_the_table_that_kills_the_job_is_found_and_parked_alone(scene: Scene) ->
     assert scene.runner.restart == "redirect"
 
 
-def test_a_job_that_dies_while_the_query_ends_is_blamed_on_nobody(scene: Scene) -> None:
+def test_a_job_that_dies_while_the_query_ends_counts_against_no_table(scene: Scene) -> None:
     scene.job.deadly = set(scene.ends)
     scene.job.may_end = threading.Event()
     failed: list[BaseException] = []
@@ -170,7 +170,7 @@ def test_tables_whose_schema_grows_run_again_within_the_batch(scene: Scene) -> N
 
 
 @pytest.mark.parametrize("error", [StorageError("full", path="x"), ValueError("what?")])
-def test_a_table_whose_task_fails_rests_and_the_others_go_on(
+def test_a_table_whose_task_fails_rests_and_the_others_continue(
     scene: Scene, error: Exception
 ) -> None:
     scene.job.errors = {scene.sources[0].topic.name: error}

@@ -58,7 +58,7 @@ def test_the_feed_of_an_existing_table_begins_and_ends_with_the_setting(tmp_path
     assert feeds(ended) == [None, None, None]
 
 
-def test_a_table_that_can_have_no_feed_is_told_once(tmp_path: Path) -> None:
+def test_a_table_that_can_have_no_feed_is_reported_once(tmp_path: Path) -> None:
     scene = serving(tmp_path, one=True)
     source = scene.sources[0]
     source.database.add_column(source.database.tables[0].name, integer("_change_type"))

@@ -29,7 +29,7 @@ def test_a_folder_is_adopted_and_a_dry_run_tells_beforehand(
     assert lakesplice("adopt", tmp_path, "--key", "a,b").code == 2
 
 
-def test_a_key_that_repeats_is_told_and_nothing_is_done(
+def test_a_key_that_repeats_is_reported_and_nothing_is_done(
     lakesplice: CommandLine, tmp_path: Path
 ) -> None:
     pq.write_table(pa.table({"a": [1, 1], "b": [1, 2]}), tmp_path / "x.parquet")

@@ -71,7 +71,7 @@ def test_help_is_quick_and_loads_no_engine() -> None:
     assert time.monotonic() - started < 10
 
 
-def test_the_version_is_told(lakesplice: CommandLine) -> None:
+def test_the_version_is_reported(lakesplice: CommandLine) -> None:
     assert lakesplice("version").out.startswith("lakesplice ")
 
 
@@ -205,13 +205,13 @@ def test_a_misspelt_command_or_table_is_answered_with_the_right_one(
     assert "give the path <lake>" in lakesplice("history", tmp_path / "x" / "y").err
 
 
-def test_the_version_is_told_by_command_and_option(lakesplice: CommandLine) -> None:
+def test_the_version_is_reported_by_command_and_option(lakesplice: CommandLine) -> None:
     told = lakesplice("--version")
     assert (told.code, told.out) == (0, f"lakesplice {__version__}\n")
     assert lakesplice("version").out == told.out
 
 
-def test_a_shell_is_told_what_completes_a_word(
+def test_a_shell_gets_completions_of_a_word(
     lakesplice: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("_LAKESPLICE_COMPLETE", "complete_bash")

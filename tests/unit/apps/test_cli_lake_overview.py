@@ -185,7 +185,7 @@ def test_tables_shows_each_setting_that_changes_values_once_with_its_tables(
     assert "(shop.0, shop.1, shop.2, 2 more; " in said[0]
 
 
-def test_tables_says_that_nothing_matches_and_that_nobody_drives(
+def test_tables_says_that_nothing_matches_and_that_no_driver_runs(
     lakesplice: CommandLine, lake: Path, items: IndexedTable
 ) -> None:
     publish(lake, pattern="shop", other_topics=("a.shop.items",))

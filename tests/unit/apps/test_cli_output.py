@@ -64,5 +64,5 @@ def test_long_text_is_cut() -> None:
         (-5, "0ms"),
     ],
 )
-def test_an_age_is_told_in_its_two_largest_units(seconds: float, text: str) -> None:
+def test_an_age_is_reported_in_its_two_largest_units(seconds: float, text: str) -> None:
     assert age(seconds) == text

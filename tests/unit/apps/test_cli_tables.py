@@ -202,7 +202,7 @@ def test_a_table_without_deleted_rows_is_purged_of_none(
     "command",
     ["read", "history", "index check", "inspect manifest", "inspect log", "unpark", "vacuum"],
 )
-def test_a_path_without_a_table_is_told_in_one_line(
+def test_a_path_without_a_table_is_reported_in_one_line(
     lakesplice: CommandLine, tmp_path: Path, command: str
 ) -> None:
     ended = lakesplice(*command.split(), tmp_path)
@@ -211,7 +211,7 @@ def test_a_path_without_a_table_is_told_in_one_line(
     assert len(ended.err.splitlines()) == 1
 
 
-def test_a_sound_index_is_told(lakesplice: CommandLine, items: IndexedTable) -> None:
+def test_a_sound_index_is_reported(lakesplice: CommandLine, items: IndexedTable) -> None:
     ended = lakesplice("index", "check", root(items))
     assert (ended.code, ended.err) == (0, "the index is sound\n")
     (report,) = lakesplice.rows("index", "check", root(items))
@@ -263,7 +263,7 @@ def test_a_damaged_delta_is_named_and_not_read(
     assert items.manifest.deltas[0].file.path in ended.err
 
 
-def test_a_parked_table_goes_on_where_it_is_told_to(
+def test_a_parked_table_continues_where_the_operator_says(
     lakesplice: CommandLine, parked: IndexedTable
 ) -> None:
     ended = lakesplice("unpark", root(parked), "--from-offset", "0:42")

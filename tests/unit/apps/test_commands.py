@@ -184,7 +184,7 @@ def test_a_command_takes_over_from_a_driver_that_died(lake: LocalStore, table: M
     assert LEASE_SECONDS <= time.seconds < 3 * LEASE_SECONDS
 
 
-def test_what_is_refused_changes_nothing_and_blocks_nobody(
+def test_what_is_refused_changes_nothing_and_blocks_no_other(
     lake: LocalStore, table: MadeTable
 ) -> None:
     time, wrong = Time(), {**ONWARD, "offsets": [[9, 7]]}
@@ -274,7 +274,7 @@ def test_what_a_driver_did_before_it_died_is_not_done_twice(
         ("dlq mend", LETTERS),
     ],
 )
-def test_a_request_that_nobody_here_knows_is_refused_and_harms_nobody(
+def test_an_unknown_request_is_refused_and_affects_no_other(
     lake: LocalStore,
     table: MadeTable,
     settings: Settings,

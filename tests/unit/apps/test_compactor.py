@@ -113,7 +113,7 @@ def test_what_is_due_is_compacted_and_nothing_else(scene: Compacting) -> None:
     scene.require_true(0, 1, 2)
 
 
-def test_a_table_that_fails_is_left_alone_for_a_while_and_the_others_go_on(
+def test_a_table_that_fails_is_left_alone_for_a_while_and_the_others_continue(
     scene: Compacting,
 ) -> None:
     scene.change(0, 1)

@@ -65,7 +65,7 @@ def test_who_waits_for_a_step_learns_that_it_ended_however_it_ended() -> None:
     assert ended == ["a", "b", "c"]
 
 
-def test_what_an_error_says_is_told_without_secrets() -> None:
+def test_what_an_error_says_is_reported_without_secrets() -> None:
     _, found = Track([Step("lake", "b", failing)]).findings(SECONDS_MAX)
     assert found.seen == "the store failed: user=x password=********"
     assert found.remedy == "look at it"

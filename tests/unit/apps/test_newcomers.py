@@ -55,7 +55,7 @@ def test_a_topic_without_a_table_is_left_out_and_said_once(tmp_path: Path) -> No
     assert not len(scene.tables)
 
 
-def test_a_table_that_is_there_goes_on_whatever_becomes_of_new_ones(tmp_path: Path) -> None:
+def test_a_table_that_is_there_continues_whatever_becomes_of_new_ones(tmp_path: Path) -> None:
     lake = LocalStore(tmp_path)
     assert Scene(lake, "exception").open_topic() is ParkCode.NEW_TABLE
     for behaviour in ("ignore", "exception"):

@@ -103,7 +103,7 @@ def test_tables_are_searched_and_sorted_without_a_script(served: PagedService) -
     assert sorted_["aria-sort"] == "descending"
 
 
-def test_without_a_script_it_comes_again_by_itself_until_told_otherwise(
+def test_without_a_script_it_comes_again_by_itself_until_it_is_paused(
     served: PagedService,
 ) -> None:
     again = '<noscript><meta http-equiv="refresh"'

@@ -77,7 +77,7 @@ def test_nothing_leaves_unless_it_is_asked_for(folder: Path) -> None:
     assert not service.turn()
 
 
-def test_rows_deleted_long_ago_leave_once_a_day_and_are_told(folder: Path) -> None:
+def test_rows_deleted_long_ago_leave_once_a_day_and_are_reported(folder: Path) -> None:
     service = Purging(folder, purge=BEFORE)
     assert not service.turn()  # a start is no time for it
     service.clock.advance(HOUR)

@@ -132,7 +132,7 @@ def test_what_makes_no_sense_is_refused_and_nothing_changes(
     assert says in " ".join(ended.err.split())
 
 
-def test_a_parked_table_is_not_moved_but_may_begin_anew(
+def test_a_parked_table_is_not_moved_but_may_be_reloaded(
     lakesplice: CommandLine, table: MadeTable
 ) -> None:
     parked = ParkReason(ParkCode.NO_KEY, "no key", "shop.orders")

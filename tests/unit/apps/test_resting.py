@@ -38,7 +38,9 @@ def rest_of(table: ServiceTable, clock: FixedClock) -> int:
     return seconds
 
 
-def test_a_table_rests_longer_with_each_failure_and_anew_once_it_went_on(tmp_path: Path) -> None:
+def test_a_table_rests_longer_with_each_failure_and_starts_over_once_it_continued(
+    tmp_path: Path,
+) -> None:
     clock = FixedClock()
     table = table_of(LocalStore(tmp_path), clock)
     assert not table.rests

@@ -108,14 +108,14 @@ def test_each_look_reads_what_is_new_and_nothing_twice() -> None:
     assert source.asked == [(0, 1), (1, 2)]
 
 
-def test_a_table_of_another_connector_is_told_nothing() -> None:
+def test_a_table_of_another_connector_gets_no_warning() -> None:
     source = _told("CREATE TABLE x (id int)")
     other = replace(source.state, topic="db2.shop.x")
     assert source.topics.types(other, _X) is None
     assert source.topics.types(source.state, TableName("shop", "y")) is None
 
 
-def test_a_table_that_went_beyond_a_change_of_types_is_parked_once_it_is_told() -> None:
+def test_a_table_that_went_beyond_a_change_of_types_is_parked_once_it_is_reported() -> None:
     source = _told()
     source.reach(30)
     assert source.topics.overtaken(source.state, _X, _UNDESCRIBED) is None
@@ -134,19 +134,21 @@ def test_a_table_whose_events_say_their_types_is_never_too_far() -> None:
 
 
 @pytest.mark.parametrize("described", ["int64", "declared:long"])
-def test_a_table_that_went_beyond_a_swap_of_names_is_parked_once_it_is_told(described: str) -> None:
+def test_a_table_that_went_beyond_a_swap_of_names_is_parked_once_it_is_reported(
+    described: str,
+) -> None:
     source = told_late("ALTER TABLE x RENAME COLUMN id TO price, RENAME COLUMN price TO id")
     reason = source.topics.overtaken(source.state, _X, _schema(described))
     assert reason is not None
     assert reason.code is ParkCode.SCHEMA_CHANGE
 
 
-def test_a_rename_that_is_told_late_parks_nothing() -> None:
+def test_a_rename_that_is_reported_late_parks_nothing() -> None:
     source = told_late("ALTER TABLE x RENAME COLUMN price TO amount")
     assert source.topics.overtaken(source.state, _X, _UNDESCRIBED) is None
 
 
-def test_a_change_of_types_that_is_told_in_time_parks_nothing() -> None:
+def test_a_change_of_types_that_is_reported_in_time_parks_nothing() -> None:
     source = told_late(RETYPED, reached=15)
     assert source.topics.overtaken(source.state, _X, _UNDESCRIBED) is None
     source.reach(30)
@@ -158,7 +160,7 @@ def test_a_column_that_only_came_parks_nothing() -> None:
     assert source.topics.overtaken(source.state, _X, _UNDESCRIBED) is None
 
 
-def test_what_was_told_before_the_driver_began_parks_nothing() -> None:
+def test_what_was_reported_before_the_driver_started_parks_nothing() -> None:
     source = _Source()
     source.reach(30)
     source.tell("CREATE TABLE x (id int, price decimal(8,2))", 10)
@@ -167,7 +169,7 @@ def test_what_was_told_before_the_driver_began_parks_nothing() -> None:
     assert source.topics.overtaken(source.state, _X, _UNDESCRIBED) is None
 
 
-def test_a_first_look_that_fails_makes_nothing_new_that_was_told_before_the_driver_began() -> None:
+def test_a_failed_first_look_makes_nothing_new_that_was_reported_before_the_start() -> None:
     source = _Source()
     source.reach(30)
     source.tell("CREATE TABLE x (id int, price decimal(8,2))", 10)
@@ -195,7 +197,7 @@ def test_after_a_failover_only_types_that_never_changed_are_known() -> None:
     assert (list(version.columns), list(version.untyped)) == (["id"], ["price"])
 
 
-def test_a_topic_that_was_made_anew_is_read_from_its_beginning() -> None:
+def test_a_topic_that_was_re_created_is_read_from_its_beginning() -> None:
     source = _told("CREATE TABLE x (id int, price int)")
     source.records.clear()
     source.tell("CREATE TABLE x (id int, price bigint)", 5)
@@ -343,7 +345,7 @@ def test_drops_that_were_dealt_with_are_so_in_another_order() -> None:
     assert maxwell.open_drops(_ITEMS) == []
 
 
-def test_a_first_alteration_that_is_told_late_parks_a_table_that_was_there_before() -> None:
+def test_a_first_alteration_that_is_reported_late_parks_a_table_that_was_there_before() -> None:
     maxwell = _Maxwell()
     maxwell.tell(0, "CREATE TABLE orders (id int, price decimal(9,2))", 10, "orders")
     maxwell.look()
@@ -375,7 +377,7 @@ def test_a_topic_is_set_once() -> None:
         MaxwellTopic(name="maxwell.%{database}", tables="*")
 
 
-def test_drops_are_told_with_those_that_came_since_the_driver_began() -> None:
+def test_drops_are_reported_with_those_that_came_since_the_driver_began() -> None:
     source = _told()
     source.tell("DROP TABLE x", 20)
     begun = _Source()

@@ -35,7 +35,7 @@ def test_an_error_of_others_is_of_no_category() -> None:
     assert not any(sent.is_a(category) for category in TREE)
 
 
-def test_what_is_damaged_and_what_passes_are_told_apart() -> None:
+def test_what_is_damaged_and_what_passes_are_distinguished() -> None:
     assert TaskError.of(MissingFileError("gone")).is_a(CorruptFileError)
     assert not TaskError.of(MissingFileError("gone")).is_a(RetryableError)
 

@@ -408,7 +408,9 @@ def test_a_table_has_as_many_series_as_the_document_says(tmp_path: Path) -> None
     assert len([line for line in page if 'table="shop.goods"' in line]) == series_per_table()
 
 
-def test_a_connector_that_stands_still_is_told_from_a_source_that_does(tmp_path: Path) -> None:
+def test_a_connector_that_stands_still_is_distinguished_from_a_source_that_does(
+    tmp_path: Path,
+) -> None:
     scene = Scene(tmp_path, r"(a|b|c)\..*", a_shop_goods=1, b_shop_new=1, c_shop_things=0)
     now = scene.clock.now_ms()
     scene.broker.ends |= {"__debezium-heartbeat.a": 9, "__debezium-heartbeat.c": 9}

@@ -91,7 +91,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "lake"
 
 
-def test_expired_versions_go_by_the_hour_and_are_told(folder: Path) -> None:
+def test_expired_versions_go_by_the_hour_and_are_reported(folder: Path) -> None:
     service = Service(folder, log={"retention": 4 * HOUR})
     assert not service.turn()  # after a start the tables that wait for batches come first
     service.clock.advance(HOUR / 24)
@@ -111,7 +111,7 @@ def test_expired_versions_go_by_the_hour_and_are_told(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_orphans_go_at_the_second_sweep_while_batches_go_on(folder: Path) -> None:
+def test_orphans_go_at_the_second_sweep_while_batches_continue(folder: Path) -> None:
     log, vacuum = {"retention": 2 * HOUR}, {"orphans_every": 12 * HOUR}
     service = Service(folder, log=log, vacuum=vacuum)
     orphan = folder / service.tasks.name.path / "part-0.parquet"

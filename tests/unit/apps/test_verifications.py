@@ -85,7 +85,7 @@ def test_without_the_setting_nothing_is_compared(tmp_path: Path) -> None:
     assert Compared(tmp_path, every=None).turns() == []
 
 
-def test_a_restarted_service_goes_on_with_the_table_that_is_next(compared: Compared) -> None:
+def test_a_restarted_service_continues_with_the_table_that_is_next(compared: Compared) -> None:
     assert compared.verifications.turn()
     compared.start()
     rest = compared.turns()

@@ -247,7 +247,7 @@ def test_settings_take_the_storage_that_is_there() -> None:
     assert _OBJECT_STORES == SCHEMES
 
 
-def test_all_problems_are_told_at_once_with_the_variable_they_came_from(tmp_path: Path) -> None:
+def test_all_problems_are_reported_at_once_with_the_variable_they_came_from(tmp_path: Path) -> None:
     message = refusal(
         tmp_path, "kafka: {topic_pattern: a}\ntriger: 1\n", LAKESPLICE_METRICS__PORT="-1"
     )

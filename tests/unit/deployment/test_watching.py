@@ -80,7 +80,7 @@ def test_the_fleet_is_sorted_by_the_latest_against_its_goal_and_says_why() -> No
 
 
 @pytest.mark.parametrize("board", BOARDS.values(), ids=BOARDS)
-def test_panels_lie_side_by_side_and_are_told_apart(board: dict[str, Any]) -> None:
+def test_panels_lie_side_by_side_and_are_distinguished(board: dict[str, Any]) -> None:
     panels = board["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
     taken: set[tuple[int, int]] = set()

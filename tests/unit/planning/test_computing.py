@@ -175,7 +175,9 @@ def test_what_is_no_expression_is_refused(text: str) -> None:
         ("upper(truncate(upper(7), 2))", "takes a text"),
     ],
 )
-def test_what_is_wrong_whatever_the_columns_are_is_told_without_them(text: str, why: str) -> None:
+def test_what_is_wrong_whatever_the_columns_are_is_reported_without_them(
+    text: str, why: str
+) -> None:
     with pytest.raises(ConfigurationError, match=why):
         type_of(parse(text))
 
@@ -194,7 +196,7 @@ def test_what_is_wrong_whatever_the_columns_are_is_told_without_them(text: str, 
         ("coalesce(nobody, 1)", "no such column"),
     ],
 )
-def test_what_the_columns_make_wrong_is_told_with_them(text: str, why: str) -> None:
+def test_what_the_columns_make_wrong_is_reported_with_them(text: str, why: str) -> None:
     type_of(parse(text))
     with pytest.raises(ConfigurationError, match=why):
         type_of(parse(text), COLUMNS)

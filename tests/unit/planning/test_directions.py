@@ -22,7 +22,7 @@ SOURCE = SourceState(
 FELL_BACK = ParkReason(ParkCode.POSITIONS_FELL_BACK, "", "t", 0, 40)
 
 
-def test_a_new_epoch_begins_in_every_partition_where_it_goes_on() -> None:
+def test_a_new_epoch_begins_in_every_partition_where_it_continues() -> None:
     after = onward(SOURCE, FELL_BACK, {1: Offset(45)}, FallBack.NEW_EPOCH)
     (epoch,) = after.epochs
     assert (epoch.number, epoch.stream, epoch.entered) == (1, "", {0: 40, 1: 45})

@@ -112,7 +112,7 @@ def test_a_table_that_read_nothing_yet_waits() -> None:
     assert due(_source(ordering=None), _told(OPEN), policy) is None
 
 
-def test_a_drop_that_leaves_the_rows_is_told_once() -> None:
+def test_a_drop_that_leaves_the_rows_is_reported_once() -> None:
     lenient, ignoring = SchemaPolicy(), SchemaPolicy(drop_table=Behaviour.IGNORE)
     assert kept(_told(OPEN), lenient) == (OPEN,)
     assert kept(_told(OVER), lenient) == ()

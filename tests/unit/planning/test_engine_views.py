@@ -54,7 +54,7 @@ def parsed_view(view: EngineView, engine: Engine) -> exp.Create:
 
 
 @pytest.mark.parametrize("engine", Engine)
-def test_an_engine_is_told_to_show_each_user_column_under_its_own_name(engine: Engine) -> None:
+def test_an_engine_shows_each_user_column_under_its_own_name(engine: Engine) -> None:
     view = engine_view(engine, ODD)
     found = parsed_view(view, engine)
     assert [part.name for part in found.this.parts] == ["my_x20_shop", "Group"]

@@ -49,6 +49,6 @@ def test_a_repetition_that_an_operator_declared_ends_where_it_reaches_what_was_m
     assert not found.state.repeating
 
 
-def test_a_declared_repetition_goes_on_while_it_stays_below_what_was_met() -> None:
+def test_a_declared_repetition_continues_while_it_stays_below_what_was_met() -> None:
     found = path(PartitionState(Offset(FIRST), HIGH, repeating=True), (0, 60), (1, 10), (1, 5))
     assert (found.end, found.state.repeating, found.state.position) == (3, True, HIGH)

@@ -35,7 +35,7 @@ def bits(values: Any) -> list[bytes]:
     return [struct.pack("<d", value) for value in values.to_pylist()]
 
 
-def test_reals_are_told_apart_by_their_bits() -> None:
+def test_reals_are_compared_by_their_bits() -> None:
     quiet, loud = (
         struct.unpack("<d", first + b"\0" * 5 + b"\xf8\x7f")[0] for first in (b"\0", b"\1")
     )

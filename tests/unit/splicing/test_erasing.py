@@ -84,9 +84,7 @@ def test_a_file_rewritten_whole_holds_no_erased_value(tmp_path: Path) -> None:
     assert b"Mustermann" not in target.read_bytes()
 
 
-def test_the_command_erases_when_told_to(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_erases_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, changes = written(tmp_path, pa.array(NAMES)), tmp_path / "changes"
     pq.write_table(pa.table({"id": [ROW], "x": ["nobody"]}), changes)
     for more, there in (((), True), (("--erase",), False)):

@@ -41,7 +41,7 @@ FIELD = pa.field("a", pa.int64())
         lambda sink: verify_edits(opened(SOURCE), "a", EDIT),
     ],
 )
-def test_columns_of_one_name_can_not_be_told_apart(operation: Callable[[Any], object]) -> None:
+def test_columns_of_one_name_can_not_be_distinguished(operation: Callable[[Any], object]) -> None:
     with pytest.raises(UsageError, match=r"of one name|of that name"):
         made(operation)
 

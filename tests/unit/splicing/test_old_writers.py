@@ -27,7 +27,7 @@ OLD = "parquet-mr version 1.2.8 (build abc)"
         ("parquet-mr version 1.15.0-SNAPSHOT", False),
     ],
 )
-def test_pages_of_parquet_mr_before_1_8_2_or_of_nobody_may_need_their_predecessor(
+def test_pages_of_parquet_mr_before_1_8_2_or_of_an_unnamed_writer_may_need_their_predecessor(
     created_by: str | None, old: bool
 ) -> None:
     assert pages_need_their_predecessor(created_by) is old

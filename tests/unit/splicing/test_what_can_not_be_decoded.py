@@ -31,7 +31,7 @@ from tests.support.parquet_parts import PLACE, parquet, some_table
         (pa.ArrowMemoryError("malloc of size 1 << 60 failed"), CorruptFileError),
     ],
 )
-def test_what_pyarrow_raises_is_told_apart(cause: Exception, kind: type[LakespliceError]) -> None:
+def test_errors_of_pyarrow_are_distinguished(cause: Exception, kind: type[LakespliceError]) -> None:
     with pytest.raises(LakespliceError) as raised, decoding(PLACE):
         raise cause
     assert type(raised.value) is kind

@@ -36,7 +36,7 @@ def test_a_refusal_names_its_remedy_and_the_whole_path(number: int, remedy: str)
     assert ("free space" in text) == (number == errno.ENOSPC)
 
 
-def test_a_name_that_is_too_long_is_told_so(tmp_path: Path) -> None:
+def test_a_name_that_is_too_long_is_reported(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="shorter name"):
         LocalStore(tmp_path).put_new("x" * 300, b"")
 

@@ -14,7 +14,7 @@ from lakesplice.testing.doubles import FixedClock
 _UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 
 
-def test_the_gtids_of_each_server_and_thread_are_told_apart() -> None:
+def test_the_gtids_of_each_server_and_thread_are_distinguished() -> None:
     assert owned_gtids("") == []
     assert owned_gtids(f"{_UUID}:23#10:24#11,\nother:5#7") == [
         f"{_UUID}:23", f"{_UUID}:24", "other:5",

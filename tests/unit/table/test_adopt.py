@@ -84,7 +84,7 @@ def test_a_file_that_is_no_parquet_is_refused(tmp_path: Path) -> None:
     assert "b.parquet" in refusal(tmp_path)
 
 
-def test_all_that_stands_in_the_way_of_a_folder_is_told_at_once(tmp_path: Path) -> None:
+def test_all_that_stands_in_the_way_of_a_folder_is_reported_at_once(tmp_path: Path) -> None:
     one = pa.table({"id": [1], "tags": [["x"]], "a b": [1], "n": [1]})
     message = refusal(folder(tmp_path, a=one, b=pa.table({"id": [2], "n": ["x"]})))
     for part in ("'tags'", "'a b'", "'n' is int64 in a.parquet and string in b.parquet"):

@@ -74,7 +74,7 @@ def test_a_file_that_stays_under_a_name_in_unusual_escapes_is_refused(tmp_path: 
     assert "unusual escapes" in refusal(tmp_path)
 
 
-def test_a_file_that_is_written_anew_leaves_the_log_under_the_name_that_it_had(
+def test_a_file_that_is_rewritten_leaves_the_log_under_the_name_that_it_had(
     tmp_path: Path,
 ) -> None:
     one = TWO.slice(0, 1)
@@ -104,7 +104,7 @@ def test_a_null_partition_is_no_key(tmp_path: Path) -> None:
     assert "row 0 of name=__HIVE_DEFAULT_PARTITION__" in refusal(tmp_path, "name")
 
 
-def test_a_file_of_a_partition_that_can_t_stay_is_written_anew_whole(tmp_path: Path) -> None:
+def test_a_file_of_a_partition_that_can_t_stay_is_rewritten_as_a_whole(tmp_path: Path) -> None:
     rows = pa.table({"id": pa.array([1, 2], pa.uint16()), "name": ["a", "b"]})
     pq.write_to_dataset(rows, tmp_path, partition_cols=["name"])
     table = Table.adopt(tmp_path, key=["id"])

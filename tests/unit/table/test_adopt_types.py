@@ -27,7 +27,7 @@ UNKNOWN_TO_DELTA = {
 
 
 @pytest.mark.parametrize("kind", UNKNOWN_TO_DELTA)
-def test_a_file_with_a_type_unknown_to_delta_readers_is_written_anew(
+def test_a_file_with_a_type_unknown_to_delta_readers_is_rewritten(
     tmp_path: Path, kind: str
 ) -> None:
     folder(
@@ -75,7 +75,7 @@ def test_a_file_without_a_column_shows_nulls(tmp_path: Path) -> None:
     assert table.read().sort_by("id")["name"].to_pylist() == ["a", "b", "c"]
 
 
-def test_files_of_large_strings_and_dictionaries_stay_as_they_are(tmp_path: Path) -> None:
+def test_files_of_large_strings_and_dictionaries_are_unchanged(tmp_path: Path) -> None:
     rows = pa.table(
         {
             "id": pa.array(["a", "b"], pa.large_string()),

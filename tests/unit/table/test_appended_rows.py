@@ -81,7 +81,7 @@ def test_what_a_connector_sends_again_is_there_already(tmp_path: Path) -> None:
     assert scene.rows == [("cart", 2), SAME, SAME]
 
 
-def test_rows_of_a_snapshot_are_told_by_their_records(tmp_path: Path) -> None:
+def test_rows_of_a_snapshot_are_recognised_by_their_records(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     scene.database.load("clicks", [SAME, SAME, ("cart", 2)])
     scene.take(scene.database.snapshot())
@@ -132,7 +132,9 @@ def test_the_mode_is_the_key() -> None:
             settings(**wrong)
 
 
-def test_rows_appended_by_two_servers_at_one_place_are_told_by_their_shard(tmp_path: Path) -> None:
+def test_rows_appended_by_two_servers_at_one_place_are_distinguished_by_their_shard(
+    tmp_path: Path,
+) -> None:
     shape = Shape(metadata=(("db", Metadata.DATABASE_NAME),), key=("db",))
     beside: SimulatedDriver | None = None
     for number in (0, 1):

@@ -52,7 +52,7 @@ def with_id(event: Event, to: int) -> Event:
     return event._replace(value=json.dumps(record).encode())
 
 
-def test_rows_are_told_by_the_columns_chosen(tmp_path: Path) -> None:
+def test_rows_are_identified_by_the_chosen_columns(tmp_path: Path) -> None:
     scene = Scene(tmp_path, ("text", "id"))
     scene.take(scene.ledger.insert(0, 10))
     scene.take(scene.ledger.update(range(4), "renamed") + scene.ledger.delete([2, 5]))

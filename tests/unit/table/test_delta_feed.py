@@ -89,7 +89,9 @@ def test_what_only_rewrites_files_tells_nothing(table: HandFedTable, store: Loca
     require_delta_feed(store, store.root)
 
 
-def test_a_restored_version_is_told_by_its_files(table: HandFedTable, store: LocalStore) -> None:
+def test_a_restored_version_is_recognised_by_its_files(
+    table: HandFedTable, store: LocalStore
+) -> None:
     table.upsert(given([row(1, "A")], WHOLE), delete=given([row(2)], ["id"]))
     table.compact()
     table.restore(1)
@@ -118,7 +120,7 @@ def test_a_row_that_moves_to_another_partition_is_updated(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("what", ["type", "name"])
-def test_a_column_that_changes_is_told_in_every_row(tmp_path: Path, what: str) -> None:
+def test_a_column_that_changes_is_reported_in_every_row(tmp_path: Path, what: str) -> None:
     life = begun(tmp_path)
     table = life.driver.table
     table.set_change_feed(on=True)

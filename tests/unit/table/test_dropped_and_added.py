@@ -53,7 +53,7 @@ EVENTS = [
 
 @pytest.mark.parametrize("history", [AT_ONCE, ONE_BY_ONE, ADDED_FIRST])
 @pytest.mark.parametrize("cut", range(6))
-def test_what_is_told_to_be_new_is_no_rename_of_what_is_gone(
+def test_what_is_reported_to_be_new_is_no_rename_of_what_is_gone(
     tmp_path: Path, history: TypeHistory, cut: int
 ) -> None:
     life = Life(LocalStore(tmp_path), history, _policy(EVOLVE))
@@ -104,7 +104,7 @@ def test_rows_get_the_default_after_another_policy_and_unpark(
     ],
     ids=["untold", "told-apart", "told-rename"],
 )
-def test_by_default_a_table_goes_on_and_loses_nothing(
+def test_by_default_a_table_continues_and_loses_nothing(
     tmp_path: Path, history: TypeHistory | None, columns: dict[str, list[int | None]]
 ) -> None:
     life = Life(LocalStore(tmp_path), history, policy_of(SchemaChangeSettings(), None))

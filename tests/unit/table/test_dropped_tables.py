@@ -156,7 +156,7 @@ def test_what_was_dropped_while_no_driver_ran_goes_with_the_next(scene: Scene) -
 
 
 @pytest.mark.parametrize("order", list(permutations(("tell", "old", "new"))))
-def test_when_a_drop_is_told_and_what_comes_late_make_no_difference(
+def test_when_a_drop_is_reported_and_what_comes_late_make_no_difference(
     scene: Scene, order: tuple[str, ...]
 ) -> None:
     scene.take(scene.ledger.insert(0, 6))
@@ -217,7 +217,7 @@ def test_rows_may_stay_among_those_of_the_next_table(tmp_path: Path) -> None:
     assert scene.keys == [0, 1, 2, 3, 4, 5]
 
 
-def test_the_policy_may_park_and_goes_on_under_another(tmp_path: Path) -> None:
+def test_the_policy_may_park_and_continues_under_another(tmp_path: Path) -> None:
     scene = Scene(tmp_path, Behaviour.EXCEPTION)
     scene.take(scene.ledger.insert(0, 4))
     scene.drop(range(4))

@@ -116,7 +116,7 @@ def test_a_second_run_reads_only_what_is_new_and_lists_nothing(table: TableUnder
     assert len(store.calls) - calls <= 5
 
 
-def test_a_new_process_goes_on_where_the_last_one_announced(table: TableUnderTest) -> None:
+def test_a_new_process_continues_where_the_last_one_announced(table: TableUnderTest) -> None:
     for hours, vacuumed, retained_from in ((3, 0, 2), (2, 2, 3), (0, 3, 5)):
         done = expire(table, hours)
         retention = table.now().manifest.retention

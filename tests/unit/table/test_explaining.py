@@ -73,7 +73,9 @@ def test_a_table_fed_by_hand_tells_its_upserts_and_shows_values_only_when_asked(
     assert story_of(store, 3).row is None
 
 
-def test_an_upsert_that_writes_base_files_at_once_is_told_like_any_other(tmp_path: Path) -> None:
+def test_an_upsert_that_writes_base_files_at_once_is_reported_like_any_other(
+    tmp_path: Path,
+) -> None:
     store = LocalStore(tmp_path)
     table = created(store, [{"id": 1, "n": 0}])
     table.upsert(given([{"id": 1, "n": 5}], COLUMNS.names), merge=True)
@@ -96,7 +98,7 @@ def test_a_composite_key_is_given_in_key_order_or_by_column(tmp_path: Path) -> N
             AskedKey.of(schema, wrong)
 
 
-def test_what_a_vacuum_took_is_said_and_what_is_left_is_told(tmp_path: Path) -> None:
+def test_what_a_vacuum_took_is_said_and_what_is_left_is_reported(tmp_path: Path) -> None:
     table = created(LocalStore(tmp_path), [{"id": 1, "n": 0}])
     clock = table._tools.clock
     assert isinstance(clock, FixedClock)
@@ -213,7 +215,7 @@ def test_a_restore_is_part_of_the_story_and_records_are_read_twice(tmp_path: Pat
     assert [(fate.offset, fate.version) for fate in story.records] == [(0, 1), (1, 2), (1, 4)]
 
 
-def test_a_shards_records_are_told_of_its_own_topic_alone(tmp_path: Path) -> None:
+def test_a_shards_story_has_only_records_of_its_own_topic(tmp_path: Path) -> None:
     scene = filled(Scene(tmp_path), 2)
     topics = {shard.topic.name: shard for shard in scene.shards}
 
@@ -234,7 +236,7 @@ def test_a_shards_records_are_told_of_its_own_topic_alone(tmp_path: Path) -> Non
     assert fates(story) == [Outcome.APPLIED]
 
 
-def test_an_older_partial_image_is_told_as_applied_where_a_column_is_from_it(
+def test_an_older_partial_image_is_reported_as_applied_where_a_column_is_from_it(
     tmp_path: Path,
 ) -> None:
     life = Life(LocalStore(tmp_path))

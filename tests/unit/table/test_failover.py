@@ -187,7 +187,7 @@ def test_without_gtids_a_failover_parks_until_an_operator_says_what_it_is(
     scene.holds_the_truth()
 
 
-def test_without_gtids_a_repetition_goes_on_once_an_operator_has_said_so(
+def test_without_gtids_a_repetition_continues_once_an_operator_has_said_so(
     tmp_path: Path, lakesplice: CommandLine
 ) -> None:
     scene = Scene(tmp_path, gtids=False)

@@ -134,7 +134,7 @@ def test_a_checkpoint_is_written_when_enough_was_committed_and_clean_ups_follow(
     assert table.now() == snapshot
 
 
-def test_maintenance_after_a_restart_goes_on_from_the_last_checkpoint(
+def test_maintenance_after_a_restart_continues_from_the_last_checkpoint(
     table: TableUnderTest, tmp_path: Path
 ) -> None:
     maintenance = Maintenance(

@@ -55,7 +55,7 @@ def test_what_waited_for_the_rows_goes_in_before(table: HandFedTable) -> None:
     require_rows(table, {**truth, 1: row(1, "newer", 5)})
 
 
-def test_what_waits_for_other_files_goes_on_waiting(table: HandFedTable) -> None:
+def test_what_waits_for_other_files_continues_waiting(table: HandFedTable) -> None:
     table.upsert(given([row(9, "i")], WHOLE))
     table.upsert(given([row(1, n=5), row(9, "i", 5)], ["id", "n"]), merge=False)
     table.upsert(given([row(9, "j")], ["id", "name"]), merge=True)

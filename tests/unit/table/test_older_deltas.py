@@ -22,7 +22,7 @@ from tests.support.older_tables import format_number, give_deltas_in_avro
 from tests.support.simulated import Source, driver_of, require_finished, require_true, rows_of
 
 
-def test_a_table_by_hand_goes_on_after_an_upgrade(tmp_path: Path) -> None:
+def test_a_table_by_hand_continues_after_an_upgrade(tmp_path: Path) -> None:
     store = goods_store(tmp_path)
     root = tmp_path / "lake" / "shop" / "goods"
     table = three_goods(store)
@@ -46,7 +46,7 @@ def test_a_table_by_hand_goes_on_after_an_upgrade(tmp_path: Path) -> None:
     require_rows(Table(store, 1), truth)
 
 
-def test_a_table_of_a_topic_goes_on_after_an_upgrade(tmp_path: Path) -> None:
+def test_a_table_of_a_topic_continues_after_an_upgrade(tmp_path: Path) -> None:
     source, lake = Source(), LocalStore(tmp_path)
     driver = driver_of(source, lake)
     for key in range(6):

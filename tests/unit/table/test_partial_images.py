@@ -139,7 +139,7 @@ def test_a_minimal_update_sets_what_it_has_and_leaves_the_rest(lake: LocalStore)
     life.require(row(1, stock=7), row(2, stock=20, name=None, notes="new"))
 
 
-def test_by_default_a_partial_image_parks_and_says_which_setting_lets_it_go_on(
+def test_by_default_a_partial_image_parks_and_says_which_setting_lets_it_continue(
     lake: LocalStore,
 ) -> None:
     life = Life(lake, SchemaPolicy())
@@ -343,7 +343,7 @@ def told(id_: int, n: int | None, name: str | None = GONE) -> Row:
     return {"id": id_, "n": n, "name": name}
 
 
-def test_what_debezium_says_is_unknown_stays_as_it_is_or_parks(tmp_path: Path) -> None:
+def test_what_debezium_marks_as_unknown_is_unchanged_or_parks(tmp_path: Path) -> None:
     life = DebeziumLife(LocalStore(str(tmp_path / "applies")))
     life.take(tell(1, told(1, 1, "one")), tell(2, told(1, 2), told(1, 1)))
     life.require(told(1, 2, "one"))
@@ -403,7 +403,7 @@ def test_changes_of_one_batch_that_a_truncate_stands_between(lake: LocalStore) -
     life.require(told(1, 20, "after"))
 
 
-def test_other_readers_are_told_of_the_users_columns_alone(tmp_path: Path) -> None:
+def test_other_readers_see_only_the_users_columns(tmp_path: Path) -> None:
     life = Life(LocalStore(str(tmp_path)))
     life.take(event("insert", 1, row(1)), event("insert", 2, row(2)))
     life.take(event("update", 3, {"id": 1, "stock": 5}), event("update", 4, {"id": 3, "stock": 5}))

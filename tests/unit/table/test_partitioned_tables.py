@@ -141,7 +141,7 @@ def test_a_column_that_the_source_has_not_partitions_no_table(tmp_path: Path) ->
     assert "'country'" in detail
 
 
-def test_a_value_too_long_for_a_folder_is_told_by_the_log_alone(life: Life) -> None:
+def test_a_value_too_long_for_a_folder_is_only_in_the_log(life: Life) -> None:
     long = "x" * 300
     life.take(event(INT, 20, row(1, 1, long), row(1, 1, "a")))
     assert life.rows[0] == row(1, 1, long)

@@ -168,7 +168,7 @@ def test_a_new_column_of_the_old_name_shows_nothing_of_the_old_one(lake: LocalSt
     ]
 
 
-def test_a_rename_and_a_new_column_of_its_name_at_once_are_told_apart(lake: LocalStore) -> None:
+def test_a_rename_and_a_new_column_of_its_name_at_once_are_distinguished(lake: LocalStore) -> None:
     life = Life(lake, ONCE)
     life.take(event(A, 1, a(1, 1, "x")))
     life.take(event(BOTH, 30, {"id": 2, "b": 2, "name": "y", "a": "new"}))
@@ -279,7 +279,7 @@ def test_a_renamed_key_is_another_key() -> None:
     assert "primary key" in verdict.detail
 
 
-def test_changes_are_told_under_the_names_that_are_asked_for(lake: LocalStore) -> None:
+def test_changes_are_reported_under_the_names_that_are_asked_for(lake: LocalStore) -> None:
     life = Life(lake, ONCE)
     life.take(event(A, 1, a(1, 1, "x")))
     schema = life.driver.table.schema

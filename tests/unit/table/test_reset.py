@@ -40,7 +40,7 @@ def reset(fed: Hourly) -> int:
     return table.version
 
 
-def test_a_table_that_begins_anew_is_empty_and_older_versions_stay(fed: Hourly) -> None:
+def test_a_table_that_starts_again_is_empty_and_older_versions_stay(fed: Hourly) -> None:
     before = fed.live(0, 1, 2)
     there = [rows_of(fed.store, view, before) for view in View]
     version = reset(fed)
@@ -102,7 +102,7 @@ def test_whoever_was_writing_has_to_write_again(fed: Hourly) -> None:
     require_true(fed.source, fed.store)
 
 
-def test_a_table_of_several_topics_begins_anew_as_a_whole(tmp_path: Path) -> None:
+def test_a_table_of_several_topics_starts_again_as_a_whole(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     for shard in scene.shards:
         shard.put(0, 1, 2)

@@ -197,7 +197,7 @@ def test_a_moment_means_the_version_that_was_the_newest_then(fed: Hourly) -> Non
         Table(fed.store).read(as_of="yesterday")
 
 
-def test_a_table_fed_by_hand_goes_on_from_the_restored_rows(tmp_path: Path) -> None:
+def test_a_table_fed_by_hand_continues_from_the_restored_rows(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     table = created(store, [{"id": key, "name": "a", "n": 0, "price": None} for key in range(3)])
     old, truth = table.version, rows_of(table)

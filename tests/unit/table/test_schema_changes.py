@@ -123,7 +123,7 @@ def test_what_changes_values_parks_the_table_and_names_the_way_on(lake: LocalSto
     assert "lakesplice unpark" in parked.detail
 
 
-def test_leniently_a_table_goes_on_past_every_change(lake: LocalStore) -> None:
+def test_leniently_a_table_continues_past_every_change(lake: LocalStore) -> None:
     life = Life(lake, LENIENT)
     life.take(event(INT, 1, row(1, 1, "a")), event(INT, 2, row(2, 2, "b")))
     life.take(event(WITHOUT, 3, {"id": 1, "name": "c"}, {"id": 1, "name": "a"}))

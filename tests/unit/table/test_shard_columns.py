@@ -49,7 +49,7 @@ def put_narrow(shard: Shard, key: int, *cells: Any, partition: int = 0) -> None:
     shard.send(partition)
 
 
-def test_a_column_that_one_shard_drops_parks_that_shard_with_the_setting_that_goes_on(
+def test_a_column_that_one_shard_drops_parks_that_shard_and_names_the_setting_that_helps(
     scene: Scene,
 ) -> None:
     filled(scene)

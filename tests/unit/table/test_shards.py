@@ -101,7 +101,7 @@ def test_shards_are_altered_one_after_the_other(scene: Scene) -> None:
     scene.settle()
 
 
-def test_one_shard_is_parked_and_the_others_go_on(scene: Scene) -> None:
+def test_one_shard_is_parked_and_the_others_continue(scene: Scene) -> None:
     filled(scene)
     scene.first.put(30, value=2)
     last = scene.first.topic.events(0)[-1]
@@ -145,7 +145,7 @@ def test_what_made_a_table_grow_for_one_topic_lets_the_other_that_met_it_go_agai
     scene.settle()
 
 
-def test_a_shard_that_comes_later_and_another_driver_go_on_where_the_table_stands(
+def test_a_shard_that_comes_later_and_another_driver_continue_where_the_table_stands(
     scene: Scene,
 ) -> None:
     filled(scene)

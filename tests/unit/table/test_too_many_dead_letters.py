@@ -107,7 +107,9 @@ def test_a_share_of_one_allows_everything(lake: LocalStore) -> None:
     assert life.next_offset == 9
 
 
-def test_dead_letters_are_told_once_and_not_at_all_by_a_table_that_parks(lake: LocalStore) -> None:
+def test_dead_letters_are_reported_once_and_not_at_all_by_a_table_that_parks(
+    lake: LocalStore,
+) -> None:
     told: list[DeadLetterRef] = []
     for limit, count in ((LIMIT, 0), (NO_LIMIT, 1)):
         topic = SimulatedTopic(f"t.s.{'ab'[count]}")

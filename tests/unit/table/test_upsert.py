@@ -231,7 +231,7 @@ def test_upserts_and_compaction_of_another_are_taken_up_by_a_compaction(store: L
     assert not late.snapshot.manifest.deltas
 
 
-def test_who_always_loses_is_told_so(store: LocalStore) -> None:
+def test_a_writer_that_always_loses_gets_an_error(store: LocalStore) -> None:
     created(store, [row(1)])
     rival = opened(store, 20)
 

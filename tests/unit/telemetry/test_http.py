@@ -168,7 +168,7 @@ def assert_set(event: threading.Event) -> None:
     assert event.wait(60)
 
 
-def test_an_error_is_answered_and_logged_and_harms_nobody_else(
+def test_an_error_is_answered_and_logged_and_affects_no_other(
     health: Health, caplog: pytest.LogCaptureFixture
 ) -> None:
     metrics = Metrics()
@@ -197,7 +197,7 @@ def test_closed_it_listens_no_more_and_may_be_started_again(health: Health) -> N
     server.close()
 
 
-def test_a_port_that_is_taken_is_told_with_the_setting_to_change(
+def test_a_port_that_is_taken_is_reported_with_the_setting_to_change(
     server: WebServer, health: Health
 ) -> None:
     with pytest.raises(ConfigurationError, match=r"metrics\.port"):

@@ -60,7 +60,7 @@ def test_what_is_less_important_than_the_level_is_left_out() -> None:
     assert [event["event"] for event in logged(stream)] == ["important"]
 
 
-def test_an_error_of_ours_is_told_with_its_facts() -> None:
+def test_an_error_of_ours_is_reported_with_its_facts() -> None:
     stream = io.StringIO()
     configure_logs("info", "json", stream)
     structlog.get_logger().error("commit failed", error=StorageError("disk full", path="a/b"))

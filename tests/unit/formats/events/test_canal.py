@@ -321,7 +321,7 @@ UNKNOWN: list[Json] = [
 
 @WRITERS
 @pytest.mark.parametrize("more", UNKNOWN, ids=repr)
-def test_members_that_nobody_knows_yet_are_passed_over(write: Any, more: Json) -> None:
+def test_unknown_members_are_skipped(write: Any, more: Json) -> None:
     """Canal 1.1.7 added `gtid`; others will come."""
     decoded = decode(
         write("INSERT", [row(1)]),

@@ -155,7 +155,7 @@ def test_a_changed_scale_changes_the_source_type(
     assert (last["yr"], last["tiny"], last["big_id"]) == (1901, -128, 0)
 
 
-def test_a_column_that_nobody_declared_stops_the_partition_there(
+def test_an_undeclared_column_stops_the_partition_there(
     events: Callable[[str, str], dict[int, Decoded]],
 ) -> None:
     stops = [stop for d in events("dbplain", "customers").values() for stop in d.stops]
@@ -199,7 +199,7 @@ def test_a_key_update_is_a_delete_just_before_a_create(
 
 
 @CAPTURES
-def test_keys_and_their_absence_are_told(
+def test_keys_and_their_absence_are_reported(
     capture: str, events: Callable[[str, str], dict[int, Decoded]]
 ) -> None:
     def keys(table: str) -> set[tuple[str, ...]]:

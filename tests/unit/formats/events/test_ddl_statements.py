@@ -219,7 +219,7 @@ def test_a_character_set_may_be_quoted(written: str) -> None:
         ("int NOT NULL AUTO_INCREMENT", None, False),
     ],
 )
-def test_a_default_is_told_if_it_is_one_value(
+def test_a_default_is_known_if_it_is_one_value(
     written: str, default: str | None, told: bool
 ) -> None:
     (found,) = read_statements(f"ALTER TABLE t ADD c {written}", "shop")

@@ -270,7 +270,7 @@ def test_a_name_with_other_characters_than_topics_have_is_found() -> None:
     assert told.drops(TableName("shop", "a-_")) == [(200, False, False)]
 
 
-def test_a_drop_of_what_nobody_knows_makes_no_name_ambiguous() -> None:
+def test_a_drop_of_an_unknown_table_makes_no_name_ambiguous() -> None:
     told = _Told().tell("CREATE TABLE `a-ü` (id int)", "DROP TABLE IF EXISTS `a.ü`, `a-é`")
     alike = TableName("shop", "a-_")
     assert [version.columns is not None for version in told.history.table(alike)] == [True]

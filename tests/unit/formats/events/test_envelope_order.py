@@ -133,7 +133,7 @@ def test_events_that_name_no_binlog_are_in_the_order_of_their_records(
 
 
 @FLAVOURS
-def test_events_with_and_without_a_binlog_are_told_apart(flavour: Flavour) -> None:
+def test_events_with_and_without_a_binlog_are_distinguished(flavour: Flavour) -> None:
     first, second = (flavour.record(payload("c", None, image(n)), n) for n in (1, 2))
     decoded = flavour.decode([first, placeless(second), first])
     orderings = {row: b.ordering for b in decoded.blocks for row in b.rows.tolist()}

@@ -160,7 +160,7 @@ def test_a_record_of_another_format_parks_the_table_that_has_one() -> None:
     assert "debezium-flattened-json" in decoded.stops[0].detail
 
 
-def test_the_format_is_told_by_the_first_record_that_is_an_event() -> None:
+def test_the_first_record_that_is_an_event_shows_the_format() -> None:
     records = [(None, None), (None, b"junk"), flat(1)]
     assert decode_all(records, CONTEXT).format is FormatName.FLATTENED
     nothing = decode_all(records[:2], CONTEXT)

@@ -55,7 +55,7 @@ def test_an_update_of_the_key_is_a_delete_and_a_create_at_one_place() -> None:
     assert block.after_present.tolist() == [True, False, True]
 
 
-def test_rows_of_one_statement_are_told_apart_and_the_last_commits() -> None:
+def test_rows_of_one_statement_are_distinguished_and_the_last_commits() -> None:
     decoded = decode(
         event("insert", row(1), xoffset=7), event("insert", row(2), None, "xoffset", commit=True)
     )
@@ -78,7 +78,7 @@ def test_without_positions_the_order_is_that_of_the_records() -> None:
 
 
 @pytest.mark.parametrize("without", ["xoffset", "position"])
-def test_a_change_whose_place_can_not_be_told_parks_the_table(without: str) -> None:
+def test_a_change_whose_position_is_unknown_parks_the_table(without: str) -> None:
     decoded = decode(event("insert", row(1)), event("insert", row(2), None, without))
     assert [(stop.row, stop.code) for stop in decoded.stops] == [(1, ParkCode.ORDER_UNKNOWN)]
     assert sorted(images(decoded)) == [0]
@@ -204,7 +204,7 @@ def test_a_column_that_is_absent_from_the_row_is_another_schema(
     ],
     ids=repr,
 )  # fmt: skip
-def test_members_that_nobody_knows_yet_are_passed_over(more: Json) -> None:
+def test_unknown_members_are_skipped(more: Json) -> None:
     """A filter in JavaScript adds what it likes, and later versions add their own."""
     decoded = decode(
         event("insert", row(1)),

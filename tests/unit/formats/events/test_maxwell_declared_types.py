@@ -28,7 +28,7 @@ def altered(sql: str, after: Mapping[str, str], before: Mapping[str, str] = BORN
     return types(schema_record(sql, 20, before=before, after=after))
 
 
-def test_digits_that_nobody_told_are_taken_as_declared() -> None:
+def test_unknown_digits_are_taken_from_the_declaration() -> None:
     history = altered(NOTED, {**BORN, "note": "varchar"})
     event = {"id": 1, "price": 1.5}
     records = [

@@ -116,7 +116,7 @@ def test_a_wall_clock_that_becomes_a_moment_is_another_type_from_its_place_on() 
     }
 
 
-def test_what_a_table_had_before_its_first_alteration_is_told_with_it() -> None:
+def test_what_a_table_had_before_its_first_alteration_is_reported_with_it() -> None:
     history = types(
         schema_record(
             "ALTER TABLE items MODIFY stock bigint unsigned",
@@ -134,7 +134,7 @@ def test_what_a_table_had_before_its_first_alteration_is_told_with_it() -> None:
     assert decoded.blocks[0].schema.fields[1].source_type == "declared:integer"
 
 
-def test_of_a_topic_that_lost_its_beginning_it_is_told_from_the_first_record_on() -> None:
+def test_columns_of_a_topic_that_lost_its_beginning_are_known_from_the_first_record_on() -> None:
     history = types(
         schema_record("CREATE TABLE other (id int)", 15, table="other", after={"id": "int"}),
         schema_record(NOTED, 20, before={"id": "int"}, after={"id": "int", "note": "varchar"}),
@@ -195,7 +195,7 @@ def test_what_maxwell_shows_counts_where_the_statement_reads_otherwise() -> None
     assert written(history, 10) == expected
 
 
-def test_a_swap_of_tables_in_one_statement_is_told_in_a_record_each() -> None:
+def test_a_swap_of_tables_in_one_statement_is_reported_in_a_record_each() -> None:
     swap = (
         "rename table `shop`.`items` to `shop`.`_items_del`, `shop`.`_items_gho` to `shop`.`items`"
     )
@@ -223,7 +223,7 @@ def test_a_swap_of_tables_in_one_statement_is_told_in_a_record_each() -> None:
     assert history.versions[1].formerly == {"cost": ("price",)}
 
 
-def test_a_swap_with_a_copy_that_nobody_told_of_is_known_by_what_is_shown() -> None:
+def test_a_swap_with_an_unreported_copy_is_known_by_what_is_shown() -> None:
     swap = "RENAME TABLE items TO items_old, items_new TO items"
     copy = {"id": "bigint", "price": "decimal", "stock": "int"}
     history = types(
@@ -278,7 +278,7 @@ def test_names_without_a_database_are_in_that_of_the_session_which_nothing_tells
     assert written(found, 20) == {"price": "decimal(10,2)"}
 
 
-def test_a_table_that_is_dropped_and_made_anew_is_another_one() -> None:
+def test_a_table_that_is_dropped_and_re_created_is_another_one() -> None:
     history = types(
         schema_record(CREATED, 10, after=BORN),
         schema_record("DROP TABLE items", 20),

@@ -28,7 +28,7 @@ from tests.support.maxwell_events import (
 )
 
 
-def test_types_that_nobody_declared_park_the_table() -> None:
+def test_undeclared_types_park_the_table() -> None:
     decoded = decode(event("insert", row(1)), types={"id": "long"})
     assert decoded.stops[0].code is ParkCode.TYPES_UNDECLARED
     assert '"price": TYPE' in decoded.stops[0].detail
@@ -80,7 +80,7 @@ def test_nested_json_of_a_column_that_is_json_is_its_text() -> None:
     ]
 
 
-def test_a_string_is_json_where_maxwell_told_that_its_column_is() -> None:
+def test_a_string_is_json_where_maxwell_shows_that_its_column_is() -> None:
     def read(*told: dict[str, str]) -> object:
         places = (Position.of(0, 3, 10 * at, 0, 0) for at in range(1, 9))
         versions = [TypeVersion(place, declare({**TYPES, **types})) for place, types in

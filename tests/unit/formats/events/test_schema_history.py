@@ -81,7 +81,7 @@ def test_a_record_with_a_schema_around_it_says_the_same() -> None:
     assert read_schema_change(wrapped) == read_schema_change(plain)
 
 
-def test_what_was_added_is_told_from_what_got_another_name() -> None:
+def test_what_was_added_is_distinguished_from_what_got_another_name() -> None:
     history = _raw(
         "CREATE TABLE x (id int, a int)",
         "ALTER TABLE x ADD c int NOT NULL DEFAULT 7, RENAME COLUMN a TO b",
@@ -99,7 +99,7 @@ def test_a_column_dropped_and_added_again_was_not_renamed() -> None:
     assert [dict(version.renamed) for version in history.table(_X)] == [{}, {"b": "a"}, {}]
 
 
-def test_columns_that_swap_names_or_take_a_free_one_are_told_apart() -> None:
+def test_columns_that_swap_names_or_take_a_free_one_are_distinguished() -> None:
     history = _raw(
         "CREATE TABLE x (a int, b int, c int)",
         "ALTER TABLE x RENAME COLUMN a TO b, RENAME COLUMN b TO a",

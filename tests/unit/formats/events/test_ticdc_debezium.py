@@ -68,7 +68,7 @@ def test_a_decimal_wider_than_a_double_parks_its_table() -> None:
     assert "column='price'" in stop.detail
 
 
-def test_columns_that_nobody_declared_park_their_table() -> None:
+def test_undeclared_columns_park_their_table() -> None:
     (stop,) = decode_all([ticdc_debezium(1)], DecodeContext(TABLE)).stops
     assert stop.code is ParkCode.TYPES_UNDECLARED
 

@@ -108,7 +108,7 @@ def test_a_change_from_before_the_history_stops_the_table_unless_its_types_are_d
     }
 
 
-def test_what_the_source_told_counts_before_what_is_declared() -> None:
+def test_types_of_the_source_count_before_declared_ones() -> None:
     context = DecodeContext(
         TABLE, declare({**DECLARED, "price": "decimal(8,3)"}), history=_history((_BORN, DECLARED))
     )

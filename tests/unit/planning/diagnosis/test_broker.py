@@ -79,7 +79,7 @@ def test_what_the_client_names_says_what_to_correct(cause: str, remedy: str) -> 
         (None, "isn't known"),
     ],
 )
-def test_the_release_is_told_by_the_metadata_version(level: int | None, said: str) -> None:
+def test_the_metadata_version_shows_the_release(level: int | None, said: str) -> None:
     found = judge_version(BrokerFacts(1, level))
     assert found.verdict is Verdict.OK
     assert said in found.seen
@@ -118,7 +118,7 @@ def test_records_have_to_stay_longer_than_the_longest_outage(
         assert "shop.shop.orders" not in found.seen
 
 
-def test_the_shortest_retention_is_told() -> None:
+def test_the_shortest_retention_is_reported() -> None:
     short, shorter = ({"retention.ms": str(h * 3_600_000)} for h in (5, 2))
     found = judged(topic("a.b.c", short), topic("a.b.d", shorter))["retention"]
     assert found.seen.startswith("a.b.c, a.b.d: records are deleted after 2 hours")

@@ -27,7 +27,7 @@ def test_formats_are_counted() -> None:
     assert found[1].seen == "11 changes show no setting that alters values"
 
 
-def test_records_of_no_known_format_are_a_problem_told_once() -> None:
+def test_records_of_no_known_format_are_a_problem_reported_once() -> None:
     strange = RecordFacts("a.b.c", 5, None, dead={"not-json": 5})
     found = [one for one in judged(strange) if one.verdict is Verdict.PROBLEM]
     assert [one.check for one in found] == ["format"]
@@ -38,7 +38,7 @@ def test_a_topic_without_records_may_be_right() -> None:
     assert (found.check, found.verdict) == ("no records", Verdict.WARNING)
 
 
-def test_what_would_park_tables_is_told_once_for_each_reason() -> None:
+def test_what_would_park_tables_is_reported_once_for_each_reason() -> None:
     facts = [
         RecordFacts(f"a.b.{name}", 5, "debezium-json", 1, stop=("no-key", f"{name} lacks; add one"))
         for name in "xyz"

@@ -85,7 +85,7 @@ def test_a_store_without_times_is_not_blamed_for_its_clock() -> None:
         ),
     ],
 )
-def test_the_driver_is_told_by_what_it_said_last(
+def test_the_driver_is_judged_by_its_last_report(
     driver: DriverFacts | None, verdict: Verdict, said: str
 ) -> None:
     found = judge_driver(driver)

@@ -87,7 +87,7 @@ def test_each_type_reads_as_the_specification_writes_it(
         ({"type": "enum", "name": "Abc", "symbols": ["A", "B"]}, "01", "beyond its symbols"),
     ],
 )
-def test_damage_is_told_and_costs_no_neighbour(type_: Any, text: str, why: str) -> None:
+def test_damage_is_reported_and_costs_no_neighbour(type_: Any, text: str, why: str) -> None:
     node = parse_schema(json.dumps(record("One", {"it": type_})))
     sound = write_value(node, {"it": _sample(type_)})
     values, flaws = read(type_, sound, bytes.fromhex(text), sound)
@@ -103,7 +103,7 @@ def _sample(type_: Any) -> Any:
     return named.get(type_ if isinstance(type_, str) else "", "B")
 
 
-def test_a_value_that_nobody_wants_is_passed_over_but_checked() -> None:
+def test_an_unwanted_value_is_skipped_but_checked() -> None:
     node = parse_schema(json.dumps(record("Two", {"a": ["null", "string"], "b": "long"})))
     assert isinstance(node, Record)
     rows = [bytes.fromhex("02026104"), bytes.fromhex("0004"), bytes.fromhex("02086104")]
