@@ -5,20 +5,8 @@ from __future__ import annotations
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from dashboards.board import Panel, board
-from dashboards.panels import Ask, graph
-from dashboards.queries import (
-    EACH,
-    LAKE,
-    TABLE_LEGEND,
-    highest,
-    of,
-    per_hour,
-    per_second,
-    quantile,
-    ratio,
-    top,
-    total,
-)
+from dashboards.panels import Ask, graph, ten_tables
+from dashboards.queries import EACH, LAKE, highest, of, per_hour, per_second, quantile, ratio, total
 from lakesplice.telemetry import catalogue as metric
 
 
@@ -44,23 +32,23 @@ def _waiting() -> tuple[Panel, ...]:
         graph(
             "Waiting deltas",
             "Of the ten tables that have most; at compaction.back_pressure_deltas ingest pauses.",
-            Ask(top(total(EACH, of(metric.DELTA_FILES))), TABLE_LEGEND),
+            ten_tables(total(EACH, of(metric.DELTA_FILES))),
         ),
         graph(
             "Oldest waiting delta",
             "Of ten tables. Above compaction.age_max: compaction is behind or fails.",
-            Ask(top(highest(EACH, of(metric.DELTA_OLDEST))), TABLE_LEGEND),
+            ten_tables(highest(EACH, of(metric.DELTA_OLDEST))),
             unit="s",
         ),
         graph(
             "Waiting changes per row",
             "What a real-time read lays over each row of the base files, of ten tables.",
-            Ask(top(per_row), TABLE_LEGEND),
+            ten_tables(per_row),
         ),
         graph(
             "Bytes of waiting deltas",
             "Of ten tables, and of all.",
-            Ask(top(total(EACH, of(metric.DELTA_BYTES))), TABLE_LEGEND),
+            ten_tables(total(EACH, of(metric.DELTA_BYTES))),
             Ask(total("", of(metric.DELTA_BYTES)), "all"),
             unit="bytes",
         ),
@@ -146,13 +134,13 @@ def _files() -> tuple[Panel, ...]:
         graph(
             "Small base files",
             "Of the ten tables that have most.",
-            Ask(top(total(EACH, of(metric.SMALL_FILES))), TABLE_LEGEND),
+            ten_tables(total(EACH, of(metric.SMALL_FILES))),
             width=8,
         ),
         graph(
             "Runs of the row index",
             "Of the ten tables that have most. Above index.runs_max for long: index merges fail.",
-            Ask(top(highest(EACH, of(metric.INDEX_RUNS))), TABLE_LEGEND),
+            ten_tables(highest(EACH, of(metric.INDEX_RUNS))),
             width=8,
         ),
         graph(
@@ -171,15 +159,12 @@ def _files() -> tuple[Panel, ...]:
         graph(
             "Commits since the last checkpoint",
             "Of ten tables. Far above log.checkpoint_every: checkpoints fail.",
-            Ask(top(highest(EACH, of(metric.LOG_TAIL))), TABLE_LEGEND),
+            ten_tables(highest(EACH, of(metric.LOG_TAIL))),
         ),
         graph(
             "Versions whose files are kept",
             "Of the ten tables that have most.",
-            Ask(
-                top(highest(EACH, f"{of(metric.TABLE_VERSION)} - {of(metric.RETAINED_FROM)}")),
-                TABLE_LEGEND,
-            ),
+            ten_tables(highest(EACH, f"{of(metric.TABLE_VERSION)} - {of(metric.RETAINED_FROM)}")),
         ),
     )
 
@@ -203,13 +188,13 @@ def _removal() -> tuple[Panel, ...]:
         graph(
             "Orphans left to the next sweep",
             "Of the ten tables that have most.",
-            Ask(top(total(EACH, of(metric.ORPHANS_LEFT))), TABLE_LEGEND),
+            ten_tables(total(EACH, of(metric.ORPHANS_LEFT))),
             width=8,
         ),
         graph(
             "Time since the last vacuum",
             "Of ten tables. Far above vacuum.every: vacuums fail, or have no time.",
-            Ask(top(highest(EACH, of(metric.LAST_VACUUM))), TABLE_LEGEND),
+            ten_tables(highest(EACH, of(metric.LAST_VACUUM))),
             unit="s",
             width=8,
         ),

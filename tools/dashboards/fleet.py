@@ -5,7 +5,7 @@ from __future__ import annotations
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from dashboards.board import Panel, board
-from dashboards.panels import RED, YELLOW, Ask, Column, graph, number, table
+from dashboards.panels import RED, YELLOW, Ask, Column, graph, number, table, ten_tables
 from dashboards.queries import (
     EACH,
     LAKE,
@@ -15,7 +15,6 @@ from dashboards.queries import (
     lateness,
     of,
     per_second,
-    top,
     topic_state,
     total,
 )
@@ -146,7 +145,7 @@ def _graphs() -> tuple[Panel, ...]:
         graph(
             "The latest tables",
             "The age of the later view as a share of its goal, of the ten latest.",
-            Ask(top(lateness(EACH)), TABLE_LEGEND),
+            ten_tables(lateness(EACH)),
             unit="percentunit",
             steps=((1.0, RED),),
         ),

@@ -28,6 +28,8 @@ from grafana_foundation_sdk.models.dashboard import (
 )
 from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
+from dashboards.queries import SHOWN_MAX, TABLE_LEGEND
+
 SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
 _STAT_HEIGHT, _GRAPH_HEIGHT = 4, 8
 GREEN, YELLOW, RED = "green", "#EAB839", "red"
@@ -39,6 +41,14 @@ class Ask:
 
     expression: str
     legend: str = "__auto"
+
+
+def ten_tables(expression: str, what: str = "") -> Ask:
+    """Ask for the ten tables with the highest values at each moment; `what` names the value if a
+    graph shows several.
+    """
+    legend = f"{what}: {TABLE_LEGEND}" if what else TABLE_LEGEND
+    return Ask(f"topk({SHOWN_MAX}, {expression})", legend)
 
 
 def number(

@@ -64,11 +64,6 @@ def ratio(above: str, below: str, least: str = "1") -> str:
     return f"{above} / clamp_min({below}, {least})"
 
 
-def top(expression: str) -> str:
-    """Return the series with the highest values at each moment."""
-    return f"topk({SHOWN_MAX}, {expression})"
-
-
 def lateness(by: str, **labels: str) -> str:
     """Return how old a view is, as a share of the age that its goal allows."""
     return highest(by, f"{of(FRESHNESS, **labels)} / {of(FRESHNESS_GOAL, **labels)}")

@@ -5,17 +5,8 @@ from __future__ import annotations
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from dashboards.board import Panel, board
-from dashboards.panels import Ask, graph
-from dashboards.queries import (
-    EACH,
-    LAKE,
-    TABLE_LEGEND,
-    highest,
-    of,
-    per_second,
-    top,
-    total,
-)
+from dashboards.panels import Ask, graph, ten_tables
+from dashboards.queries import EACH, LAKE, TABLE_LEGEND, highest, of, per_second, total
 from lakesplice.telemetry import catalogue as metric
 
 
@@ -34,7 +25,7 @@ def _topics() -> tuple[Panel, ...]:
         graph(
             "Lag",
             "Records that aren't committed yet, of the ten tables that have most.",
-            Ask(top(total(EACH, of(metric.LAG))), TABLE_LEGEND),
+            ten_tables(total(EACH, of(metric.LAG))),
         ),
         graph(
             "Lag of lakes",
@@ -72,7 +63,7 @@ def _changes() -> tuple[Panel, ...]:
         graph(
             "Changes of tables",
             "Of the ten tables that change most.",
-            Ask(top(per_second(metric.CHANGES, EACH)), TABLE_LEGEND),
+            ten_tables(per_second(metric.CHANGES, EACH)),
             unit="cps",
         ),
         graph(
@@ -85,8 +76,8 @@ def _changes() -> tuple[Panel, ...]:
             "Changes without effect",
             "Stale: their row has a later position. Duplicates: an insert-only table has their"
             " key. Since the start, of ten tables each.",
-            Ask(top(total(EACH, of(metric.STALE_CHANGES))), f"stale: {TABLE_LEGEND}"),
-            Ask(top(total(EACH, of(metric.DUPLICATES))), f"duplicates: {TABLE_LEGEND}"),
+            ten_tables(total(EACH, of(metric.STALE_CHANGES)), "stale"),
+            ten_tables(total(EACH, of(metric.DUPLICATES)), "duplicates"),
         ),
     )
 
@@ -96,7 +87,7 @@ def _trouble() -> tuple[Panel, ...]:
         graph(
             "Dead letters",
             "Open ones, of the ten tables that have most; and all by reason, since the start.",
-            Ask(top(total(EACH, of(metric.OPEN_DEAD_LETTERS))), f"open: {TABLE_LEGEND}"),
+            ten_tables(total(EACH, of(metric.OPEN_DEAD_LETTERS)), "open"),
             Ask(total("reason", of(metric.DEAD_LETTERS)), "{{reason}}"),
             Ask(total("", of(metric.UNSENT_DEAD_LETTERS)), "not sent to their topic"),
         ),
@@ -104,8 +95,8 @@ def _trouble() -> tuple[Panel, ...]:
             "Missing before them",
             "Unlinked: changes before which one is missing. Incomplete: rows of which only partial"
             " images were read. Since the start, of ten tables each.",
-            Ask(top(total(EACH, of(metric.UNLINKED_CHANGES))), f"unlinked: {TABLE_LEGEND}"),
-            Ask(top(total(EACH, of(metric.INCOMPLETE_ROWS))), f"incomplete: {TABLE_LEGEND}"),
+            ten_tables(total(EACH, of(metric.UNLINKED_CHANGES)), "unlinked"),
+            ten_tables(total(EACH, of(metric.INCOMPLETE_ROWS)), "incomplete"),
         ),
         graph(
             "Settings of connectors that change values",

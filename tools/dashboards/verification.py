@@ -5,8 +5,8 @@ from __future__ import annotations
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from dashboards.board import Panel, board
-from dashboards.panels import RED, YELLOW, Ask, Column, graph, number, table
-from dashboards.queries import EACH, TABLE_LEGEND, highest, of, top, total
+from dashboards.panels import RED, YELLOW, Ask, Column, graph, number, table, ten_tables
+from dashboards.queries import EACH, highest, of, total
 from dashboards.table import table_link
 from lakesplice.telemetry import catalogue as metric
 
@@ -105,13 +105,13 @@ def _comparisons() -> tuple[Panel, ...]:
             "Differing rows",
             "Rows that comparisons found to differ, since the start, of ten tables. A row that"
             " two comparisons find counts twice.",
-            Ask(top(total(EACH, of(metric.DIFFERING_ROWS))), TABLE_LEGEND),
+            ten_tables(total(EACH, of(metric.DIFFERING_ROWS))),
             width=8,
         ),
         graph(
             "Time since the last comparison",
             "Of the ten tables that were compared longest ago.",
-            Ask(top(highest(EACH, of(metric.VERIFICATION_AGE))), TABLE_LEGEND),
+            ten_tables(highest(EACH, of(metric.VERIFICATION_AGE))),
             unit="s",
             width=8,
         ),
@@ -123,17 +123,17 @@ def _signs() -> tuple[Panel, ...]:
         graph(
             "Unlinked changes",
             "Changes before which one is missing, since the start, of ten tables.",
-            Ask(top(total(EACH, of(metric.UNLINKED_CHANGES))), TABLE_LEGEND),
+            ten_tables(total(EACH, of(metric.UNLINKED_CHANGES))),
         ),
         graph(
             "Incomplete rows",
             "New rows of which only partial images were read, since the start, of ten tables.",
-            Ask(top(total(EACH, of(metric.INCOMPLETE_ROWS))), TABLE_LEGEND),
+            ten_tables(total(EACH, of(metric.INCOMPLETE_ROWS))),
         ),
         graph(
             "Records passed over",
             "Skipped or lost records that weren't read since, of ten tables.",
-            Ask(top(total(EACH, of(metric.GAP_RECORDS))), TABLE_LEGEND),
+            ten_tables(total(EACH, of(metric.GAP_RECORDS))),
         ),
         graph(
             "Settings of connectors that change values",
