@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 import structlog
 
+from lakesplice.apps.bootstrap.shadow_check import give_up_shadows, left_out
 from lakesplice.apps.bootstrap.source_chunks import ReadPlan, position_of, read_plan
 from lakesplice.apps.bootstrap.table_work import require_one_topic
 from lakesplice.apps.bootstrap.topic_fill import require_all_records
@@ -20,6 +21,8 @@ from lakesplice.apps.service.tables import ServiceTables
 from lakesplice.apps.table_commands.command_table import CommandTable
 from lakesplice.apps.table_commands.dispatch import command_table
 from lakesplice.apps.table_commands.work import SWAP, execute
+from lakesplice.apps.verifying.kept_sums import place_in_lake
+from lakesplice.apps.verifying.report import Outcome, TableReport
 from lakesplice.errors import UnsupportedError, UsageError
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.names import TableName
@@ -226,6 +229,25 @@ def test_a_topic_that_lost_records_cannot_fill_a_table() -> None:
     require_all_records({0: Offset(0), 1: Offset(0)})
     with pytest.raises(UsageError, match=r"give --from bootstrap.*first_offsets=\{1: 7\}"):
         require_all_records({0: Offset(0), 1: Offset(7)})
+
+
+def test_a_shadow_that_is_given_up_leaves_no_sums_of_its_comparison(
+    source: ReadSource, path: Path
+) -> None:
+    lake, name = LocalStore(path), TableName("shop", "goods")
+    Filling(source, lake, FixedClock(), 7)
+    of_shadow, of_topic = (place_in_lake(lake, name.path, of) for of in (SHADOW, "a topic"))
+    of_shadow.write(b"sums")
+    of_topic.write(b"sums")
+    assert give_up_shadows(lake, name) == 1
+    assert open_shadows(lake.within(name.path)) == []
+    assert (of_shadow.read(), of_topic.read()) == (None, b"sums")
+
+
+def test_columns_that_were_not_compared_are_named() -> None:
+    report = TableReport("shop.goods", Outcome.EQUAL, not_compared={"b": "masked", "a": "computed"})
+    assert left_out(report) == "not compared: a: computed; b: masked"
+    assert left_out(TableReport("shop.goods", Outcome.EQUAL)) == ""
 
 
 def test_a_table_that_several_topics_feed_is_refused(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from lakesplice.storage.source.rows import SourceConnection
 from lakesplice.storage.stores import AnyStore
 from lakesplice.table.ingest.shadow import live_snapshot
 from lakesplice.table.protocol.ports import Store
-from lakesplice.table.protocol.shadow_store import ShadowStore
+from lakesplice.table.protocol.shadow_store import ShadowStore, close_all_shadows, open_shadows
 from lakesplice.table.protocol.snapshot import open_snapshot
 
 _POLL_SECONDS = 1.0
@@ -108,6 +108,21 @@ def note_shadow(tools: FillTools, name: TableName, plan: ShadowPlan, report: Tab
             patience=tools.patience,
             options=tools.settings.lake.options,
         )
+
+
+def give_up_shadows(lake: AnyStore, name: TableName) -> int:
+    """Close all shadows of a table, and delete what their comparisons kept; return their number."""
+    store = lake.within(name.path)
+    for shadow in open_shadows(store):
+        place_in_lake(lake, name.path, shadow).delete()
+    return close_all_shadows(store)
+
+
+def left_out(report: TableReport) -> str:
+    """Say which columns of an equal shadow weren't compared, and why; empty if all were."""
+    columns = (f"{name}: {reason}" for name, reason in sorted(report.not_compared.items()))
+    told = "; ".join(columns)
+    return f"not compared: {told}" if told else ""
 
 
 def why_kept(report: TableReport) -> str:

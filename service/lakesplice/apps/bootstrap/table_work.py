@@ -8,7 +8,13 @@ from typing import Protocol
 from lakesplice.apps.bootstrap.database_fill import DatabaseFill
 from lakesplice.apps.bootstrap.files_fill import FilesFill
 from lakesplice.apps.bootstrap.fill_tools import FillTools
-from lakesplice.apps.bootstrap.shadow_check import note_shadow, shadow_check, why_kept
+from lakesplice.apps.bootstrap.shadow_check import (
+    give_up_shadows,
+    left_out,
+    note_shadow,
+    shadow_check,
+    why_kept,
+)
 from lakesplice.apps.bootstrap.topic_fill import TopicFill
 from lakesplice.apps.bootstrap.wishes import TableOutcome, Wishes
 from lakesplice.apps.table_commands.dispatch import give_command
@@ -33,7 +39,7 @@ from lakesplice.table.ingest.shadow import (
     swapped_version,
 )
 from lakesplice.table.protocol.commit import Committed, swap_in
-from lakesplice.table.protocol.shadow_store import close_all_shadows, close_shadow, open_shadows
+from lakesplice.table.protocol.shadow_store import close_shadow, open_shadows
 
 
 class _Fill(Protocol):
@@ -61,7 +67,8 @@ class TableWork:
     def done(self) -> TableOutcome:
         """Do the work, and return the result. Blocks; raises the errors of all parts."""
         if self._wishes.give_up:
-            return self._outcome("given up" if close_all_shadows(self._store) else "exists")
+            is_given_up = give_up_shadows(self._tools.lake, self._name) > 0
+            return self._outcome("given up" if is_given_up else "exists")
         require_one_topic(self._tools.settings, self._origin, self._topic.name)
         plan = self._open_plan()
         if plan is None and live_snapshot(self._store) is not None and not self._wishes.rebuild:
@@ -83,19 +90,24 @@ class TableWork:
         table = shadow_table(self._store, plan, tools.clock, tools.entropy)
         policy = tools.settings.table(self._origin)
         table.whole_snapshots = policy is None or policy.whole_snapshots
-        is_complete, verified = fill.fill(table, plan), ""
+        is_complete, verified, detail = fill.fill(table, plan), "", ""
         if self._wishes.verify:
             feed = partial(tools.feed, table, self._name, self._origin)
             keeps = tools.settings.not_inserts(self._origin) is not None
             report = shadow_check(tools).report(self._name, plan, feed, insert_only=keeps)
             note_shadow(tools, self._name, plan, report)
-            verified = report.outcome.value
+            verified, detail = report.outcome.value, left_out(report)
             if report.outcome is not Outcome.EQUAL:
                 state = "different" if report.outcome is Outcome.DIFFERENT else "stopped"
                 return self._outcome(state, plan, verified=verified, detail=why_kept(report))
         self._swap(table, plan, verified)
         return self._outcome(
-            "filled", plan, rows=_rows(table), is_complete=is_complete, verified=verified
+            "filled",
+            plan,
+            rows=_rows(table),
+            is_complete=is_complete,
+            verified=verified,
+            detail=detail,
         )
 
     def _fill(self) -> _Fill:
@@ -112,7 +124,7 @@ class TableWork:
     def _open_plan(self) -> ShadowPlan | None:
         """Return the plan of the existing shadow to continue; None if there is none."""
         if self._wishes.again and not self._wishes.dry_run:
-            close_all_shadows(self._store)
+            give_up_shadows(self._tools.lake, self._name)
         shadows = open_shadows(self._store)
         plan = read_shadow_plan(self._store, shadows[0]) if shadows else None
         if plan is not None and plan.filled_from is not self._wishes.filled_from:
