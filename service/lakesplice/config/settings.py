@@ -217,7 +217,7 @@ class Settings(Section):
         return self.log.retention if given is None else given
 
     def on_missing_offsets(self, name: TableName) -> MissingOffsets:
-        """Return what becomes of a table if the broker lost records that it hasn't read."""
+        """Return what happens to a table if the broker lost records that it hasn't read."""
         entry = self.table(name)
         return (entry and entry.missing_offsets) or self.missing_offsets
 

@@ -64,7 +64,7 @@ def verify(data: bytes | memoryview | pa.Buffer, ref: FileRef) -> None:
 def verify_file(file: pa.NativeFile, ref: FileRef) -> None:
     """Read an open file through from its start and return if it is what `ref` recorded.
 
-    Memory stays at one piece; afterwards the file stands at its end.
+    Memory holds one piece at a time; afterwards the file's position is at its end.
     """
     running = Checksum()
     file.seek(0)

@@ -1,4 +1,4 @@
-"""Positions: where a change stands in its source's order.
+"""Positions: the place of a change in its source's order.
 
 A position is (epoch, binlog file number, offset in the file, row in the event, rank), compared as
 numbers and kept as two signed 64-bit integers, so that every engine can compare them:

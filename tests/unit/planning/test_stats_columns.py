@@ -42,7 +42,7 @@ def test_what_a_table_was_created_with_stays_whatever_the_setting_says_later() -
     assert bounded(later) == ["name"]
 
 
-@pytest.mark.parametrize(("name", "why"), [("raw", "other types"), ("nme", "hasn't got")])
+@pytest.mark.parametrize(("name", "why"), [("raw", "other types"), ("nme", "lacks")])
 def test_by_hand_a_name_that_can_have_no_bounds_is_refused(name: str, why: str) -> None:
     schema = grown(TableSchema(), image(**FIRST))
     assert bounded(chosen_by_hand(schema, ["note"])) == ["note"]

@@ -117,8 +117,8 @@ class LakeExamination:
 
 
 def _winners(store: Store, path: str) -> int:
-    """Let several writers create one name at once; return how many of them were told that they
-    created it.
+    """Let several writers create one name at once; return for how many of them the store reported
+    success.
     """
     together = threading.Barrier(_WRITERS)
     won: list[bool] = []

@@ -25,7 +25,9 @@ from lakesplice.spark.kafka.topics import Topic
 from lakesplice.table.protocol.ports import SchemaSource
 
 _PARTS_CLEAR = 3
-_NO_KEY = "rows can't be told apart: the source's table has no primary key, and none is configured"
+_NO_KEY = (
+    "rows can't be distinguished: the source's table has no primary key, and none is configured"
+)
 
 
 def record_facts(

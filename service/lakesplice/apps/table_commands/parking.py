@@ -1,4 +1,4 @@
-"""Tables that an operator parks, and tables that are let go on."""
+"""Parks tables for an operator, and lets parked tables continue."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ from lakesplice.table.protocol.intents import Redirect
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """Where a table is to be read from again: `to` a target; or with `anew`, from the start,
-    without the rows that it has.
+    """From where to read a table again: `to` a target; or with `anew`, from the start, without the
+    rows that it has.
     """
 
     to: ResetTarget | None
@@ -170,13 +170,13 @@ def _offsets(
 
 
 def _require_there(offsets: Offsets, topic: TopicStart | None) -> None:
-    """Refuse offsets that the broker hasn't got: the table would be parked for them."""
+    """Refuse offsets that the broker doesn't have, since the table would be parked for them."""
     for at, offset in sorted(offsets.items()) if topic is not None else ():
         assert topic is not None, "there is nothing to check without it"
         earliest, end = topic.earliest.get(at, 0), topic.ends.get(at, offset)
         if not earliest <= offset <= end:
             raise UsageError(
-                "the broker hasn't got that offset; its first one and its end are given",
+                "the broker doesn't have that offset; its first offset and its end are given",
                 partition=at,
                 offset=offset,
                 first=earliest,

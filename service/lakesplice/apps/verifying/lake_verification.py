@@ -97,8 +97,9 @@ def verify_topic(
     *,
     state: Path | None = None,
 ) -> TableReport:
-    """Compare a table with the database that feeds it by a topic; the lake keeps the result, and
-    what is done of it if it is broken off, unless a file is given for that. Blocks.
+    """Compare a table with the database that feeds it through a topic. The lake stores the result,
+    and the progress if the comparison is interrupted, unless a file is given for the progress.
+    Blocks.
     """
     verify, clock = sources.settings.verify, sources.clock
     place = place_in_lake(lake, name.path, topic) if state is None else FilePlace(state)

@@ -61,7 +61,7 @@ class RowSettings(Section):
 
     @property
     def policy(self) -> NotInserts | None:
-        """What becomes of updates and deletes; None where they are taken."""
+        """What happens to updates and deletes; None if they are applied."""
         return self.not_inserts if self.mode != "upsert" else None
 
 

@@ -42,7 +42,7 @@ class AlertSettings(Section):
         ge=0.95,
         le=0.9999,
         description="The share of 30 days in which each view of a table is to keep its freshness"
-        " goal. What is left is the error budget; alerts tell if it is used up too fast.",
+        " goal. The rest is the error budget; alerts are raised if it is used up too fast.",
     )
     runbooks: str = Field(
         default="docs/operations.md",

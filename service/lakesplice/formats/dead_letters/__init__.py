@@ -1,7 +1,7 @@
 """Dead letters: Avro object container files of records that couldn't be decoded, byte for byte.
 
-Offers their encoding and decoding. It must not know why a record was refused beyond the reason that
-is stored, nor what becomes of it.
+Offers their encoding and decoding. It must not know more about a refused record than the stored
+reason, nor what happens to it.
 """
 
 from lakesplice.formats.dead_letters.codec import (

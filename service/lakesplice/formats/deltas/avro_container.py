@@ -37,7 +37,7 @@ def read_head(data: bytes, path: str) -> tuple[dict[str, bytes], int]:
 
 
 def write_head(metadata: dict[str, bytes]) -> bytes:
-    """Return magic and metadata: what stands before the sync marker."""
+    """Return magic and metadata: everything before the sync marker."""
     entries = b"".join(
         _encode_long(len(part)) + part
         for name, value in metadata.items()

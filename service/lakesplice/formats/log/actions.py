@@ -88,10 +88,10 @@ class Remove:
 
 @dataclass(frozen=True, slots=True)
 class ChangeData:
-    """A file of row images tells what the commit changed. Where a commit has one, readers of the
-    change feed take nothing from its other actions.
+    """A file of row images with the commit's changes. If a commit has one, readers of the change
+    feed ignore its other actions.
 
-    Never read back: the manifest says it of our tables.
+    It is never read back: for our tables the manifest has it.
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""A table's schema in its manifest. What stands for the ordinary case is left out.
+"""A table's schema in its manifest. Values of the ordinary case are left out.
 
 Source: docs/format.md, "Manifest".
 """
@@ -15,7 +15,7 @@ from lakesplice.model.types import ColumnType
 
 
 def schema_out(schema: TableSchema) -> dict[str, Any]:
-    """Return a schema as it stands in a manifest."""
+    """Return a schema in the form of a manifest."""
     former = [{"version": before.version, **_column_out(before.column)} for before in schema.former]
     return {
         "columns": [_column_out(column) for column in schema.columns],

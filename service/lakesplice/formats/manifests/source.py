@@ -1,6 +1,6 @@
 """The source of a table in its manifest: how far its partitions are, epochs, fence, snapshot.
 
-What stands for the ordinary case is left out. Source: docs/format.md, "Manifest".
+Values of the ordinary case are left out. Source: docs/format.md, "Manifest".
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lakesplice.model.progress.epochs import Epoch
 
 
 def source_out(source: SourceState) -> dict[str, Any]:
-    """Return a source as it stands in a manifest."""
+    """Return a source in the form of a manifest."""
     value: dict[str, Any] = {
         "topic": source.topic,
         "topic_id": source.topic_id,
@@ -217,7 +217,7 @@ def integers_out(values: Mapping[int, int]) -> dict[str, int]:
 
 
 def parked_out(parked: ParkReason) -> dict[str, Any]:
-    """Return why a table or one of its topics is parked as it stands in a manifest."""
+    """Return, in the form of a manifest, why a table or one of its topics is parked."""
     return {
         "code": parked.code.value,
         "detail": parked.detail,

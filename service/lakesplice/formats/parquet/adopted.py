@@ -1,4 +1,4 @@
-"""Parquet files that others wrote, as they stand: which of their columns need no rewriting.
+"""Other writers' Parquet files, unchanged: which of their columns need no rewriting.
 
 A file of an adopted table is unchanged until it is spliced. It may lack system columns, have its
 columns in another order, and columns outside the key that it lacks are null. What a missing system
@@ -128,7 +128,7 @@ def missing(field: pa.Field, rows: int, fills: Mapping[str, pa.Scalar]) -> pa.Ar
 
 
 def has_system_columns(names: frozenset[str]) -> bool:
-    """Whether a file with these columns says itself what became of its rows."""
+    """Whether a file with these columns shows itself which rows are deleted."""
     return all(field.name in names for field in SYSTEM_FIELDS)
 
 

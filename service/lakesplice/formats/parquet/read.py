@@ -129,7 +129,9 @@ class BaseReader:
         return [found[name] for name in _POSITION if name in found]
 
     def _copied(self, name: str) -> str:
-        """The column that has what the file hasn't got yet under a name; that one if it has it."""
+        """Return the column whose values a file has for a column that it lacks; the column itself
+        if the file has it.
+        """
         return name if name in self._names else self._schema.copies.get(name, name)
 
     def _present_names(self, found: Sequence[str]) -> dict[str, str]:

@@ -40,7 +40,7 @@ HEADER = MAGIC + bytes(HEADER_BYTES - len(MAGIC))
 
 
 def fence_bits_for(entries: int) -> int:
-    """Return how many leading bits of `high` the fences of a run of this size tell apart."""
+    """Return how many leading bits of `high` the fences of a run of this size distinguish."""
     fences = -(-entries // FENCE_ENTRIES)
     return max(fences - 1, 0).bit_length()
 

@@ -113,7 +113,7 @@ _RULES = (
         _TRUE,
         [_TRUE],
         Verdict.WARNING,
-        effect="no event tells of renames and DROP TABLE",
+        effect="no event shows renames and DROP TABLE",
         remedy="set it to true, its default",
     ),
     _rule(

@@ -75,6 +75,6 @@ def _shared_tables(facts: SelectionFacts) -> Iterator[Finding]:
             yield _AREA.problem(
                 "one table",
                 f"{named(topics)} are all for {table}",
-                "give each a table of its own (`to` under tables), or add to shape.key what tells"
-                " their rows apart (docs/shaping.md)",
+                "give each a table of its own (`to` under tables), or add to shape.key what "
+                "distinguishes their rows (docs/shaping.md)",
             )

@@ -321,7 +321,7 @@ class _ValueTranslation(ConditionTranslation):
 
     def _column(self, node: exp.Expr | None) -> _Operand:
         if not isinstance(node, exp.Expr) or is_literal(node):
-            raise self._unfit(node, "a condition compares columns, or what is made of them")
+            raise self._unfit(node, "a condition must compare columns, or values composed of them")
         return self.value(node)
 
     def _value(self, node: exp.Expr, kind: pa.DataType) -> pa.Scalar | pc.Expression:

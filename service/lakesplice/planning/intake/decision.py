@@ -1,4 +1,4 @@
-"""Decides what becomes of each change of a batch. Both `append`, which writes the result, and
+"""Decides the fate of each change of a batch. Both `append`, which writes the result, and
 `explain-key`, which shows it, use this decision.
 
 a change below the fence       is dropped

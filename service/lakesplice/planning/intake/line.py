@@ -95,7 +95,7 @@ class _LateRecordIntake(PartitionIntake):
 
 
 class _ReadRowIntake(PartitionIntake):
-    """Takes rows that were read from the source, all of which stand where the read did.
+    """Processes rows that were read from the source; all have the position of the read.
 
     A source is read until another server takes over, so all belong to the first epoch.
     """

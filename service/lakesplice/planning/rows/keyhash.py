@@ -135,7 +135,8 @@ def _hash(keys: pa.Array) -> Unsigned:
     first = np.frombuffer(text.buffers()[1], np.int64)[text.offset]
     digits = np.frombuffer(text.buffers()[2], np.uint8)[first : first + len(keys) * HEX_DIGITS]
     digits = digits.reshape(-1, HEX_DIGITS)[:, :HASH_DIGITS]
-    # '0' to '9' are 0x30 to 0x39, 'a' to 'f' 0x61 to 0x66: bit 6 tells a letter, which is 9 more.
+    # '0' to '9' are 0x30 to 0x39, 'a' to 'f' 0x61 to 0x66: bit 6 is set for letters, whose value is
+    # 9 more.
     nibbles = (digits & 15) + 9 * (digits >> 6)
     octets = np.ascontiguousarray(nibbles[:, 0::2] << 4 | nibbles[:, 1::2])
     return octets.view(">u8").astype(np.uint64)

@@ -1,7 +1,7 @@
 """What a table does about the source's schema changes, per kind of change.
 
-Kinds and behaviours have the names that Flink CDC uses. What events can't tell apart can't be
-treated differently: if columns disappear and others are new, it may be a rename.
+Kinds and behaviours have the names that Flink CDC uses. Changes that events can't distinguish can't
+be treated differently: if columns disappear and others are new, it may be a rename.
 """
 
 from __future__ import annotations

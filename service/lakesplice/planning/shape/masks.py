@@ -1,4 +1,4 @@
-"""Masks: what becomes of values that must not be in a lake as they are.
+"""Masks: replacements of values that must not be in a lake.
 
     hash          the first 32 hexadecimal digits of HMAC-SHA-256, under the secret, of the value
                   as text (binary: as it is; dates and moments: days, microseconds)
@@ -36,7 +36,7 @@ _MASKED = "masked:"
 
 
 class MaskKind(StrEnum):
-    """What becomes of a masked value."""
+    """How a masked value is replaced."""
 
     HASH = "hash"
     REDACT = "redact"

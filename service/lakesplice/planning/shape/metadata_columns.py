@@ -1,4 +1,4 @@
-"""Metadata columns: what an event tells beside its row, as columns of the table.
+"""Metadata columns: facts of an event besides its row, as columns of the table.
 
     name            type        holds
     op_ts           timestamp   when the source made the change; of a snapshot, when it was read

@@ -30,7 +30,7 @@ def chosen_by_hand(schema: TableSchema, names: Collection[str]) -> TableSchema:
     for name in names:
         column = schema.by_source.get(name)
         if column is None:
-            raise UsageError("stats_columns names a column that the table hasn't got", column=name)
+            raise UsageError("stats_columns names a column that the table lacks", column=name)
         if column.type.kind not in KINDS:
             raise UsageError(
                 "stats_columns is for texts and moments; whole numbers, decimals and dates have"

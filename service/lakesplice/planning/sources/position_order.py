@@ -87,7 +87,7 @@ def accept_repetitions(
     position_file: Integers, position_offset: Integers, start: Position, seen: Mapping[str, int]
 ) -> OrderCheck:
     """Check the rows of one partition whose positions come from one clock that never goes back: a
-    position below the highest is a repetition, whoever sent it.
+    position below the highest is a repetition, from any sender.
     """
     below = _below_high(position_file, position_offset, start)
     high = _high(position_file, position_offset, start)
@@ -95,7 +95,7 @@ def accept_repetitions(
 
 
 def _below_high(file: Integers, offset: Integers, start: Position) -> Mask:
-    """Mark the rows that stand below the highest position before them."""
+    """Mark the rows that are below the highest position before them."""
     files = np.concatenate((np.array([start.file], np.int64), file))
     offsets = np.concatenate((np.array([start.offset], np.int64), offset))
     falls: Mask = (files[1:] < files[:-1]) | (

@@ -104,8 +104,8 @@ class SchemaReports:
         return DropHistory(self._drops[table], self._history.ordered, since, open_since)
 
     def note_handled_drops(self, table: TableName, before: int, *, parked: bool) -> None:
-        """Take note that a table's drops with numbers below `before` were handled, `parked` tells
-        whether by parking it.
+        """Record that a table's drops with numbers below `before` were handled; `parked` says
+        whether the table was parked for them.
         """
         self._open_since[table] = before
         if parked:

@@ -267,11 +267,11 @@ class HandFedTable(Table):
         """Begin or end the change feed that Delta readers have of the table; return the version
         that shows it, which is then open.
 
-        Each later version tells them what it changed in base files: what `compact` brought, and
-        upserts that are merged at once. Versions before it have no feed. Nothing is done where it
-        is so already. Blocks. `UsageError` for a table that a source feeds: its setting
-        `change_feed` does it; and for one with a column that the feed needs a name of.
-        `RetryableError` if other writers were always faster, `StorageError`.
+        Each later version has its changes of base files: those of `compact`, and of upserts that
+        are merged at once. Versions before it have no feed. Nothing is done where it is so already.
+        Blocks. `UsageError` for a table that a source feeds: its setting `change_feed` does it; and
+        for one with a column that the feed needs a name of. `RetryableError` if other writers were
+        always faster, `StorageError`.
         """
         retries = self._retries()
         while True:

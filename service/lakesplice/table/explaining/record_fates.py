@@ -1,4 +1,4 @@
-"""What became of each record of a key in a topic, found out by the code that decided it.
+"""The fate of each record of a key in a topic, found by the code that decided it.
 
 The records that a version read are decoded again by the intake line, from the state of the version
 before, then folded, and looked up in that version's index. The row before and after the version
@@ -33,7 +33,7 @@ from lakesplice.table.reading.versions import Version
 
 
 class RecordFates:
-    """Finds out what became of the records of one key. Blocks; reads only the records it needs."""
+    """Finds the fates of one key's records. Blocks; reads only the records that it needs."""
 
     def __init__(
         self, store: Store, walk: VersionWalk, versions: Sequence[Version], access: RecordAccess
@@ -80,7 +80,7 @@ class RecordFates:
         return bool(self._walk.key.is_of(other.key, manifest.schema, shard))
 
     def _change_fates(self, record_range: RecordRange, found: FoundRecords) -> list[RecordFate]:
-        """Return what became of the changes of the key within a range of records."""
+        """Return the fates of the key's changes within a range of records."""
         fates_of_changes, applied = list[RecordFate](), list[tuple[RecordFate, pa.Table]]()
         for fate, change in zip(found.changed, found.changes, strict=True):
             dead = found.dead_letters.get((fate.partition, fate.offset))

@@ -136,7 +136,7 @@ def _add_read_records(
     result: IntakeResult,
     read_count: int,
 ) -> None:
-    """Add what became of the first `read_count` records."""
+    """Add the results of the first `read_count` records."""
     keys = records.column("key").to_pylist()
     changed: set[int] = set()
     for rows, changes in zip(result.rows, result.changes, strict=True):

@@ -17,7 +17,7 @@ from lakesplice.table.protocol.ports import SchemaSource
 
 
 class Outcome(StrEnum):
-    """What became of a record's change."""
+    """The outcome of a record's change."""
 
     APPLIED = "applied"
     FOLDED = "folded"
@@ -37,7 +37,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class RecordFate:
-    """What became of a record of the key, and in which version.
+    """The fate of a record of the key, and the version of it.
 
     A record with two changes has two fates, and so has a record that was read twice. `position` is
     its change's, None if it is no change. `by` is the position of the change, row, fence or floor

@@ -45,7 +45,9 @@ class Amount:
 
 
 def hole(written_by: str, formula: str) -> str:
-    """Return what stands in a rule for what a template of the chart writes of a formula."""
+    """Return the placeholder in a rule that a template of the chart replaces by a formula's
+    value.
+    """
     return f'{HOLE}include "{written_by}" ({formula}){END}'
 
 

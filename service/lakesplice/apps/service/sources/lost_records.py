@@ -1,4 +1,6 @@
-"""What becomes of a table whose topic isn't any more what its manifest continues."""
+"""What happens to a table if its topic no longer has the records with which its manifest
+continues.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,8 @@ def deal_with_loss(driver: Driver, table: ServiceTable, topic: Topic, reason: Pa
     policy = policy_for(driver, table, reason)
     if policy is MissingOffsets.STOP:
         raise MissingOffsetsError(
-            f"{reason.detail}; the service stops, since missing_offsets is stop; to go on with all"
-            " other tables, set it to park",
+            f"{reason.detail}; the service stops, since missing_offsets is stop; to continue with "
+            "all other tables, set it to park",
             table=str(table.name),
             topic=topic.name,
         )

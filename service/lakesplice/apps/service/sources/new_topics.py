@@ -71,7 +71,7 @@ class NewTopics:
             table.park(ParkReason(ParkCode.NEW_TABLE, _DETAIL, table.source.topic))
 
     def _was_made(self, topic: str) -> bool:
-        """Whether somebody else made the topic's table by now: its first version is there."""
+        """Whether another writer has created the topic's table: its first version exists."""
         driver = self._driver
         try:
             name = driver.settings.target(self._tables.names.of(topic))

@@ -10,8 +10,8 @@ from lakesplice.model.moments import EpochMs
 from lakesplice.planning.intake.report import PartitionReport
 from lakesplice.table.protocol.ports import Clock
 
-# A setting is reported for so long after the last event that showed it, since whether it was fixed
-# or the source is silent nothing tells.
+# How long a setting is reported after the last event that showed it. Nothing shows whether it was
+# corrected since or the source is silent.
 SHOWN_SECONDS = 86_400
 
 

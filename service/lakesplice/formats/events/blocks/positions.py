@@ -41,8 +41,8 @@ class Positions:
 
 
 def binlog_positions(file: pa.Array, offset: pa.Array, row: pa.Array, op: Marks) -> Positions:
-    """Read positions from binlog files' names, offsets and rows; the epoch is 0, and a delete
-    stands before a create at one place.
+    """Read positions from binlog files' names, offsets and rows; the epoch is 0, and a delete comes
+    before a create with the same offset and row.
     """
     files, no_file = _file_numbers(file)
     missing = no_file | _nulls(offset) | _nulls(row)

@@ -26,7 +26,7 @@ BYTES_AS_MEMBERS = (
     "enum-charset-binary: the connector changes values of ENUM and SET with CHARACTER SET binary;"
     " give the columns another character set (ALTER TABLE ... MODIFY), then take a new snapshot"
 )
-# How a column's values are written; None if no exact column can be made of them.
+# How a column's values are written; None if they have no exact column type.
 Written = Callable[[DefinedColumn], DeclaredType | None]
 
 

@@ -11,7 +11,8 @@ import sqlglot
 from sqlglot.errors import SqlglotError
 
 _OPEN, _CLOSE = "(", ")"
-# What is quoted stays; what stands in a comment that servers from a version on execute is executed.
+# Quoted text is kept; the content of a comment that servers execute (from some version on) counts
+# as a statement.
 _EXECUTED = re.compile(
     r"(?P<kept>'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`[^`]*`)"
     r"|/\*M?!\d{0,6}(?P<inside>.*?)\*/",

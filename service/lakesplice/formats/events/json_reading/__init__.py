@@ -1,5 +1,5 @@
-"""JSON reading: many records of one shape read at once, with proof that no record is misread.
+"""JSON reading: reads many records of one shape at once, with proof that no record is misread.
 
-Offers texts to columns, the exact slow reading of one record, and the account of what became of
-each record. It must not know any format's members.
+Offers the conversion of texts to columns, the exact slow reading of one record, and the ledger of
+verdicts. It must not know any format's members.
 """
