@@ -14,6 +14,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from lakesplice import Table
+from lakesplice.apps.erasing.byte_search import files_in, search
 from lakesplice.errors import UsageError
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.by_hand.upsert_request import Upserted
@@ -180,6 +182,16 @@ class Upserts(RuleBasedStateMachine):
             building = clause.added_to(building)
         after, counts = merged(self.truth, rows, clauses)
         assert self._done(after, lambda: building.execute(merge=merge)) in (None, counts)
+
+    @rule(keys=st.sets(KEYS, min_size=1))
+    def erase(self, keys: set[int]) -> None:
+        """By a handle of its own, as the command does; the others find only the new version."""
+        folder = self.folder / "shop/goods"
+        done = Table.open(folder).erase(sorted(keys), also_live=True)
+        assert done.live == len(keys & self.truth.keys())
+        self.truth = {key: row for key, row in self.truth.items() if key not in keys}
+        values = [f"column:id={key}" for key in sorted(keys)]
+        assert search(files_in(folder), values) == {}
 
     @rule(handle=HANDLES)
     def constrain_or_not(self, handle: int) -> None:

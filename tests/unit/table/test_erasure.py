@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import deltalake
 import pyarrow as pa
 import pytest
 
@@ -18,14 +20,18 @@ from lakesplice.model.offsets import Offset
 from lakesplice.planning.sources.operator_directions import moved
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.protocol.snapshot import open_snapshot
+from lakesplice.table.reading.scan import View
 from lakesplice.table.reading.table import Table
 from lakesplice.table.upkeep.pins import pin
 from lakesplice.testing.doubles import SeededEntropy
+from lakesplice.testing.faulty_store import Call, FaultyStore
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.altered import event
 from tests.support.erasing import erase_keys, found, wanted
 from tests.support.partitioned import INT, Life, row
+from tests.support.shards import Scene as Shards
+from tests.support.shards import filled
 from tests.support.simulated import (
     Source,
     driver_of,
@@ -277,3 +283,65 @@ def test_a_row_that_was_purged_before_stays_away_after_a_table_starts_over(scene
     erased = open_snapshot(table.store).manifest.erased
     assert erased is not None
     assert erased.keys == 1
+
+
+def test_what_another_writer_left_of_the_rows_is_erased_from_an_adopted_table(
+    tmp_path: Path,
+) -> None:
+    """Its files are somewhere in the folder, its commits have bounds, and so have other files."""
+    folder, name = tmp_path / "t", "Rosalind Franklin"
+    for first in (0, 10):
+        rows = pa.table({"id": [*range(first, first + 10)], "name": [name, *"abcdefghi"]})
+        deltalake.write_deltalake(folder, rows, mode="append")
+    deltalake.DeltaTable(folder).optimize.compact()
+    (folder / "_delta_log" / f"{1:020d}.crc").write_text(json.dumps({"maxValues": name}))
+    table = lakesplice.Table.adopt(folder, key=["id"])
+    table.upsert(delete=pa.table({"id": [0, 10]}))
+    assert len(search(files_in(folder), [name])) > 4
+    table.erase([0, 10])
+    assert search(files_in(folder), [name]) == {}
+    assert deltalake.DeltaTable(folder).to_pyarrow_table().num_rows == 18
+
+
+def test_a_row_of_one_shard_is_erased_and_the_others_of_its_number_are_kept(
+    tmp_path: Path,
+) -> None:
+    scene = filled(Shards(tmp_path))
+    scene.first.drop(1)
+    scene.batch()
+    driver = scene.first.driver
+    assert erase_keys(driver, [["shop_0", 1]]).rows == 1
+    scene.batch()
+    scene.holds(View.REAL_TIME)
+    stored = Table(scene.store).read(include_deleted=True).to_pylist()
+    kept = {(row["database_name"], row["id"]) for row in stored}
+    assert ("shop_0", 1) not in kept
+    assert ("shop_1", 1) in kept
+
+
+def test_changes_that_are_committed_meanwhile_are_merged_and_the_rows_erased_then(
+    tmp_path: Path,
+) -> None:
+    """A batch changes rows of the file that is being written again; an index merge comes later."""
+    source, bare = Source(), LocalStore(tmp_path)
+    other = driver_of(source, bare, seed=2)
+    for key in range(6):
+        source.topic.append(0, source.put(key))
+    for events in ((), source.delete(3), source.put(6)):
+        source.topic.append(0, events)
+        other.batch()
+    other.compact()
+    for key in (0, 1, 2, 4, 5):
+        source.topic.append(0, source.put(key))
+    rivals: list[Callable[[], object]] = [other.batch, lambda: other.merge_runs(2)]
+
+    def meanwhile(call: Call) -> None:
+        if rivals and call.method == "writer" and call.path.startswith("shop/goods/base/"):
+            rivals.pop(0)()
+
+    driver = driver_of(source, FaultyStore(bare, before_call=meanwhile))
+    assert erase_keys(driver, [3], bare=bare.within("shop/goods")).rows == 1
+    assert rivals == []
+    assert found(tmp_path, open_snapshot(bare.within("shop/goods")).manifest, [3]) == {}
+    require_true(source, bare.within("shop/goods"))
+    assert rows_of(bare.within("shop/goods")) == source.truth(source.topic.ends)
