@@ -27,7 +27,10 @@ from lakesplice.planning.source_rows.columns import ReadColumn, TextForm
 
 BUCKETS = 4096
 _HASH_DIGITS = 16  # hexadecimal ones: 64 bits
+_MD5_DIGITS = 32
 _WORD = 1 << 64
+_VALUE_OF_DIGIT = np.zeros(256, np.uint8)
+_VALUE_OF_DIGIT[np.frombuffer(b"0123456789abcdef", np.uint8)] = np.arange(16)
 
 
 @dataclass(frozen=True)
@@ -107,15 +110,18 @@ def row_text_sql(columns: Sequence[ReadColumn]) -> str:
 
 def row_texts(rows: pa.Table, columns: Sequence[ReadColumn]) -> pl.Series:
     """Return the same texts for rows of the lake; their columns have the source's names."""
-    cells = []
-    for column in columns:
+    series, parts = {}, []
+    for at, column in enumerate(columns):
+        name = str(at)
         texts = canonical_texts(column, rows.column(column.name).combine_chunks())
+        part = pl.col(name)
         if column.form is TextForm.CHARACTERS:
-            lengths = texts.str.len_bytes().cast(pl.String)
-            texts = lengths + ":" + texts
-        cells.append((texts + ",").fill_null("N,"))
-    whole = pl.DataFrame({str(at): cell for at, cell in enumerate(cells)})
-    return whole.select(pl.concat_str(pl.all())).to_series()
+            part = pl.concat_str([part.str.len_bytes().cast(pl.String), part], separator=":")
+        series[name] = texts
+        parts.append(part.fill_null("N") if texts.null_count() else part)
+    # One expression: joined column by column, the texts would be copied for each.
+    whole = pl.concat_str([*parts, pl.lit("")], separator=",")
+    return pl.DataFrame(series).select(whole).to_series()
 
 
 def md5_sql(text: str) -> str:
@@ -125,9 +131,12 @@ def md5_sql(text: str) -> str:
 
 def md5_words(texts: pl.Series) -> Unsigned:
     """Return the same numbers for texts of the lake, none of which is null."""
-    digits = pl.DataFrame({"t": texts}).select(plh.col("t").nchash.md5().str.head(_HASH_DIGITS))
-    octets = b"".join(digits.to_series().str.decode("hex").to_list())
-    return np.frombuffer(octets, ">u8").astype(np.uint64)
+    digests = pl.DataFrame({"t": texts}).select(plh.col("t").nchash.md5()).to_series()
+    digits = digests.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(pa.binary(_MD5_DIGITS))
+    octets = np.frombuffer(digits.buffers()[1], np.uint8, _MD5_DIGITS * len(digits))
+    halves = _VALUE_OF_DIGIT[octets.reshape(-1, _MD5_DIGITS)[:, :_HASH_DIGITS]]
+    words = np.ascontiguousarray(halves[:, 0::2] << 4 | halves[:, 1::2])
+    return words.view(">u8").ravel().astype(np.uint64)
 
 
 def bucket_of(key_texts: pl.Series) -> Integers:
