@@ -1,1 +1,1 @@
-"""The splice beside its peers: `python -m benchmarks.splice`."""
+"""The splice compared with its peers: `python -m benchmarks.splice`."""

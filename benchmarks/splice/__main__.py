@@ -1,4 +1,4 @@
-"""The splice beside its peers: store_sales of TPC-DS, changes from a Parquet file to every reader.
+"""The splice compared with its peers: changes of TPC-DS store_sales reach every reader.
 
 Run: python -m benchmarks.splice [--scale 1] [--parts grid,rows,peers,…] [--repeats 3]
 

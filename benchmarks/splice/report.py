@@ -2,7 +2,7 @@
 
 Run: python -m benchmarks.splice.report [--figures FILE] [--out docs/benchmarks]
 
-Writes splice.md and splice.svg. What a part of the run did not measure is left out.
+Writes splice.md and splice.svg. Sections of parts that were not measured are left out.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ Medians = dict[str, dict[str, dict[str, float]]]
 _NOBODY: Part = {"contenders": {}}
 
 _HEAD = """\
-# The splice beside its peers
+# The splice compared with its peers
 
 Written by `python -m benchmarks.splice.report` from [figures/splice.json](figures/splice.json),
 which `make bench-splice` measures: TPC-DS store_sales as DuckDB generates it (23 columns, key
 `ss_item_sk, ss_ticket_number`), {cores} cores, Python {python}. Medians, in seconds.
 
 Every contender starts from the same Parquet file of changes (the key and the changed columns, in
-random order) and ends when every reader of the table's Parquet files sees them. We:
-`Table.upsert`, then `Table.compact`, five system columns beside the user's; the latter alone is the
-*merge step*, its commit included. Peers: MERGE INTO, tuned for two cores. What each table then
-holds was compared with the sums that must come out{wrong}.
+random order) and ends when every reader of the table's Parquet files sees them. Lakesplice runs
+`Table.upsert`, then `Table.compact`, with five system columns besides the user's; `compact` alone,
+with its commit, is the *merge step*. Peers run MERGE INTO, tuned for two cores. Afterwards each
+table's sums were compared with the expected ones{wrong}.
 
 {turns}
 """
 _IN_TURN = """\
-Contenders were measured in turn, round after round: what else the machine did met all of them."""
+Contenders were measured in turn, round after round, so other load of the machine affected all."""
 _SOME_IN_TURN = """\
-Contenders were measured one after the other, so that a slow minute may have met one of them alone;
-those of {parts} in turn."""
-_UNVERIFIED = "; **not all did**: {cells}"
+Contenders were measured one after the other, so a slow minute may have affected only one of them;
+those of {parts} were measured in turn."""
+_UNVERIFIED = "; **some differ**: {cells}"
 
 
 def medians(part: Part) -> Medians:
@@ -123,8 +123,8 @@ def _whole_rows(part: Part) -> str:
             [share, columns, which, _seconds(phases["whole"]), *map(_seconds, wholes), *ratios]
         )
     text = (
-        "Rows are given with all columns, of which only the number in brackets has new values.\n"
-        "`upsert(merge=True)` brings them into the base files in its own commit.\n"
+        "Each change has all columns, but only the number of columns in brackets has new values.\n"
+        "`upsert(merge=True)` writes the changes into the base files in its own commit.\n"
     )
     head = [
         "rows", "columns", "which", "upsert, compact", "upsert(merge=True)", "delta-rs",
@@ -144,12 +144,12 @@ def _aims(figures: Mapping[str, Any]) -> str:
     if "memory" in figures:
         aims += memory_aims(figures["memory"])
     rows = [[a.text, f"{a.worst:.2f}", a.where, "yes" if a.met else "**no**"] for a in aims]
-    head = ["aim", "furthest from it", "where", "met"]
-    return f"## What was aimed at\n\n{_table(head, rows)}"
+    head = ["aim", "worst result", "where", "met"]
+    return f"## Aims\n\n{_table(head, rows)}"
 
 
 def _against_us(figures: Mapping[str, Any]) -> dict[str, dict[str, tuple[float, float]]]:
-    """Peer -> cell -> what it took end to end, and what we took when measured in turn with it."""
+    """Return peer -> cell -> seconds end to end: the peer's, and Lakesplice's beside it."""
     found: dict[str, dict[str, tuple[float, float]]] = {}
     in_grid = medians(figures.get("grid", _NOBODY)).get(OURS, {})
     for part in (figures.get("grid", _NOBODY), figures.get("peers", _NOBODY)):
@@ -177,11 +177,11 @@ def _peers(figures: Mapping[str, Any]) -> str:
         ]
         for cell in cells
     ]
-    when = "while in turn with it" if "beside" in figures["peers"] else "in the grid"
+    when = "measured in turn with it" if "beside" in figures["peers"] else "in the grid"
     note = (
-        f"Seconds, and how many times what we took {when}. *pyarrow* reads, replaces and writes\n"
-        "whole files and knows that this key fits into one number; *copying* copies our base files"
-        "\nand changes nothing.\n"
+        f"Seconds, and their ratio to Lakesplice's, {when}. *pyarrow* reads, replaces and writes\n"
+        "whole files and knows that this key fits into one number; *copying* copies Lakesplice's\n"
+        "base files and changes nothing.\n"
     )
     head = ["rows", "columns", "which", OURS, *found]
     return f"## All peers, end to end\n\n{note}\n{_table(head, rows)}"
@@ -235,13 +235,13 @@ def _memory(found: Sequence[Mapping[str, Any]]) -> str:
         for one in found
     ]
     head = ["changes", "MB at most", "rows changed", "pages encoded", "seconds"]
-    size = f"{found[0]['bytes'] / 1e9:.1f} GB, by {found[0]['threads']} threads"
-    text = "Anonymous memory of a process that does nothing but `lakesplice.splice_file`, by key.\n"
-    return f"## The memory that a file of {size}, takes\n\n{text}\n{_table(head, rows)}"
+    size = f"{found[0]['bytes'] / 1e9:.1f} GB, with {found[0]['threads']} threads"
+    text = "Anonymous memory of a process that runs only `lakesplice.splice_file`, by key.\n"
+    return f"## Memory for a file of {size}\n\n{text}\n{_table(head, rows)}"
 
 
 def plot(part: Part) -> str:
-    """Return the grid as SVG: a line per cell, a dot per contender, seconds on a log scale."""
+    """Return the grid as SVG: a line per cell, a dot per contender, a logarithmic scale."""
     found = medians(part)
     series = {
         "merge step": {cell: p["merge"] for cell, p in found.get(OURS, {}).items()},

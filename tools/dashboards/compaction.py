@@ -199,10 +199,12 @@ def _removal() -> tuple[Panel, ...]:
             width=8,
         ),
         graph(
-            "Merged and purged",
-            "Small files that were merged, and deleted rows that purges removed, per hour.",
+            "Merged, purged and erased",
+            "Small files that were merged, deleted rows that purges removed, and rows that "
+            "`lakesplice erase` removed, per hour.",
             Ask(per_hour(metric.MERGED_FILES, ""), "files merged"),
             Ask(per_hour(metric.PURGED_ROWS, ""), "rows purged"),
+            Ask(per_hour(metric.ERASED_ROWS, ""), "rows erased"),
             width=8,
         ),
         graph(
