@@ -20,6 +20,7 @@ _KEEPING = (
     "change_feed",
     "erasure",
     "bootstrap",
+    "edits",
     "bucket",
     "cluster",
     "month",

@@ -19,4 +19,4 @@ def test_the_examples_of_the_page_run(tmp_path: Path, monkeypatch: pytest.Monkey
         exec(example, names)  # the documents' own code
     rows = names["table"].read().sort_by("id").to_pylist()
     assert [row["id"] for row in rows] == [1, 4, 9, 20, 21]
-    assert rows[0] == {"id": 1, "name": "PEN", "price": Decimal("1.80"), "stock": 5}
+    assert rows[0] == {"id": 1, "name": "PEN", "price": Decimal("1.80"), "stock": 5, "colour": None}

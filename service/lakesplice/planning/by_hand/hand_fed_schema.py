@@ -83,26 +83,33 @@ def hand_fed_schema(arrow_schema: pa.Schema, key: Sequence[str]) -> TableSchema:
             key=list(key),
             columns=arrow_schema.names,
         )
-    for field in arrow_schema:
-        if not field.name:
-            raise UsageError("a column needs a name; give it one", columns=arrow_schema.names)
-        if column_type(field.type) is None:
-            raise UsageError(
-                "a column's type has no exact counterpart; cast it, for example to a string",
-                column=field.name,
-                type=str(field.type),
-            )
-    fields = (SourceField(f.name, column_type(f.type), _described(f.type)) for f in arrow_schema)
+    fields = [source_field(field) for field in arrow_schema]
     verdict = fit(TableSchema(), SourceSchema(tuple(fields), tuple(key)))
     if not isinstance(verdict, Grows):
         reason = verdict.detail if isinstance(verdict, Unfit) else verdict
         raise UsageError("no table can have these columns", reason=reason)
-    _require_own_names(verdict.next)
+    require_own_names(verdict.next)
     return verdict.next
 
 
-def _require_own_names(schema: TableSchema) -> None:
-    """Check that each column can be read by the name that it was given."""
+def source_field(field: pa.Field) -> SourceField:
+    """Return a column as a table may store it; `UsageError` if it has no name, or its type no exact
+    counterpart.
+    """
+    if not field.name:
+        raise UsageError("a column needs a name; give it one", type=str(field.type))
+    kind = column_type(field.type)
+    if kind is None:
+        raise UsageError(
+            "a column's type has no exact counterpart; cast it, for example to a string",
+            column=field.name,
+            type=str(field.type),
+        )
+    return SourceField(field.name, kind, _described(field.type))
+
+
+def require_own_names(schema: TableSchema) -> None:
+    """Check that each column can be read by the name that it was given; `UsageError`."""
     names = stored_names(schema)
     for column in schema.columns:
         if names[column.source_name] != column.name:

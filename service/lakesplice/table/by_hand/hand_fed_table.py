@@ -18,9 +18,10 @@ from lakesplice.planning.upkeep.file_merge import (
     plan_file_merge,
 )
 from lakesplice.planning.upkeep.retention import PURGE_SECONDS, RETENTION_SECONDS
-from lakesplice.table.by_hand.input_rows import Rows, all_rows
+from lakesplice.table.by_hand.input_rows import Rows, all_rows, table_of
 from lakesplice.table.by_hand.new_table import LOG_RETENTION_HOURS, Tools
 from lakesplice.table.by_hand.results import Compacted, FilesMerged, Purged, compacted_by
+from lakesplice.table.by_hand.schema_merge import schema_merge
 from lakesplice.table.by_hand.upsert import Upserter
 from lakesplice.table.by_hand.upsert_request import Upserted, UpsertRequest, require_fed_by_hand
 from lakesplice.table.files.index_runs import RunCache, write_merged
@@ -92,6 +93,7 @@ class HandFedTable(Table):
         transaction: tuple[str, int] | None = None,
         fill_new_rows: bool = False,
         merge: bool | None = None,
+        merge_schema: bool = False,
     ) -> Upserted:
         """Write whole or partial rows by key, and delete rows by key, in one commit.
 
@@ -106,6 +108,9 @@ class HandFedTable(Table):
         application's last one, the call does nothing; so a call whose outcome is unknown can be
         repeated.
 
+        With `merge_schema` the table first gets columns that it lacks, and wider types where those
+        of `changes` are wider, in a commit of its own.
+
         The real-time view shows the result at once. The read-optimised view shows new rows at once,
         and the rest after `compact`. With `merge` every reader sees all of it at once: the base
         files of the rows are rewritten with it, and with the changes that waited for them, unless
@@ -117,18 +122,19 @@ class HandFedTable(Table):
         `UsageError` if a key is given twice or is null, a column or its values don't fit, or a
         source feeds the table; `ParkedTableError`; `StorageError` with the effect unknown.
         """
-        snapshot = self.snapshot
-        if require_fed_by_hand(snapshot.manifest).insert_only and delete is not None:
+        if require_fed_by_hand(self.snapshot.manifest).insert_only and delete is not None:
             raise UsageError("the table is insert-only, so its rows can't be deleted")
-        schema = snapshot.manifest.schema
-        given = UpsertRequest(
-            (all_rows(changes, schema, ()),),
-            all_rows(delete, schema, schema.key),
-            checked_transaction(transaction),
-            fill_new_rows,
-            merge,
-        )
-        self._snapshot, done = self._upserter.upsert(snapshot, given)
+        rows, gone = (None if given is None else table_of(given) for given in (changes, delete))
+        named = checked_transaction(transaction)
+        if merge_schema and rows is not None:
+            self._merge_schema(rows)
+
+        def requested(snapshot: Snapshot) -> UpsertRequest:
+            schema = snapshot.manifest.schema
+            written, deleted = all_rows(rows, schema, ()), all_rows(gone, schema, schema.key)
+            return UpsertRequest((written,), deleted, named, fill_new_rows, merge)
+
+        self._snapshot, done = self._upserter.edit(self.snapshot, requested)
         if done.merged:
             self._upkeep()
         return done
@@ -304,6 +310,13 @@ class HandFedTable(Table):
         # A checkpoint only saves time; if this one failed, the next compaction writes one.
         with suppress(StorageError):
             self._log.care(self.snapshot)
+
+    def _merge_schema(self, rows: Rows) -> None:
+        retries, given = self._retries(), table_of(rows).schema
+        while intent := schema_merge(self._store, self.refresh().snapshot, given, self._tools):
+            if self._commit(intent):
+                return
+            retries.require_another(_OVERTAKEN)
 
     def _merge_runs(self) -> None:
         manifest = self.snapshot.manifest

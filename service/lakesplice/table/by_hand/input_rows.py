@@ -44,5 +44,9 @@ def all_rows(rows: Rows | None, schema: TableSchema, columns: Sequence[str]) -> 
     if rows is None:
         fields = [schema.arrow.field(name) for name in schema.key]
         return pa.schema(fields).empty_table()
-    table = rows if isinstance(rows, pa.Table) else reader_of(rows).read_all()
-    return stored_rows(table, schema, columns)
+    return stored_rows(table_of(rows), schema, columns)
+
+
+def table_of(rows: Rows) -> pa.Table:
+    """Return the rows in one table, as they are; `UsageError` if they aren't Arrow data."""
+    return rows if isinstance(rows, pa.Table) else reader_of(rows).read_all()

@@ -27,7 +27,7 @@ from lakesplice.table.by_hand.edits.constrained_table import ConstrainedTable
 from lakesplice.table.by_hand.edits.merge import Merge, source_rows
 from lakesplice.table.by_hand.edits.merge_builder import MergeBuilder
 from lakesplice.table.by_hand.input_rows import Rows as GivenRows
-from lakesplice.table.by_hand.input_rows import all_rows
+from lakesplice.table.by_hand.input_rows import all_rows, table_of
 from lakesplice.table.by_hand.upsert_request import (
     Operation,
     Upserted,
@@ -136,18 +136,22 @@ class EditedTable(ConstrainedTable):
         *,
         transaction: tuple[str, int] | None = None,
         merge: bool | None = None,
+        merge_schema: bool = False,
     ) -> Upserted:
         """Replace the rows that match a condition, or all rows, by these, in one commit.
 
         `rows` need every column. Rows whose key exists are updates, of which only new values are
         written; matching rows whose key isn't among `rows` are deleted. With `where` each of `rows`
-        must match it, and so must the existing row with its key; so no other row changes. The rest
-        is as for `delete`.
+        must match it, and so must the existing row with its key; so no other row changes.
+        `merge_schema` is as for `upsert`, the rest as for `delete`.
         """
+        replacing = table_of(rows)
+        if merge_schema:
+            self._merge_schema(replacing)
 
         def found(snapshot: Snapshot) -> UpsertRequest:
             schema = snapshot.manifest.schema
-            given = all_rows(rows, schema, ())
+            given = all_rows(replacing, schema, ())
             require_all_columns(given, schema)
             condition = None if where is None else _condition(where, schema)
             table = Table(self._store, snapshot=snapshot)

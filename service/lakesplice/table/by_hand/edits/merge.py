@@ -32,7 +32,7 @@ from lakesplice.planning.by_hand.merge_clauses import (
 )
 from lakesplice.planning.rows.keyhash import key_hash
 from lakesplice.table.by_hand.input_rows import Rows as GivenRows
-from lakesplice.table.by_hand.input_rows import all_rows, reader_of
+from lakesplice.table.by_hand.input_rows import all_rows, table_of
 from lakesplice.table.by_hand.upsert_request import Operation, UpsertRequest
 
 Read = Callable[[Sequence[str], pc.Expression | None], pa.Table]
@@ -217,7 +217,7 @@ def source_rows(given: GivenRows) -> pa.Table:
     """Return a merge's source in one table, with texts and bytes as Arrow's functions expect them;
     `UsageError` if two columns have the same name.
     """
-    rows = given if isinstance(given, pa.Table) else reader_of(given).read_all()
+    rows = table_of(given)
     if len(set(rows.column_names)) < rows.num_columns:
         raise UsageError("a source has two columns of one name", columns=rows.column_names)
     return pa.table(
