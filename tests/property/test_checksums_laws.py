@@ -181,8 +181,9 @@ def _of_server(rows: list[Row], *, quick: bool) -> BucketSums:
     sums = BucketSums(quick)
     for row in rows:
         text = _server_text(row).encode()
-        total = crc32(text) if quick else int(hashlib.md5(text).hexdigest()[:16], 16)
-        sums.add_sum(crc32(f"{row[0]},".encode()) % BUCKETS, 1, total)
+        of_key = crc32(f"{row[0]},".encode())
+        total = int(hashlib.md5(text).hexdigest()[:16], 16)
+        sums.add_sum(of_key % BUCKETS, 1, crc32(text) * (of_key | 1) if quick else total)
     return sums
 
 
@@ -270,3 +271,23 @@ def _read_as(column: DatabaseColumn, to: str) -> ReadColumn:
     found = read_column(column, ColumnType.parse(to), "")
     assert isinstance(found, ReadColumn)
     return found
+
+
+def test_the_quick_sum_shows_a_swap_that_the_sum_of_crc32_does_not() -> None:
+    chance = random.Random(1)
+    columns = tuple(_read(name, "int", "integer") for name in ("id", "a", "b"))
+
+    def plain(a: list[int], b: list[int]) -> int:
+        rows = zip((1, 2), a, b, strict=True)
+        return sum(crc32("".join(f"{value}," for value in row).encode()) for row in rows)
+
+    def quick(a: list[int], b: list[int]) -> int:
+        arrays = [pa.array(values, pa.int32()) for values in ([1, 2], a, b)]
+        rows = pa.table(dict(zip(("id", "a", "b"), arrays, strict=True)))
+        return int(Compared(columns, columns[:1], quick=True).hashes(rows).sum())
+
+    while True:
+        a, b = (chance.sample(range(100_000, 1_000_000), 2) for _ in range(2))
+        if plain(a, b) == plain(a, b[::-1]):
+            break
+    assert quick(a, b) != quick(a, b[::-1])
