@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,11 +14,15 @@ import pytest
 from lakesplice.apps.service.upkeep import compactor
 from lakesplice.apps.service.upkeep.compactor import Compactor
 from lakesplice.apps.service.upkeep.table_upkeep import Upkeep
-from lakesplice.errors import CorruptFileError, FencedError, StorageError
+from lakesplice.errors import CorruptFileError, FencedError, MissingFileError, StorageError
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.parking import ParkCode
 from lakesplice.planning.upkeep.compaction import Backlog, backlog
-from lakesplice.spark.jobs.rewrites import RewriteTask
+from lakesplice.spark.jobs.rewrites import RewriteTask, rewrite_files
+from lakesplice.storage.local import LocalStore
+from lakesplice.storage.stores import open_sink
+from lakesplice.storage.system import SystemEntropy
+from lakesplice.table.files.page_rewriter import best_rewriter
 from lakesplice.table.protocol.layout import generation_path
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.reading.scan import View
@@ -289,3 +294,52 @@ def test_a_turn_sums_up_only_tables_that_changed_and_a_start_makes_no_upkeep_due
     monkeypatch.setattr(Upkeep, "see_to", lambda _, table: seen.append(str(table.name)))
     Compactor(scene.driver, scene.tables, scene.compactor._session, scene.rewrites).finish()
     assert not seen
+
+
+def test_threads_go_on_after_errors_that_nobody_expected(scene: Compacting) -> None:
+    left = [RuntimeError("nobody expects it")] * scene.driver.settings.compaction.threads
+
+    def fail() -> None:
+        if left:
+            raise left.pop()
+        compacted.set()
+
+    scene.change(0)
+    compacted, scene.rewrites.meanwhile = threading.Event(), fail
+    scene.compactor.start()
+    assert compacted.wait(SECONDS_MAX)
+    scene.compactor.stop()
+    scene.require_compacted(0)
+
+
+class TasksHere:
+    """Spark's context, whose tasks run in this process."""
+
+    def __init__(self) -> None:
+        self._results: list[Any] = []
+
+    def setLocalProperty(self, *_: str) -> None:  # noqa: N802  # Spark's name
+        pass
+
+    def parallelize(self, tasks: list[bytes], _: int) -> TasksHere:
+        self._results = list(tasks)
+        return self
+
+    def map(self, function: Any) -> TasksHere:
+        self._results = [function(task) for task in self._results]
+        return self
+
+    def collect(self) -> list[Any]:
+        return pickle.loads(pickle.dumps(self._results))  # type: ignore[no-any-return]  # any
+
+
+def test_an_error_of_a_task_reaches_the_driver_as_what_it_is(
+    scene: Compacting, tmp_path: Path
+) -> None:
+    scene.change(0)
+    manifest, session = scene.table(0).manifest, SimpleNamespace(sparkContext=TasksHere())
+    (path,) = manifest.files
+    empty = LocalStore(tmp_path / "empty")
+    task = RewriteTask(empty, manifest, (path,), best_rewriter(open_sink), SystemEntropy())
+    with pytest.raises(MissingFileError):
+        rewrite_files(session, [task])  # type: ignore[arg-type]  # as much of it as is needed

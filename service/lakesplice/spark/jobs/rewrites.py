@@ -5,9 +5,12 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.sql import SparkSession
 
+from lakesplice.errors import LakespliceError, RetryableError
 from lakesplice.model.manifest import Manifest, RunRef
 from lakesplice.spark.session import COMPACTION_POOL
 from lakesplice.splicing.output.copying import OpenSink
@@ -66,8 +69,9 @@ class PurgeTask:
 def rewrite_files(session: SparkSession, tasks: Sequence[RewriteTask]) -> list[Compacted]:
     """Run the tasks in the pool of compaction and return what they wrote, in their order.
 
-    Blocks. The pool shares cores fairly with ingest. An exception in a task ends all of them; no
-    version then names what the others wrote.
+    Blocks. The pool shares cores fairly with ingest. An error of a task is raised here as the task
+    raised it; no version then names what the others wrote. `RetryableError` if a task ended without
+    an answer.
     """
     return [pickle.loads(answer) for answer in _run(session, "compaction", tasks, _rewrite)]
 
@@ -100,8 +104,24 @@ def _run(
     context.setLocalProperty("spark.scheduler.pool", COMPACTION_POOL)
     context.setLocalProperty("spark.job.description", what)
     work = context.parallelize([pickle.dumps(task) for task in tasks], len(tasks))
-    answers: list[bytes] = work.map(function).collect()
-    return answers
+    try:
+        answers: list[bytes | LakespliceError] = work.map(partial(_answer, function)).collect()
+    except Py4JJavaError as error:
+        raise RetryableError(
+            "a task of Spark ended without an answer; its log says why", task=what
+        ) from error
+    for answer in answers:
+        if isinstance(answer, LakespliceError):
+            raise answer
+    return [answer for answer in answers if not isinstance(answer, LakespliceError)]
+
+
+def _answer(function: Callable[[bytes], bytes], pickled: bytes) -> bytes | LakespliceError:
+    """Return what the task returns, or its error: Spark would hide which one it was."""
+    try:
+        return function(pickled)
+    except LakespliceError as error:
+        return error
 
 
 def _rewrite(pickled: bytes) -> bytes:

@@ -136,6 +136,9 @@ class Compactor:
                 idle = not self._turn()
             except FencedError:
                 return  # the main loop meets the same generation and ends the service
+            except Exception:  # a thread that ends would leave all tables without compaction
+                self._driver.log.exception("compactor-failed")
+                idle = True
             if idle:
                 self._stopping.wait(self._driver.settings.compaction.poll_seconds)
 
