@@ -1,0 +1,230 @@
+"""Hours of the service beside a fleet of tables of differing heat.
+
+Run: python -m benchmarks.soak [--hours N] [--tables N] [--rows N] [--rate N] [--out FOLDER]
+
+A real broker has a topic per table; changes come by the second while the service ingests and
+compacts. On the way a table is parked, the broker is away for 20 seconds, and the lake's disk is
+full for 30 seconds (only as root, who may make a volume for it). Every five seconds memory, files,
+threads, series and latency are measured from outside. At last each table is compared with the
+truth. There is no peer: the question is whether anything grows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+from kafka import KafkaConsumer, TopicPartition
+
+from benchmarks.filling import fill
+from benchmarks.soak.fleet import DATABASE, SERVER, Fleet
+from benchmarks.soak.incidents import fill_disk, restart, volume
+from benchmarks.soak.report import drawing, growth
+from benchmarks.soak.samples import Sample, sample
+from lakesplice import Table
+from lakesplice.apps.demo.comparison import stands_at
+from lakesplice.errors import LakespliceError, SourceUnavailable
+from lakesplice.spark.jars import KAFKA_BROKER, ensure_jars
+from lakesplice.testing.broker import LocalBroker
+from lakesplice.testing.compare import compare
+from lakesplice.testing.producer import create_topics
+from lakesplice.testing.servers.process import free_port
+from lakesplice.testing.shop import Event
+
+_SAMPLE_SECONDS, _CATCH_UP_SECONDS_MAX, _STOP_SECONDS_MAX = 5.0, 900.0, 180.0
+# When each incident comes, as a share of the run.
+_PARKED, _AWAY, _FULL = 0.2, 0.4, 0.6
+_RUN = [sys.executable, "-c", "from lakesplice.apps.cli import main; main()", "run", "--config"]
+Trouble = Callable[[], object]
+
+
+def soak(work: Path, seconds: float, tables: int, rows: int, rate: int) -> dict[str, Any]:
+    """Run it, and return what was measured."""
+    fleet, port = Fleet(tables, rows, seed=1), free_port()
+    broker = LocalBroker(ensure_jars(KAFKA_BROKER), work / "broker")
+    with volume(work / "volume", "8g") as is_volume, broker:
+        servers, lake = broker.bootstrap_servers, work / "volume" / "lake"
+        create_topics(servers, fleet.topics, partitions=1)
+        fill(servers, fleet.snapshot())
+        keyless = fleet.keyless()
+        troubles: dict[str, tuple[float, Trouble]] = {
+            "parked": (_PARKED * seconds, lambda: fill(servers, [keyless])),
+            "broker away": (_AWAY * seconds, lambda: restart(broker)),
+        }
+        if is_volume:
+            troubles["disk full"] = (_FULL * seconds, lambda: fill_disk(work / "volume"))
+        config = work / "lakesplice.yaml"
+        config.write_text(yaml.safe_dump(_settings(servers, lake, port)))
+        with _service(config, work / "service.log") as process:
+            with _changing(fleet, servers, rate) as sent:
+                samples = _watched(process, port, lake, seconds, troubles)
+            caught_up = _catch_up(fleet, servers, lake, process)
+        equal = sum(_is_equal(fleet, lake, name) for name in fleet.names)
+    return {
+        "tables": tables,
+        "rows_each": rows,
+        "changes_per_second": rate,
+        "changes": sum(sent),
+        "seconds": seconds,
+        "incidents": {name: at for name, (at, _) in troubles.items()},
+        "growth": growth(samples),
+        "caught_up_after_seconds": caught_up,
+        "tables_equal": equal,
+        "samples": samples,
+    }
+
+
+def _settings(servers: str, lake: Path, port: int) -> dict[str, Any]:
+    return {
+        "kafka": {"bootstrap_servers": servers, "topic_pattern": rf"{SERVER}\.{DATABASE}\..*"},
+        "lake": {"root": str(lake)},
+        "trigger": "10s",
+        "spark": {"master": "local[2]"},
+        "metrics": {"port": port},
+        # Often enough that a short run sees all of it many times.
+        "compaction": {"deltas_max": 4, "age_max": "2m"},
+        "log": {"retention": "5m", "readers_may_fail": True},
+        "vacuum": {"every": "2m"},
+    }
+
+
+@contextmanager
+def _service(config: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run the service while the block runs."""
+    with log.open("wb") as sink:
+        process = subprocess.Popen(
+            [*_RUN, str(config)], stdout=sink, stderr=sink, start_new_session=True
+        )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(_STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            process.kill()
+
+
+@contextmanager
+def _changing(fleet: Fleet, servers: str, rate: int) -> Iterator[list[int]]:
+    """Make changes every second while the block runs; gives their numbers."""
+    over, sent = threading.Event(), list[int]()
+
+    def work() -> None:
+        due = time.monotonic()
+        while not over.wait(max(0.0, due - time.monotonic())):
+            due += 1.0
+            sent.append(_send(servers, fleet.changes(rate)))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield sent
+    finally:
+        over.set()
+        thread.join()
+
+
+def _send(servers: str, events: list[Event]) -> int:
+    """Send events until the broker has all; one that comes twice changes nothing."""
+    while True:
+        try:
+            return fill(servers, events)
+        except SourceUnavailable:
+            time.sleep(1.0)
+
+
+def _watched(
+    process: subprocess.Popen[bytes],
+    port: int,
+    lake: Path,
+    seconds: float,
+    troubles: Mapping[str, tuple[float, Trouble]],
+) -> list[Sample]:
+    """Take samples for so long, and make trouble when it is time."""
+    began, samples, left = time.monotonic(), list[Sample](), dict(troubles)
+    threads: list[threading.Thread] = []
+    while (passed := time.monotonic() - began) < seconds:
+        if process.poll() is not None:
+            raise RuntimeError(f"the service ended after {passed:.0f} s; see service.log")
+        for name in [name for name, (at, _) in left.items() if at <= passed]:
+            threads.append(threading.Thread(target=left.pop(name)[1], name=name))
+            threads[-1].start()
+            print(f"{passed:.0f} s: {name}", flush=True)
+        samples.append({"seconds": round(passed, 1), **sample(process.pid, port, lake)})
+        time.sleep(_SAMPLE_SECONDS)
+    for thread in threads:
+        thread.join()
+    return samples
+
+
+def _catch_up(
+    fleet: Fleet, servers: str, lake: Path, process: subprocess.Popen[bytes]
+) -> float | None:
+    """Wait until the tables have everything; the seconds until then, None if it takes too long."""
+    places = [TopicPartition(fleet.database.topic(name), 0) for name in fleet.names]
+    consumer = KafkaConsumer(bootstrap_servers=servers)
+    found = consumer.end_offsets(places)
+    consumer.close()
+    ends = {(place.topic, place.partition): end for place, end in found.items()}
+    began = time.monotonic()
+    while not stands_at(lake, ends):
+        passed = time.monotonic() - began
+        if process.poll() is not None or passed > _CATCH_UP_SECONDS_MAX:
+            return None
+        time.sleep(1.0)
+    return round(time.monotonic() - began, 1)
+
+
+def _is_equal(fleet: Fleet, lake: Path, name: str) -> bool:
+    try:
+        found = Table.open(lake / DATABASE / name).read()
+    except LakespliceError as error:
+        print(f"{name}: {error}", flush=True)
+        return False
+    difference = compare(fleet.database.truth(name), found, ["id"])
+    if difference is not None:
+        print(f"{name}: {difference}", flush=True)
+    return difference is None
+
+
+def main() -> None:
+    """Read the arguments, run, and keep what is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--hours", type=float, default=2.0)
+    parser.add_argument("--tables", type=int, default=400)
+    parser.add_argument("--rows", type=int, default=500, help="rows of each table at first")
+    parser.add_argument("--rate", type=int, default=400, help="changes a second, of all tables")
+    parser.add_argument("--out", type=Path, help="a folder for the figures and their drawing")
+    parser.add_argument("--log", type=Path, help="where to keep the service's log")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="bench-soak-", ignore_cleanup_errors=True) as work:
+        log = Path(work) / "service.log"
+        try:
+            found = soak(Path(work), 3_600 * args.hours, args.tables, args.rows, args.rate)
+        except RuntimeError:
+            print(log.read_text()[-4_000:], file=sys.stderr)
+            raise
+        if args.log:
+            shutil.copy(log, args.log)
+    print(json.dumps({name: value for name, value in found.items() if name != "samples"}, indent=2))
+    if args.out:
+        minutes = round(found["seconds"] / 60)
+        title = f"{args.tables} tables, {args.rate} changes a second, {minutes} minutes"
+        (args.out / "soak.json").write_text(json.dumps(found))
+        (args.out / "soak.svg").write_text(drawing(title, found["samples"], found["incidents"]))
+
+
+if __name__ == "__main__":
+    main()
