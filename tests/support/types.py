@@ -23,7 +23,7 @@ DEAD, PARKED = "dead letter", "parked"
 @dataclass(frozen=True)
 class Sent:
     """A value as one format sends it: `type` is what is declared, or what the message says;
-    `outcome` is the value that comes of it, DEAD or PARKED.
+    `outcome` is the resulting value, DEAD or PARKED.
     """
 
     type: Any
@@ -116,8 +116,8 @@ def _fixed_bytes(length: int) -> Type:
             *(Sent(type_, sent.decode("latin-1"), v, "binary") for sent, v in pairs),
             *(Sent(f"declared {type_}", sent.decode("latin-1"), v, "binary") for sent, v in pairs),
         ),
-        note="Maxwell and Canal leave zeros at the end out; where the length is known they come"
-        " back. As `blob`, without a length, a value stays as it was sent.",
+        note="Maxwell and Canal omit zeros at the end; if the length is known, Lakesplice adds them"
+        " again. As `blob`, without a length, a value is stored as it was sent",
     )
 
 
@@ -322,8 +322,8 @@ TYPES: tuple[Type, ...] = (
             Sent("time(6)", "-838:59:59", -_LONGEST, "long"),
             Sent("time(6)", "24:61:00", DEAD, "long"),
         ),
-        "microseconds, negative and beyond a day as MySQL has them; Maxwell sends others for those,"
-        " so there it is `time_of_day`",
+        "microseconds, negative and beyond a day as MySQL has them; Maxwell sends other values for"
+        " those, so there it is `time_of_day`",
     ),
     _text("CHAR(10)", "string", "", "ü", "😀"),
     _text("VARCHAR(255)", "string", 'a "quoted"\nline\\', "\u0000"),
@@ -339,7 +339,7 @@ TYPES: tuple[Type, ...] = (
             Sent("enum('a','b')", "3", DEAD, "string"),
             Sent("enum", "2", PARKED, "string"),
         ),
-        "its member; Canal and TiCDC send its place among them",
+        "its member; Canal and TiCDC send its number among them",
     ),
     Type(
         "SET('a','b')",
@@ -412,7 +412,7 @@ def table() -> Iterator[str]:
 
 
 def notes() -> Iterator[str]:
-    """Return the lines beneath it."""
+    """Yield the notes below the table, a line each."""
     for type_ in TYPES:
         if type_.note:
             yield f"- {type_.name}: {type_.note}."

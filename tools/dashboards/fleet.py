@@ -30,7 +30,7 @@ def dashboard() -> Dashboard:
     return board(
         "lakesplice-fleet",
         "fleet",
-        "Which tables are late, and why; what is left of their error budgets.",
+        "Which tables are late, and why; the rest of their error budgets.",
         (
             ("At a glance", _numbers()),
             ("Every table", (_tables(),)),

@@ -1,9 +1,9 @@
 """Rows that were read from a source become a table's next version: chunks in a shadow, or single
 rows of a table that are repaired.
 
-They are changes like any others: positions decide what is left of them. If a shadow's schema has to
-grow for its chunks, that is committed first. If keys, the schema or the fence changed while they
-were written, they are written again.
+They are changes like any others: positions decide which of them have an effect. If a shadow's
+schema has to grow for its chunks, that is committed first. If keys, the schema or the fence changed
+while they were written, they are written again.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ neither:
     float, double          a number                                             the same
     string (text)          a string                                             string
     binary (blob)          base64                                               binary
-    binary(n)              the same; the source may leave zeros at the end out   binary, of n bytes
+    binary(n)              the same; the source may omit zeros at the end        binary, of n bytes
     decimal(p,s)           base64 of the unscaled value, or with decimal.handling.mode=string
                            its digits: decimal_text(p,s); with the converter's
                            decimal.format=NUMERIC a number: decimal_number(p,s) decimal(p,s)
