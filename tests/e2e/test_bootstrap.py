@@ -20,6 +20,10 @@ from typing import Any
 import pytest
 from kafka import KafkaConsumer, TopicPartition
 
+from lakesplice.model.names import TableName
+from lakesplice.model.progress.verified import LastResult
+from lakesplice.storage.local import LocalStore
+from lakesplice.table.driver.last_results import last_results
 from lakesplice.testing.compare import compare
 from tests.support.running import Lake, environment, take_in
 from tests.support.sources import SourceServer, connector, debezium, source_server
@@ -209,6 +213,25 @@ class Fleet:
             difference = compare(self.source.truth(table), stored.read(), table.key)
             assert difference is None, f"{table.name}: {difference}"
 
+    def results(self) -> dict[str, LastResult]:
+        """How the service's last comparisons ended, by table."""
+        found = last_results(LocalStore(self.lake.root))
+        return {TableName.from_path(one.folder).table: one for one in found}
+
+    def verified(self, table: str, *arguments: str) -> dict[str, Any]:
+        """What `lakesplice verify` says of a table, while the source goes on."""
+        name = f"{self.source.database}.{table}"
+        process = subprocess.Popen(
+            [*_MAIN, "verify", name, *arguments, "--config", str(self.lake.config), "--json"],
+            env={**environment(), "MYSQL_PWD": self.server.password},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        until(lambda: bool(self.source.mark()) and process.poll() is not None, "verify ends")
+        out, _ = process.communicate()
+        found: dict[str, Any] = json.loads(out)
+        return found
+
 
 def until(condition: Callable[[], bool], what: str) -> None:
     deadline, pause = time.monotonic() + _SECONDS_MAX, threading.Event()
@@ -304,3 +327,51 @@ def test_whatever_stage_a_rebuild_is_killed_at_the_table_is_its_source(
                 take_in(service, fleet.lake, fleet.ends())
                 fleet.equal()
                 assert left < before, "no kill met a command that was at work"
+
+
+@pytest.mark.nightly
+def test_the_service_finds_a_row_that_was_changed_behind_its_back_and_it_is_repaired(
+    server: SourceServer,
+    kafka_broker: str,
+    tmp_path: Path,
+    seed: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fleet = Fleet(server, kafka_broker, tmp_path, seed)
+    address = f"mysql://{server.user}@{server.host}:{server.port}"
+    fleet.lake.configure(
+        verify={"every": "60s", "databases": {fleet.prefix: address}, "wait": "30s"}
+    )
+    monkeypatch.setenv("MYSQL_PWD", server.password)
+    with fleet.connect:
+        fleet.source.run(40)
+        fleet.ends()
+        fleet.done("bootstrap")
+        with fleet.lake.running() as service:
+            take_in(service, fleet.lake, fleet.ends())
+            fleet.equal()
+            finds_and_repairs(fleet)
+
+
+def finds_and_repairs(fleet: Fleet) -> None:
+    """One table alone is found to differ, and only in what was changed."""
+    begun_ms = round(time.time() * 1000)
+    with fleet.server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("set sql_log_bin = 0")
+        change = "set n_int = if(n_int = 7, 8, 7) order by id limit 1"
+        cursor.execute(f"update {fleet.source.database}.everything {change}")
+        connection.commit()
+    tables = {table.name for table in fleet.source.tables}
+
+    def all_compared() -> bool:
+        fleet.source.mark()
+        found = fleet.results()
+        return all(name in found and found[name].ended_ms > begun_ms + 20_000 for name in tables)
+
+    until(all_compared, "each table is compared again")
+    different = {name for name, one in fleet.results().items() if one.different}
+    assert different == {"everything"}
+    found = fleet.verified("everything", "--repair")
+    assert (found["repaired"], [one["columns"] for one in found["differences"]]) == (1, [["n_int"]])
+    fleet.equal()
+    assert fleet.verified("everything")["outcome"] == "equal"
