@@ -7,21 +7,22 @@ file, or 100 rows of any. Ours deletes them, which isn't measured, and erases th
 index written again, older versions ended, a checkpoint, and the log cleaned. Delta deletes them
 with deletion vectors, which isn't measured either, then purges and vacuums, in a Spark session of
 all cores that has warmed up. The search of all bytes, which Delta has no counterpart of, is
-measured by itself. All share the machine with whatever else runs, so the least of some turns
-counts as well as the median, and ours also in seconds of the processor.
+measured by itself. Both share the machine with whatever else runs, so each is also measured in
+seconds of the processor: of this process, and of Spark's JVM.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import statistics
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -50,6 +51,13 @@ def chosen(rows: pa.Table, files: int, which: str) -> pa.Table:
     return rows.select(list(KEY)).take(pa.array(np.sort(at)))
 
 
+class Seconds(NamedTuple):
+    """What a turn took, by the clock and of the processor."""
+
+    clock: float
+    processor: float
+
+
 class Ours:
     """A table of some base files, of which the rows are deleted."""
 
@@ -64,17 +72,16 @@ class Ours:
         table.upsert(delete=keys)
         table.compact()
 
-    def run(self, clock: Callable[[], float] = time.monotonic) -> float:
-        """Erase the rows of a copy; return the seconds."""
+    def run(self) -> Seconds:
+        """Erase the rows of a copy."""
         copy = self._folder / "copy"
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(self._folder / "ours", copy)
         table = Table.open(copy.joinpath(*_WHERE))
-        started = clock()
+        started, busy = time.monotonic(), time.process_time()
         done = table.erase(self._keys)
-        seconds = clock() - started
         assert done.rows == KEYS
-        return seconds
+        return Seconds(time.monotonic() - started, time.process_time() - busy)
 
     def search(self) -> tuple[float, int]:
         """Search the erased copy; return the seconds and the bytes."""
@@ -94,11 +101,10 @@ class Delta:
         place, size = folder / "delta", -(-rows.num_rows // files)
         shutil.rmtree(place, ignore_errors=True)
         pq.write_table(keys, folder / "keys.parquet")
-        for first in range(0, rows.num_rows, size):
-            part = folder / "part.parquet"
-            pq.write_table(rows.slice(first, size), part)
-            writer = spark.read.parquet(str(part)).coalesce(1).write.format("delta").mode("append")
-            writer.option("delta.enableDeletionVectors", "true").save(str(place))
+        pq.write_table(rows, folder / "rows.parquet")
+        writer = spark.read.parquet(str(folder / "rows.parquet")).coalesce(1).write.format("delta")
+        writer = writer.option("delta.enableDeletionVectors", "true")
+        writer.option("maxRecordsPerFile", size).save(str(place))
         spark.read.parquet(str(folder / "keys.parquet")).createOrReplaceTempView("gone")
         on = " AND ".join(f"t.{key} = g.{key}" for key in KEY)
         spark.sql(
@@ -107,25 +113,29 @@ class Delta:
 
     def processor(self) -> float:
         """The seconds of the processor that the JVM had so far."""
-        jvm: Any = self._spark.sparkContext._jvm  # pyspark offers no other way
-        bean = jvm.java.lang.management.ManagementFactory.getOperatingSystemMXBean()
-        return float(bean.getProcessCpuTime()) / 1e9
+        gateway: Any = self._spark.sparkContext._gateway  # no other way to its pid
+        fields = Path("/proc", str(gateway.proc.pid), "stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    def run(self, clock: Callable[[], float] = time.monotonic) -> float:
-        """Purge and vacuum a copy; return the seconds."""
+    def run(self) -> Seconds:
+        """Purge and vacuum a copy."""
         copy = self._folder / "delta copy"
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(self._folder / "delta", copy)
         self._spark.conf.set(_NO_WAIT, "false")
-        started = clock()
+        started, busy = time.monotonic(), self.processor()
         self._spark.sql(f"REORG TABLE delta.`{copy}` APPLY (PURGE)").collect()
         self._spark.sql(f"VACUUM delta.`{copy}` RETAIN 0 HOURS").collect()
-        return clock() - started
+        return Seconds(time.monotonic() - started, self.processor() - busy)
 
 
-def measured(run: Callable[[], float], repeats: int) -> list[float]:
-    """Run some times after a turn that warms up; return the seconds of each."""
-    return [run() for _ in range(repeats + 1)][1:]
+def measured(who: str, run: Callable[[], Seconds], repeats: int) -> list[Seconds]:
+    """Run some times after a turn that warms up."""
+    found = []
+    for _ in range(repeats + 1):
+        found.append(run())
+        print(f"  {who}: {found[-1].clock:.2f} s, {found[-1].processor:.2f} s busy", flush=True)
+    return found[1:]
 
 
 def main() -> None:
@@ -154,31 +164,32 @@ def _cell(
     folder: Path, rows: pa.Table, args: argparse.Namespace, which: str, spark: SparkSession | None
 ) -> dict[str, Any]:
     keys = chosen(rows, args.files, which)
+    print(which, flush=True)
     ours = Ours(folder, rows, args.files, keys)
-    seconds = {"lakesplice": measured(ours.run, args.repeats)}
-    seconds["lakesplice, processor"] = measured(lambda: ours.run(time.process_time), args.repeats)
+    found = {"lakesplice": measured("lakesplice", ours.run, args.repeats)}
     searched, searched_bytes = ours.search()
+    print(f"  search: {searched:.2f} s, {searched_bytes} bytes", flush=True)
+    ratios = {}
     if spark is not None:
         delta = Delta(spark, folder, rows, args.files, keys)
-        seconds["delta"] = measured(delta.run, args.repeats)
-        seconds["delta, processor"] = measured(lambda: delta.run(delta.processor), args.repeats)
-    medians = {who: round(statistics.median(found), 2) for who, found in seconds.items()}
-    print(f"{which}: {medians}; search: {searched:.2f} s, {searched_bytes} bytes", flush=True)
-    ratios = {}
-    if "delta" in medians:
-        ratios["clock"] = medians["delta"] / medians["lakesplice"]
-        ratios["processor"] = min(seconds["delta, processor"]) / min(
-            seconds["lakesplice, processor"]
-        )
+        found["delta"] = measured("delta", delta.run, args.repeats)
+        ratios = {
+            "clock": _median(found["delta"], 0) / _median(found["lakesplice"], 0),
+            "processor": _median(found["delta"], 1) / _median(found["lakesplice"], 1),
+        }
         told = ", ".join(f"{ratio:.1f} by the {name}" for name, ratio in ratios.items())
         print(f"  times as fast: {told} (aim: {AIMS[which]})", flush=True)
     return {
         "cell": which,
         "keys": KEYS,
         "ratios": ratios,
-        "seconds": seconds,
+        "seconds": {who: [list(one) for one in turns] for who, turns in found.items()},
         "search": {"seconds": searched, "bytes": searched_bytes},
     }
+
+
+def _median(turns: list[Seconds], which: int) -> float:
+    return statistics.median(turn[which] for turn in turns)
 
 
 if __name__ == "__main__":
