@@ -107,6 +107,8 @@ class PartitionState:
     While `repeating`, an operator has said that positions below `position` are repetitions.
     `lossy`: since its last change that isn't from a snapshot, records were skipped or became dead
     letters. `highest` is its highest change; None before the first one and in older manifests.
+    `run` is as `gtids`, of the changes since an epoch began or the connector last went back; None
+    if it is the same.
     """
 
     next_offset: Offset
@@ -116,6 +118,12 @@ class PartitionState:
     repeating: bool = False
     lossy: bool = False
     highest: HighestChange | None = None
+    run: Mapping[str, int] | None = None
+
+    @property
+    def run_gtids(self) -> Mapping[str, int]:
+        """Return the highest number per stream of GTIDs in the partition's run."""
+        return self.gtids if self.run is None else self.run
 
 
 @dataclass(frozen=True, slots=True)

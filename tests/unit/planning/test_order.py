@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +21,7 @@ Rows = Sequence[tuple[int, int, str | None]]  # binlog file, offset, GTID
 
 
 def check(
-    rows: Rows, start: Position = BEFORE_ALL, seen: Mapping[str, int] | None = None
+    rows: Rows, start: Position = BEFORE_ALL, run: Mapping[str, int] | None = None
 ) -> OrderCheck:
     positions = [at(file, offset) for file, offset, _ in rows]
     return check_order(
@@ -28,7 +29,7 @@ def check(
         np.array([position.offset for position in positions], np.int64),
         pa.array([gtid for _, _, gtid in rows], pa.string()),
         start,
-        seen or {},
+        run or {},
     )
 
 
@@ -62,20 +63,31 @@ def test_a_failover_stops_at_the_first_change_under_the_new_gtids() -> None:
     rows = [(7, 100, "0-1-41"), (7, 200, "0-1-42"), (1, 4, "0-2-43"), (1, 90, "0-2-44")]
     result = check(rows)
     assert result.first_violation == 2
-    assert (result.high, result.seen, result.repetitions) == (at(7, 200), {"0": 42}, 0)
+    assert (result.high, result.run, result.repetitions) == (at(7, 200), {"0": 42}, 0)
     assert "0-2-43" in result.detail
     assert str(at(7, 200)) in result.detail
 
 
+def test_another_transaction_at_the_highest_position_comes_from_another_server() -> None:
+    rows = [(2, 157, "0-1-41"), (2, 157, "0-1-41"), (2, 157, "0-2-42"), (2, 200, "0-2-43")]
+    result = check(rows)
+    assert (result.first_violation, result.high) == (2, at(2, 157))
+    assert "0-2-42" in result.detail
+    assert check(rows[2:], at(2, 157), {"0": 41}).first_violation == 0
+    assert check(rows[:2], at(2, 157), {"0": 41}).first_violation is None
+    behind_a_snapshot = [(2, 157, None), (2, 157, None), (2, 200, "0-1-1")]
+    assert check(behind_a_snapshot).first_violation is None
+
+
 def test_a_failover_between_batches_stops_at_its_first_row() -> None:
     result = check([(1, 4, f"{OTHER}:1")], at(7, 200), {UUID: 900})
-    assert (result.first_violation, result.high, result.seen) == (0, at(7, 200), {UUID: 900})
+    assert (result.first_violation, result.high, result.run) == (0, at(7, 200), {UUID: 900})
 
 
 def test_a_repetition_before_a_failover_is_still_applied_up_to_it() -> None:
     rows = [(7, 9, "0-1-1"), (7, 20, "0-1-2"), (7, 9, "0-1-1"), (7, 30, "0-1-3"), (1, 4, "0-2-4")]
     result = check(rows)
-    assert (result.first_violation, result.repetitions, result.seen) == (4, 1, {"0": 3})
+    assert (result.first_violation, result.repetitions, result.run) == (4, 1, {"0": 3})
 
 
 def test_server_ids_that_alternate_behind_a_replica_prove_nothing() -> None:
@@ -86,7 +98,7 @@ def test_server_ids_that_alternate_behind_a_replica_prove_nothing() -> None:
 def test_the_numbers_of_different_streams_are_kept_apart() -> None:
     tagged = [(1, 9, f"{UUID}:900"), (1, 20, f"{UUID}:backup:3"), (1, 30, "5-1-77")]
     result = check(tagged)
-    assert result.seen == {UUID: 900, f"{UUID}:backup": 3, "5": 77}
+    assert result.run == {UUID: 900, f"{UUID}:backup": 3, "5": 77}
     for new in (f"{UUID}:backup:4", f"{OTHER}:1", "6-1-1"):
         assert check([*tagged, (1, 10, new)]).first_violation == 3
     for old in (f"{UUID}:900", f"{UUID}:backup:3", "5-9-12"):
@@ -117,53 +129,79 @@ row = st.tuples(
 )
 
 
-def scalar_check(rows: Rows) -> tuple[int | None, Position, dict[str, int], int]:
-    high, seen, repetitions = BEFORE_ALL, dict[str, int](), 0
-    for number, (file, offset, gtid) in enumerate(rows):
-        stream, sequence = None, -1
-        if gtid is not None:
-            parts = gtid.split(":") if ":" in gtid else gtid.split("-")
-            stream, sequence = parts[0], int(parts[-1])
-        if at(file, offset) < high:
-            if stream is None or sequence > seen.get(stream, -1):
-                return number, high, seen, repetitions
-            repetitions += 1
-        high = max(high, at(file, offset))
-        if stream is not None:
-            seen[stream] = max(sequence, seen.get(stream, -1))
-    return None, high, seen, repetitions
+@dataclass
+class RowByRow:
+    """The rule, applied to one row after the other: what it says about rows of two batches."""
+
+    violation: int | None = None
+    high: Position = BEFORE_ALL
+    run: dict[str, int] = field(default_factory=dict)
+    repetitions: int = 0
+
+    def take(self, rows: Rows) -> None:
+        before = None
+        for number, (file, offset, gtid) in enumerate(rows):
+            stream, sequence = None, -1
+            if gtid is not None:
+                parts = gtid.split(":") if ":" in gtid else gtid.split("-")
+                stream, sequence = parts[0], int(parts[-1])
+            position = at(file, offset)
+            met = stream is not None and sequence <= self.run.get(stream, -1)
+            if not met and (position < self.high or (position == self.high and stream)):
+                self.violation = number
+                return
+            if stream is not None:
+                if met and position > self.high and (stream, sequence) != before:
+                    self.run = {}
+                self.run[stream] = max(sequence, self.run.get(stream, -1))
+                before = stream, sequence
+            self.repetitions += position < self.high
+            self.high = max(self.high, position)
 
 
 @given(st.lists(row, max_size=12), st.integers(0, 12))
 def test_batches_of_any_size_come_to_what_the_rule_says_row_by_row(rows: Rows, cut: int) -> None:
-    whole = check(rows)
-    found = (whole.first_violation, whole.high, whole.seen, whole.repetitions)
-    assert found == scalar_check(rows)
+    rule = RowByRow()
+    rule.take(rows[:cut])
     first = check(rows[:cut])
+    assert first == found(rule, first.detail)
     if first.first_violation is None:
-        rest = check(rows[cut:], first.high, first.seen)
-        expected = (
-            None if whole.first_violation is None else whole.first_violation - len(rows[:cut])
-        )
-        assert (rest.first_violation, rest.high, rest.seen) == (expected, whole.high, whole.seen)
+        rule.take(rows[cut:])
+        rest = check(rows[cut:], first.high, first.run)
+        rule.repetitions -= first.repetitions
+        assert rest == found(rule, rest.detail)
+
+
+def found(rule: RowByRow, detail: str) -> OrderCheck:
+    return OrderCheck(rule.violation, detail, rule.high, rule.run, rule.repetitions)
+
+
+def test_a_connector_that_repeats_at_higher_positions_begins_a_run() -> None:
+    rows = [
+        *((3, 100, "0-1-8"), (3, 200, "0-1-9"), (3, 300, "1-1-1")),
+        *((7, 100, "0-1-9"), (7, 100, "0-1-9"), (3, 300, "1-1-1")),
+    ]
+    assert check(rows[:3]).run == {"0": 9, "1": 1}
+    assert check(rows[:5]).run == {"0": 9}
+    assert check(rows).first_violation == 5
 
 
 @pytest.mark.parametrize("prefix", ["0-7-", "3e11fa47-71ca-11e1-9e33-c80aa9429562:", "u:tag:"])
 def test_gtids_of_one_stream_are_read_as_beside_those_of_others(prefix: str) -> None:
-    numbers = [5, 6, 6, 10, 9]
+    numbers = [5, 6, 6, 9, 10]
     alike = pa.array([f"{prefix}{number}" for number in numbers])
     mixed = pa.concat_arrays([alike, pa.array(["9-9-1", None, "nonsense", f"{prefix}x"])])
     rising = np.arange(len(mixed), dtype=np.int64)
     zeros = np.zeros(len(mixed), np.int64)
     one = check_order(zeros[:5], rising[:5], alike, BEFORE_ALL, {})
     many = check_order(zeros, rising, mixed, BEFORE_ALL, {})
-    assert one.seen == dict.fromkeys(one.seen, 10)
-    assert len(one.seen) == 1
-    assert many.seen == {**one.seen, "9": 1}
+    assert one.run == dict.fromkeys(one.run, 10)
+    assert len(one.run) == 1
+    assert many.run == {**one.run, "9": 1}
 
 
 def test_by_one_clock_whatever_falls_back_is_a_repetition() -> None:
     files, offsets = np.zeros(4, np.int64), np.array([5, 9, 7, 9], np.int64)
     check = accept_repetitions(files, offsets, Position(0, 6), {"a": 1})
     assert (check.first_violation, check.high, check.repetitions) == (None, Position(0, 9), 2)
-    assert check.seen == {"a": 1}
+    assert check.run == {"a": 1}

@@ -149,6 +149,26 @@ def test_batches_of_any_size_and_drivers_that_die_come_to_the_same_rows(
     assert list(scene.epochs)
 
 
+def test_a_connector_that_goes_back_and_on_again_before_it_has_repeated_all_loses_nothing(
+    tmp_path: Path,
+) -> None:
+    scene = Scene(tmp_path)
+    scene.send(1, scene.ledger.insert(0, 20))
+    scene.send(1, older := scene.ledger.update(range(20), "on the first"))
+    scene.driver.batch()
+    scene.send(2, newer := scene.ledger.update(range(20), "on the second"))
+    scene.driver.batch()
+    scene.send(1, older)
+    scene.driver.batch()
+    scene.send(2, newer)
+    scene.start().batch()
+    scene.holds_the_truth()
+    scene.send(2, scene.ledger.update(range(20), "new to all"))
+    scene.start().batch()
+    scene.holds_the_truth()
+    assert list(scene.epochs) == [(1, {0, 1}), (2, {0, 1})]
+
+
 def test_what_was_read_before_a_failover_may_be_read_again(
     tmp_path: Path, lakesplice: CommandLine
 ) -> None:

@@ -117,6 +117,8 @@ def _partition_out(state: PartitionState) -> dict[str, Any]:
         value["lossy"] = True
     if state.highest is not None:
         value["highest"] = _highest_out(state.highest)
+    if state.run is not None:
+        value["run"] = dict(state.run)
     return value
 
 
@@ -185,12 +187,17 @@ def _partition_in(value: Any) -> PartitionState:
     return PartitionState(
         next_offset=Offset(int(value["next_offset"])),
         position=position_in(value["position"]),
-        gtids={str(domain): int(number) for domain, number in value["gtids"].items()},
+        gtids=_numbers_in(value["gtids"]),
         met_until=int(value.get("met_until", 0)),
         repeating=bool(value.get("repeating", False)),
         lossy=bool(value.get("lossy", False)),
         highest=_highest_in(value["highest"]) if "highest" in value else None,
+        run=_numbers_in(value["run"]) if "run" in value else None,
     )
+
+
+def _numbers_in(value: Any) -> dict[str, int]:
+    return {str(stream): int(number) for stream, number in value.items()}
 
 
 def _highest_in(value: Any) -> HighestChange:

@@ -4,8 +4,8 @@ A partition is in the epoch that is recorded for its records' offsets. If none i
 in its epoch, and enters another one with
 
     a change with a GTID of an epoch that another partition opened, or
-    a change at a lower position whose GTID is new to the partition: it enters the next epoch
-    that it hasn't entered yet; if there is none, this change opens an epoch.
+    a change at a lower position, or at the highest one again, whose GTID is new to the partition:
+    it enters the next epoch that it hasn't entered yet; if there is none, this change opens one.
 
 A change without a GTID at a lower position enters an epoch that waits for the partition, if its
 position is in that epoch's binlog. Every other lower position that isn't a repetition
@@ -201,6 +201,7 @@ class _Walk:
             return
         self._now = epoch
         self._entered[epoch] = Offset(int(self._positions.record[self.at]))
+        self._state = replace(self._state, run={})
 
     def course(self) -> EpochPath:
         """Return what was found."""
@@ -235,7 +236,7 @@ class _Walk:
                 (file == state.position.file) & (ahead.offset >= state.position.offset)
             )
             known |= ~np.logical_or.accumulate(at_high)
-        return check_order(file, ahead.offset, ahead.gtid, state.position, state.gtids, known)
+        return check_order(file, ahead.offset, ahead.gtid, state.position, state.run_gtids, known)
 
     def _advance(self, rows: int, check: OrderCheck) -> None:
         """Take the next rows, to which the check belongs."""
@@ -243,8 +244,14 @@ class _Walk:
             self._epoch[self.at : self.at + rows] = self._now
             self._repetitions += check.repetitions
             still = self._state.repeating and check.repetitions == rows
+            taken = self._positions.gtid.slice(self.at, rows)
+            gtids = GtidStreams.of(taken, self._state.gtids).highest(self._state.gtids)
             self._state = replace(
-                self._state, position=check.high, gtids=check.seen, repeating=still
+                self._state,
+                position=check.high,
+                gtids=gtids,
+                repeating=still,
+                run=None if check.run == gtids else check.run,
             )
         self.at += rows
 
