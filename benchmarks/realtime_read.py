@@ -27,7 +27,8 @@ from lakesplice.formats.deltas import encode_delta
 from lakesplice.formats.parquet import write_base
 from lakesplice.model.address import Segment
 from lakesplice.model.change import delta_schema
-from lakesplice.model.manifest import DeltaRef, FileRef, SourceState
+from lakesplice.model.manifest import DeltaRef, FileRef
+from lakesplice.model.progress.source_state import SourceState
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType
 from lakesplice.planning.rows.row_digest import row_digest

@@ -19,10 +19,10 @@ import pyarrow as pa
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
-from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.offsets import Offset
 from lakesplice.model.position import Position
 from lakesplice.model.progress.epochs import in_epoch
+from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.planning.sources.epochs import ChangePositions, EpochPath, follow, open_epoch
 
 PARTITIONS = 2

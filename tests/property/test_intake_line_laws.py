@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakesplice.formats.events import DecodeContext
-from lakesplice.model.manifest import PartitionState
 from lakesplice.model.names import APPENDED
 from lakesplice.model.offsets import Offset
+from lakesplice.model.progress.source_state import PartitionState
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.planning.intake.known_topic import KnownTopic

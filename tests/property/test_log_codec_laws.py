@@ -32,21 +32,12 @@ from lakesplice.formats.manifests import (
     encode_pointer,
 )
 from lakesplice.model.address import BaseFile, Segment
-from lakesplice.model.manifest import (
-    DeadLetterRef,
-    DeltaRef,
-    ErasedRef,
-    FileRef,
-    Manifest,
-    PartitionState,
-    RunRef,
-    SnapshotState,
-    SourceState,
-)
+from lakesplice.model.manifest import DeadLetterRef, DeltaRef, ErasedRef, FileRef, Manifest, RunRef
 from lakesplice.model.names import SYSTEM_COLUMNS
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import Position
 from lakesplice.model.progress.epochs import Epoch
+from lakesplice.model.progress.source_state import PartitionState, SnapshotState, SourceState
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
 

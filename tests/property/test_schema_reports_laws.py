@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from lakesplice.formats.events.ddl import SchemaChange, read_schema_change
 from lakesplice.formats.events.maxwell.ddl_types import types_of
-from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.names import TableName
 from lakesplice.model.offsets import Offset
 from lakesplice.model.position import Position
+from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.planning.sources.schema_reports import SchemaReports, reporting_topic

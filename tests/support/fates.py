@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from lakesplice.model.manifest import SourceState
 from lakesplice.model.offsets import Offset
 from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.model.progress.source_state import SourceState
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.table.explaining.record_values import Outcome, RecordAccess, RecordFate
 from lakesplice.table.protocol.ports import Store

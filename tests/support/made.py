@@ -14,9 +14,10 @@ from lakesplice.formats.deltas import encode_delta
 from lakesplice.formats.parquet import write_base
 from lakesplice.model.address import GROUP_BITS, Segment
 from lakesplice.model.change import Op, delta_schema
-from lakesplice.model.manifest import DeltaRef, FileRef, Manifest, PartitionState, SourceState
+from lakesplice.model.manifest import DeltaRef, FileRef, Manifest
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.offsets import Offset
+from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.row_digest import row_digest
 from lakesplice.storage.local import LocalStore

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from lakesplice.model.manifest import RunRef, SourceState
+from lakesplice.model.manifest import RunRef
 from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkReason
+from lakesplice.model.progress.source_state import SourceState
 from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.intents import Redirect

@@ -11,8 +11,9 @@ import pyarrow as pa
 from lakesplice.formats.checksum import checksum
 from lakesplice.formats.parquet import write_base
 from lakesplice.model.address import BaseFile, Segment
-from lakesplice.model.manifest import DeltaRef, FileRef, PartitionState, RunRef, SourceState
+from lakesplice.model.manifest import DeltaRef, FileRef, RunRef
 from lakesplice.model.offsets import Offset
+from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.storage.local import LocalStore

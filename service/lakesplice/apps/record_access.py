@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from lakesplice.apps.record_reading import reading_of, registry_of
 from lakesplice.apps.service.schema_topics import SchemaTopics, schema_topics_of
 from lakesplice.config import Settings
-from lakesplice.model.manifest import SourceState
 from lakesplice.model.names import TableName, ways_to_read
+from lakesplice.model.progress.source_state import SourceState
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.spark.class_archive import use_archive
 from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars

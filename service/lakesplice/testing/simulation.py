@@ -20,9 +20,9 @@ import pyarrow as pa
 
 from lakesplice.formats.events import DeclaredType, TypeHistory
 from lakesplice.model.choices import NotInserts
-from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.names import TableName
 from lakesplice.model.offsets import Offset, Offsets
+from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.planning.intake.dead_letter_limit import NO_LIMIT, DeadLetterLimit
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.rows.index_merge import RUNS_MAX, plan_merge

@@ -13,8 +13,8 @@ from lakesplice.apps.verifying.compared_table import (
 )
 from lakesplice.apps.verifying.known_causes import note_of
 from lakesplice.apps.verifying.report import Kind
-from lakesplice.model.manifest import SourceState
 from lakesplice.model.position import Ordering
+from lakesplice.model.progress.source_state import SourceState
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType
 from lakesplice.planning.source_rows.columns import DatabaseColumn

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakesplice.apps.service.tables.freshness import Freshness, TopicProgress
-from lakesplice.model.manifest import DeltaRef, FileRef, Manifest, PartitionState, SourceState
+from lakesplice.model.manifest import DeltaRef, FileRef, Manifest
 from lakesplice.model.moments import EpochMs, EpochSeconds
 from lakesplice.model.offsets import Offset
+from lakesplice.model.progress.source_state import PartitionState, SourceState
 
 
 def _manifest(next_offset: int, *floors: int) -> Manifest:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from lakesplice.model.manifest import PartitionState
 from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode
+from lakesplice.model.progress.source_state import PartitionState
 from lakesplice.model.schema import TableSchema
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.protocol.snapshot import open_snapshot

@@ -14,10 +14,10 @@ from lakesplice.apps.table_commands.reset_target import EARLIEST, LATEST, ResetT
 from lakesplice.apps.table_commands.resetting import Reset, reset
 from lakesplice.apps.table_commands.work import RESET
 from lakesplice.errors import UsageError
-from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode, ParkReason
+from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.model.schema import TableSchema
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.generation import claim_generation

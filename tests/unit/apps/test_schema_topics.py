@@ -15,12 +15,12 @@ from lakesplice.apps.service.schema_topics import SchemaTopics
 from lakesplice.config.sections.schema_topics import MaxwellTopic, SchemaChangeTopicSettings
 from lakesplice.errors import SourceUnavailable
 from lakesplice.formats.events import TypeHistory
-from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.names import TableName
 from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import Position
 from lakesplice.model.progress.epochs import Epoch
+from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.spark.kafka.topics import Topic

@@ -7,9 +7,9 @@ from structlog.testing import capture_logs
 
 from lakesplice.apps.service.tables.setting_warnings import SettingWarnings, still_shown
 from lakesplice.model.driver_status import SuspectSetting
-from lakesplice.model.manifest import PartitionState
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.offsets import Offset
+from lakesplice.model.progress.source_state import PartitionState
 from lakesplice.planning.intake.report import PartitionReport
 from lakesplice.testing.doubles import FixedClock
 

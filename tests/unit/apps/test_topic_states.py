@@ -20,10 +20,10 @@ from lakesplice.apps.service.status.status_reporter import StatusReporter
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.errors import CorruptFileError, LakespliceError, StorageError
 from lakesplice.model.driver_status import TopicCondition, TopicState
-from lakesplice.model.manifest import PartitionState
 from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import Ordering, Position
+from lakesplice.model.progress.source_state import PartitionState
 from lakesplice.model.schema import TableSchema
 from lakesplice.spark.jobs.batch_plan import TaskError
 from lakesplice.spark.kafka.topics import Topic, TopicCatalogue

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from lakesplice.errors import UsageError
-from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import Ordering, Position
+from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.planning.sources.operator_directions import FallBack, onward
 
 HIGH = Position(7, 100)

@@ -8,10 +8,10 @@ import pytest
 
 from lakesplice.formats.events.ddl import TableDrop
 from lakesplice.formats.events.values.fences import Fences
-from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
+from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.planning.intake.order.record_order import RecordIndex
 from lakesplice.planning.intake.order.truncations import fence_of, parking_truncations
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy

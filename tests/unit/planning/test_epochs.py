@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lakesplice.model.manifest import PartitionState
 from lakesplice.model.offsets import Offset
 from lakesplice.model.position import Position
+from lakesplice.model.progress.source_state import PartitionState
 from lakesplice.planning.sources.epochs import ChangePositions, EpochPath, follow
 
 FIRST = 10

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.offsets import Gap, Offset
 from lakesplice.model.position import Ordering, Position
 from lakesplice.model.progress.epochs import Epoch
+from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.planning.sources.gaps import (
     after_reading,
     closed_by,

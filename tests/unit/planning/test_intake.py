@@ -6,10 +6,10 @@ import numpy as np
 import pyarrow as pa
 
 from lakesplice.formats.events import DecodeContext, decode
-from lakesplice.model.manifest import PartitionState
 from lakesplice.model.names import TableName
 from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode
+from lakesplice.model.progress.source_state import PartitionState
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.intake.known_topic import KnownTopic
 from lakesplice.planning.intake.line import IntakeLine, RecordReading

@@ -6,16 +6,10 @@ import pytest
 
 from lakesplice.errors import UsageError
 from lakesplice.model.address import BaseFile, Segment
-from lakesplice.model.manifest import (
-    DeadLetterRef,
-    FileRef,
-    Manifest,
-    PartitionState,
-    SourceState,
-    UpsertState,
-)
+from lakesplice.model.manifest import DeadLetterRef, FileRef, Manifest, UpsertState
 from lakesplice.model.offsets import Offset
 from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.planning.upkeep.purging import ROWS_MAX, plan_purge, purge_bound, purge_bounds
 
 

@@ -18,10 +18,10 @@ from lakesplice.errors import (
 )
 from lakesplice.formats.log.actions import CommitInfo
 from lakesplice.formats.log.commit_file import decode_commit
-from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import Position
+from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.model.schema import Column
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.storage.local import LocalStore

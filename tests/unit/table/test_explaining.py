@@ -10,10 +10,10 @@ import pytest
 
 from lakesplice.errors import UsageError
 from lakesplice.formats.events import declare
-from lakesplice.model.manifest import SourceState
 from lakesplice.model.names import TableName
 from lakesplice.model.offsets import Offset
 from lakesplice.model.position import Position
+from lakesplice.model.progress.source_state import SourceState
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.keys.asked_key import AskedKey
 from lakesplice.planning.schema.policy import SchemaPolicy

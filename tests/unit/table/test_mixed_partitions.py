@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from lakesplice.model.choices import FormatName
-from lakesplice.model.manifest import PartitionState
 from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import Ordering
+from lakesplice.model.progress.source_state import PartitionState
 from lakesplice.planning.intake.report import PartitionReport
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.ingest.batch_commit import (

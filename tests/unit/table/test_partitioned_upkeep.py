@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lakesplice.errors import CorruptFileError
-from lakesplice.model.manifest import PartitionState
 from lakesplice.model.offsets import Offset
+from lakesplice.model.progress.source_state import PartitionState
 from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.intents import Redirect
 from lakesplice.table.protocol.layout import commit_path

@@ -16,9 +16,9 @@ import pytest
 
 import lakesplice
 from lakesplice.errors import ParkedTableError, RetryableError, UsageError
-from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode, ParkReason
+from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.by_hand import delta_pieces, new_rows
 from lakesplice.table.by_hand.hand_fed_table import HandFedTable

@@ -10,9 +10,9 @@ from lakesplice.apps.bootstrap.table_filling import TableFilling
 from lakesplice.apps.bootstrap.topic_images import newest_schema
 from lakesplice.apps.bootstrap.wishes import Wishes
 from lakesplice.errors import UsageError
-from lakesplice.model.manifest import SourceState
 from lakesplice.model.names import TableName
 from lakesplice.model.progress.shadow_plan import ShadowPlan
+from lakesplice.model.progress.source_state import SourceState
 from lakesplice.spark.kafka.topics import Topic
 from lakesplice.storage.source.rows import TableChanged
 from lakesplice.table.ingest.driver_table import DriverTable

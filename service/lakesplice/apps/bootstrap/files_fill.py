@@ -14,11 +14,11 @@ from lakesplice.apps.bootstrap.table_filling import FEED_SECONDS, settled
 from lakesplice.apps.bootstrap.topic_images import first_positions, newest_schema
 from lakesplice.apps.bootstrap.wishes import Wishes
 from lakesplice.errors import UsageError
-from lakesplice.model.manifest import SourceState
 from lakesplice.model.names import TableName
 from lakesplice.model.offsets import Offsets
 from lakesplice.model.position import Position
 from lakesplice.model.progress.shadow_plan import FilledFrom, ShadowPlan
+from lakesplice.model.progress.source_state import SourceState
 from lakesplice.planning.intake.read_rows import ReadRows
 from lakesplice.spark.kafka.topics import Topic
 from lakesplice.storage.source.binlog_places import BinlogPlace

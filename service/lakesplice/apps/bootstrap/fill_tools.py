@@ -15,9 +15,9 @@ from lakesplice.apps.service.shadow_feed import ShadowFeed
 from lakesplice.apps.table_commands.dispatch import RequestWait
 from lakesplice.config import Settings
 from lakesplice.errors import UsageError
-from lakesplice.model.manifest import SourceState
 from lakesplice.model.names import TableName
 from lakesplice.model.offsets import Offsets
+from lakesplice.model.progress.source_state import SourceState
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.spark.kafka.admin import KafkaAdmin
 from lakesplice.spark.kafka.topic_ranges import TopicReader

@@ -15,9 +15,9 @@ from lakesplice.apps.table_commands.command_table import CommandTable
 from lakesplice.apps.table_commands.dispatch import answer_of, command_table, history_parameters
 from lakesplice.errors import FencedError, LakespliceError
 from lakesplice.formats.events import TypeHistory
-from lakesplice.model.manifest import SourceState
 from lakesplice.model.names import TableName
 from lakesplice.model.offsets import Offsets
+from lakesplice.model.progress.source_state import SourceState
 from lakesplice.table.driver.requests import Answer, Request, answer, forget_answers, pending
 from lakesplice.table.ingest.driver_table import DriverTable
 

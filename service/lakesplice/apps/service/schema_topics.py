@@ -24,10 +24,10 @@ from lakesplice.formats.events import TypeHistory
 from lakesplice.formats.events.ddl import MAXWELLS_MARK, SchemaChange, read_schema_change
 from lakesplice.formats.events.debezium import ddl_types as debezium_types
 from lakesplice.formats.events.maxwell import ddl_types as maxwell_types
-from lakesplice.model.manifest import SourceState
 from lakesplice.model.names import TableName
 from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkReason
+from lakesplice.model.progress.source_state import SourceState
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.sources.dropped_tables import DropHistory
 from lakesplice.planning.sources.schema_reports import SchemaReports, TypesOf, reporting_topic

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from lakesplice.formats.events import TypeHistory
-from lakesplice.model.manifest import RunRef, SourceState
+from lakesplice.model.manifest import RunRef
 from lakesplice.model.names import TableName
 from lakesplice.model.offsets import Offsets
 from lakesplice.model.parking import ParkReason
+from lakesplice.model.progress.source_state import SourceState
 from lakesplice.table.explaining.record_values import TopicRecords
 from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.ingest.reset import TopicStart

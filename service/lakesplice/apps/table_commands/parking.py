@@ -8,9 +8,10 @@ from typing import Any
 
 from lakesplice.apps.table_commands.command_table import CommandResult, CommandTable
 from lakesplice.errors import ParkedTableError, UsageError
-from lakesplice.model.manifest import Manifest, SourceState
+from lakesplice.model.manifest import Manifest
 from lakesplice.model.offsets import Offsets
 from lakesplice.model.parking import ParkCode, ParkReason
+from lakesplice.model.progress.source_state import SourceState
 from lakesplice.planning.sources.operator_directions import FallBack, onward
 from lakesplice.table.protocol.intents import Redirect
 

@@ -11,8 +11,9 @@ from lakesplice.apps.table_commands.reset_target import EARLIEST, LATEST, ResetT
 from lakesplice.apps.table_commands.topic_search import search_topic
 from lakesplice.config import Settings
 from lakesplice.errors import ParkedTableError, UsageError
-from lakesplice.model.manifest import Manifest, SourceState
+from lakesplice.model.manifest import Manifest
 from lakesplice.model.offsets import Offsets
+from lakesplice.model.progress.source_state import SourceState
 from lakesplice.planning.sources.gaps import read_until
 from lakesplice.planning.sources.operator_directions import moved, skipping
 from lakesplice.table.ingest.reset import TopicStart, plan_reset

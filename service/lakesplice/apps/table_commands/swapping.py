@@ -7,8 +7,8 @@ from typing import Any
 
 from lakesplice.apps.table_commands.command_table import CommandResult, CommandTable
 from lakesplice.errors import MissingFileError, UsageError
-from lakesplice.model.manifest import SourceState
 from lakesplice.model.offsets import Offset
+from lakesplice.model.progress.source_state import SourceState
 from lakesplice.table.ingest.shadow import (
     SHADOW_PARAMETER,
     VERIFIED_PARAMETER,

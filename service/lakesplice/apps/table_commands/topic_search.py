@@ -14,8 +14,8 @@ from lakesplice.config import Settings
 from lakesplice.errors import UsageError
 from lakesplice.formats.events import decode, schema_ids
 from lakesplice.model.arrays import Integers, Mask
-from lakesplice.model.manifest import SourceState
 from lakesplice.model.offsets import Offsets
+from lakesplice.model.progress.source_state import SourceState
 from lakesplice.planning.sources.position_search import (
     GtidPlace,
     PlacedRecords,

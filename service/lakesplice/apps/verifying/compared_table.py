@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lakesplice.model.manifest import SourceState
 from lakesplice.model.names import SOURCE_POSITION
 from lakesplice.model.position import Ordering
+from lakesplice.model.progress.source_state import SourceState
 from lakesplice.model.schema import COMPUTED, OF_CHANGE, OF_TOPIC, Column, TableSchema
 from lakesplice.planning.shape.masks import is_masked
 from lakesplice.planning.source_rows.canonical_texts import has_canonical_texts

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 
 from lakesplice.apps.lake import table_names
 from lakesplice.errors import LakespliceError
-from lakesplice.model.manifest import Manifest, SourceState
+from lakesplice.model.manifest import Manifest
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
+from lakesplice.model.progress.source_state import SourceState
 from lakesplice.storage.source.binlog_places import BinlogPlace
 from lakesplice.storage.stores import AnyStore
 from lakesplice.table.driver.status import newest_status

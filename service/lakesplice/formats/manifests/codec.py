@@ -49,13 +49,13 @@ from lakesplice.model.manifest import (
     Manifest,
     Retention,
     RunRef,
-    SourceState,
     UpsertState,
 )
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.offsets import Offset
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.progress.backfill import BackfillState
+from lakesplice.model.progress.source_state import SourceState
 from lakesplice.model.schema import TableSchema
 
 FORMAT = 1

@@ -15,9 +15,7 @@ from lakesplice.formats.manifests.codec import (
     require_known_format,
 )
 from lakesplice.formats.manifests.files import file_in, file_out
-from lakesplice.model.manifest import (
-    FileRef,
-)
+from lakesplice.model.manifest import FileRef
 from lakesplice.model.moments import EpochMs
 
 

@@ -9,12 +9,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from lakesplice.model.choices import FormatName
-from lakesplice.model.manifest import HighestChange, PartitionState, SnapshotState, SourceState
 from lakesplice.model.offsets import Gap, Offset
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.progress.column_presence import ColumnPresence, ColumnPresences
 from lakesplice.model.progress.epochs import Epoch
+from lakesplice.model.progress.source_state import (
+    HighestChange,
+    PartitionState,
+    SnapshotState,
+    SourceState,
+)
 
 
 def source_out(source: SourceState) -> dict[str, Any]:

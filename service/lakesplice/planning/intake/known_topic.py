@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 
 from lakesplice.formats.events.values.blocks import Decoded
 from lakesplice.model.choices import FormatName
-from lakesplice.model.manifest import Manifest, PartitionState, SourceState
+from lakesplice.model.manifest import Manifest
 from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import BEFORE_ALL, Ordering
 from lakesplice.model.progress.column_presence import ColumnPresences
 from lakesplice.model.progress.epochs import Epoch
+from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.planning.intake.order.record_order import RecordIndex
 from lakesplice.planning.intake.order.shared_positions import SHARED, SharedPositions
 

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from lakesplice.formats.events import SchemaText
-from lakesplice.model.manifest import PartitionState
 from lakesplice.model.offsets import Offset
 from lakesplice.model.position import Position
+from lakesplice.model.progress.source_state import PartitionState
 from lakesplice.model.schema import TableSchema
 from lakesplice.model.source_schema import SourceSchema
 from lakesplice.planning.intake.known_topic import KnownTopic

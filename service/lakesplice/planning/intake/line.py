@@ -21,8 +21,8 @@ from lakesplice.formats.events.values.column_types import TypeHistory
 from lakesplice.formats.events.values.declared_types import DeclaredType
 from lakesplice.model.arrays import Integers
 from lakesplice.model.choices import FormatName, NotInserts, TypeMapping
-from lakesplice.model.manifest import PartitionState
 from lakesplice.model.names import TableName
+from lakesplice.model.progress.source_state import PartitionState
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.intake.known_topic import KnownTopic
 from lakesplice.planning.intake.partition_intake import PartitionIntake

@@ -22,11 +22,11 @@ from lakesplice.formats.events.values.blocks import Decoded, ImageBlock
 from lakesplice.model.arrays import Integers
 from lakesplice.model.change import Op
 from lakesplice.model.choices import NotInserts
-from lakesplice.model.manifest import PartitionState
 from lakesplice.model.names import OP, SOURCE_TS
 from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
+from lakesplice.model.progress.source_state import PartitionState
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.intake import insert_only
 from lakesplice.planning.intake.image_schemas import ImageSchemas

@@ -17,9 +17,9 @@ from lakesplice.formats.events.values.blocks import Decoded, ImageBlock
 from lakesplice.formats.events.values.refusals import DeadLetters
 from lakesplice.model.arrays import Integers
 from lakesplice.model.change import Op
-from lakesplice.model.manifest import PartitionState
 from lakesplice.model.offsets import Offset
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
+from lakesplice.model.progress.source_state import PartitionState
 from lakesplice.model.schema import TableSchema
 from lakesplice.model.source_schema import SourceSchema
 from lakesplice.planning.intake.known_topic import KnownTopic

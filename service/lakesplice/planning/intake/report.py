@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from lakesplice.model.arrays import Integers
 from lakesplice.model.choices import FormatName
-from lakesplice.model.manifest import PartitionState
 from lakesplice.model.offsets import Offsets
 from lakesplice.model.parking import ParkReason
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
+from lakesplice.model.progress.source_state import PartitionState
 from lakesplice.model.schema import TableSchema
 from lakesplice.model.source_schema import SourceSchema
 from lakesplice.planning.intake.order.record_order import RecordIndex

@@ -17,9 +17,9 @@ from enum import Enum, auto
 import pyarrow as pa
 
 from lakesplice.formats.events.ddl import Kind, TableDrop
-from lakesplice.model.manifest import SourceState
 from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
+from lakesplice.model.progress.source_state import SourceState
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.planning.sources.gtids import GtidStreams
 

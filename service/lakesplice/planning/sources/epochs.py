@@ -26,10 +26,10 @@ import numpy as np
 import pyarrow as pa
 
 from lakesplice.model.arrays import Integers, Mask
-from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.model.position import FILE_BITS, Position
 from lakesplice.model.progress.epochs import Epoch, epoch_at
+from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.planning.sources.gtids import GtidStreams, higher_numbers
 from lakesplice.planning.sources.position_order import OrderCheck, check_order
 

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from lakesplice.model.arrays import Integers
-from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.offsets import Gap, Offset, Offsets
 from lakesplice.model.position import Position
+from lakesplice.model.progress.source_state import PartitionState, SourceState
 
 # Bounds the manifest's size: if a partition has more gaps, the oldest two are joined.
 _GAPS_MAX = 32

@@ -6,10 +6,10 @@ from dataclasses import replace
 from enum import StrEnum
 
 from lakesplice.errors import UsageError
-from lakesplice.model.manifest import SourceState
 from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import Ordering
+from lakesplice.model.progress.source_state import SourceState
 from lakesplice.planning.sources.epochs import declare_epoch
 from lakesplice.planning.sources.gaps import passed_over, read_until
 

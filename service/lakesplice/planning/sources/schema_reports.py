@@ -15,10 +15,10 @@ from heapq import merge
 from lakesplice.formats.events import TypeHistory, TypeVersion
 from lakesplice.formats.events.ddl import SchemaChange, SchemaHistory, TableDrop
 from lakesplice.formats.events.values.declared_types import DECLARED
-from lakesplice.model.manifest import SourceState
 from lakesplice.model.names import TableName
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.model.progress.source_state import SourceState
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.sources.dropped_tables import DropHistory
 

@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.model.arrays import Mask
-from lakesplice.model.manifest import Manifest, SourceState
+from lakesplice.model.manifest import Manifest
 from lakesplice.model.position import AFTER_ALL
+from lakesplice.model.progress.source_state import SourceState
 from lakesplice.model.schema import TableSchema
 
 Shard = tuple[tuple[str, str], ...]

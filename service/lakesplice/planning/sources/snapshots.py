@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lakesplice.model.arrays import Integers, Marks
-from lakesplice.model.manifest import PartitionState, SnapshotState, SourceState
 from lakesplice.model.position import BEFORE_ALL, RANK_DELETE, RANK_OTHER, Position
+from lakesplice.model.progress.source_state import PartitionState, SnapshotState, SourceState
 from lakesplice.planning.sources.gaps import closed_by, may_hold
 
 # Marks of changes.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.model.parking import ParkCode, ParkReason
+from lakesplice.model.progress.source_state import PartitionState, SourceState
 
 _RELOAD = "give `lakesplice reset --anew` to reload the table"
 

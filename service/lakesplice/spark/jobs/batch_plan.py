@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lakesplice.errors import LakespliceError, class_in_tree
-from lakesplice.model.manifest import DeadLetterRef, PartitionState
+from lakesplice.model.manifest import DeadLetterRef
 from lakesplice.model.names import TableName
 from lakesplice.model.offsets import Offsets
+from lakesplice.model.progress.source_state import PartitionState
 from lakesplice.planning.intake.known_topic import NOTHING_KNOWN, KnownTopic
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.intake.report import PartitionReport

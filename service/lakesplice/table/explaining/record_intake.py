@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from lakesplice.model.manifest import PartitionState
 from lakesplice.model.offsets import Offset
+from lakesplice.model.progress.source_state import PartitionState
 from lakesplice.planning.intake.known_topic import known_topic
 from lakesplice.planning.intake.line import IntakeLine, Origins
 from lakesplice.planning.intake.order.record_order import RecordIndex

@@ -9,8 +9,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from lakesplice.model.manifest import SourceState
 from lakesplice.model.position import Position
+from lakesplice.model.progress.source_state import SourceState
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.table.explaining.record_ranges import Ranges
 from lakesplice.table.protocol.ports import SchemaSource

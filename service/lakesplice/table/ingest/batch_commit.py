@@ -13,10 +13,11 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from lakesplice.model.manifest import DeadLetterRef, SourceState
+from lakesplice.model.manifest import DeadLetterRef
 from lakesplice.model.offsets import Offsets
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.progress.column_presence import ColumnPresences
+from lakesplice.model.progress.source_state import SourceState
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.intake.dead_letter_limit import NO_LIMIT, DeadLetterLimit, excess
 from lakesplice.planning.intake.report import PartitionReport

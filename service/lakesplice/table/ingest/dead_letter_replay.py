@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 
 from lakesplice.errors import UsageError
 from lakesplice.formats.events import schema_ids
-from lakesplice.model.manifest import DeadLetterRef, SourceState
+from lakesplice.model.manifest import DeadLetterRef
+from lakesplice.model.progress.source_state import SourceState
 from lakesplice.planning.intake.known_topic import KnownTopic
 from lakesplice.planning.intake.late_records import ReplayedRecords, replay_records
 from lakesplice.planning.intake.line import RecordReading

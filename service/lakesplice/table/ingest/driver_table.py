@@ -9,12 +9,13 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 from lakesplice.errors import UsageError
-from lakesplice.model.manifest import Manifest, PartitionState, SourceState
+from lakesplice.model.manifest import Manifest
 from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import Position
 from lakesplice.model.progress.column_presence import ColumnPresences
 from lakesplice.model.progress.epochs import Epoch
+from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.intake.known_topic import KnownTopic, known_topic
 from lakesplice.planning.rows.row_images import is_feedable, require_feedable

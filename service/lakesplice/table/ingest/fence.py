@@ -18,7 +18,7 @@ import pyarrow as pa
 from lakesplice.model.address import BaseFile
 from lakesplice.model.arrays import Integers
 from lakesplice.model.change import Op, delta_schema
-from lakesplice.model.manifest import DeltaRef, Manifest, SourceState
+from lakesplice.model.manifest import DeltaRef, Manifest
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.names import (
     GROUP,
@@ -30,6 +30,7 @@ from lakesplice.model.names import (
     SOURCE_TS,
 )
 from lakesplice.model.position import Position
+from lakesplice.model.progress.source_state import SourceState
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.partial_fold import partial_rows
 from lakesplice.planning.rows.waiting_changes import OrderedChanges, Waiting

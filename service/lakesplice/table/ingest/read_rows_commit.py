@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from lakesplice.errors import UsageError
-from lakesplice.model.manifest import SourceState
 from lakesplice.model.position import Position
+from lakesplice.model.progress.source_state import SourceState
 from lakesplice.model.schema import TableSchema
 from lakesplice.model.source_schema import SourceField, SourceSchema
 from lakesplice.planning.intake.known_topic import known_topic

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lakesplice.model.manifest import DeadLetterRef, Manifest, PartitionState, SourceState
+from lakesplice.model.manifest import DeadLetterRef, Manifest
 from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.model.parking import ParkReason
 from lakesplice.model.progress.epochs import Epoch
+from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.planning.intake.report import PartitionReport
 from lakesplice.planning.schema.shard_columns import presences_after
 from lakesplice.planning.sources.gaps import after_reading

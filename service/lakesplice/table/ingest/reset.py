@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lakesplice.errors import UsageError
-from lakesplice.model.manifest import Manifest, PartitionState, SourceState
+from lakesplice.model.manifest import Manifest
 from lakesplice.model.offsets import Offsets
+from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.table.protocol.intents import Restore
 from lakesplice.table.protocol.snapshot import Snapshot
 

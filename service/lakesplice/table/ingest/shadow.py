@@ -20,11 +20,12 @@ from dataclasses import replace
 
 from lakesplice.errors import CorruptFileError, TableNotFoundError, UsageError
 from lakesplice.formats.manifests.shadow_plan import decode_shadow_plan, encode_shadow_plan
-from lakesplice.model.manifest import Manifest, PartitionState, SourceState
+from lakesplice.model.manifest import Manifest
 from lakesplice.model.offsets import Offset
 from lakesplice.model.position import RANK_DELETE, RANK_OTHER, Ordering, Position
 from lakesplice.model.progress.backfill import BackfillState
 from lakesplice.model.progress.shadow_plan import FilledFrom, ShadowPlan
+from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.upkeep.retention import files_by_path
 from lakesplice.table.ingest.driver_table import LOG_RETENTION_HOURS, DriverTable

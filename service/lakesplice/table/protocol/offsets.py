@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lakesplice.model.manifest import Manifest, SourceState
+from lakesplice.model.manifest import Manifest
 from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.model.progress.source_state import SourceState
 
 
 def view_floor(manifest: Manifest, topic: str | None = None) -> dict[int, Offset]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lakesplice.model.manifest import PartitionState, SourceState
 from lakesplice.model.offsets import Offset
+from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.table.protocol.commit import ConflictCode
 from lakesplice.table.protocol.intents import Evolve, Intent, Redirect, Replay
 from lakesplice.table.protocol.preconditions.files import (

@@ -18,11 +18,11 @@ from lakesplice.apps.service.tables.gauges import (
 from lakesplice.apps.service.tables.setting_warnings import SettingWarnings
 from lakesplice.errors import FencedError, LakespliceError, StorageError
 from lakesplice.model.driver_status import FreshnessGoal, TopicCondition, TopicState, strictest
-from lakesplice.model.manifest import SourceState
 from lakesplice.model.moments import EpochSeconds
 from lakesplice.model.names import TableName
 from lakesplice.model.offsets import Offsets
 from lakesplice.model.parking import ParkReason
+from lakesplice.model.progress.source_state import SourceState
 from lakesplice.spark.kafka.topics import Topic
 from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.protocol.commit import NO_PARAMETERS, Committed, Conflict

@@ -9,9 +9,10 @@ from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables.service_table import ServiceTable
 from lakesplice.apps.service.tables.topic_names import FirstRecords, TopicNames
 from lakesplice.errors import UsageError
-from lakesplice.model.manifest import Manifest, PartitionState, SourceState
+from lakesplice.model.manifest import Manifest
 from lakesplice.model.names import TableName
 from lakesplice.model.offsets import Offsets
+from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.planning.shape.metadata_columns import Origin
 from lakesplice.planning.shape.shaping import shard_of
 from lakesplice.planning.sources.shards import joining_problem

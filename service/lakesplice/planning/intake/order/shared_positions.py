@@ -22,9 +22,9 @@ import pyarrow.compute as pc
 
 from lakesplice.model.arrays import Integers
 from lakesplice.model.change import Op
-from lakesplice.model.manifest import HighestChange
 from lakesplice.model.names import KEY_HIGH, KEY_LOW, OP, POSITION_FILE, POSITION_OFFSET, ROW_DIGEST
 from lakesplice.model.position import Position
+from lakesplice.model.progress.source_state import HighestChange
 from lakesplice.planning.intake.order.record_order import RecordIndex
 
 SHARED = (

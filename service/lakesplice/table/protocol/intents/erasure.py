@@ -7,13 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lakesplice.model.manifest import (
-    DeadLetterRef,
-    DeltaRef,
-    ErasedRef,
-    Retention,
-    RunRef,
-)
+from lakesplice.model.manifest import DeadLetterRef, DeltaRef, ErasedRef, Retention, RunRef
 from lakesplice.model.progress.erased_keys import SaltedHash
 from lakesplice.table.protocol.new_files import NewFile
 

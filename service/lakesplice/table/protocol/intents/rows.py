@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lakesplice.model.manifest import DeadLetterRef, DeltaRef, RunRef, SourceState, UpsertState
+from lakesplice.model.manifest import DeadLetterRef, DeltaRef, RunRef, UpsertState
 from lakesplice.model.offsets import Offsets
 from lakesplice.model.parking import ParkReason
 from lakesplice.model.position import Position
+from lakesplice.model.progress.source_state import SourceState
 from lakesplice.table.protocol.new_files import ChangeImages, NewFile
 
 

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lakesplice.formats.log.actions import Add
-from lakesplice.model.manifest import Manifest, Pin, Retention, RunRef, SourceState, UpsertState
+from lakesplice.model.manifest import Manifest, Pin, Retention, RunRef, UpsertState
 from lakesplice.model.parking import ParkReason
 from lakesplice.model.progress.backfill import BackfillState
+from lakesplice.model.progress.source_state import SourceState
 from lakesplice.model.schema import TableSchema
 from lakesplice.table.protocol.new_files import NewFile
 

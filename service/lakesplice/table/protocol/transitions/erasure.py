@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from lakesplice.model.manifest import Manifest, SourceState
+from lakesplice.model.manifest import Manifest
+from lakesplice.model.progress.source_state import SourceState
 from lakesplice.table.protocol.intents import EndVersions, Erase
 from lakesplice.table.protocol.new_files import adds_of, removes_of
 from lakesplice.table.protocol.transitions.parts import CommitPoint, Transition, stamped_runs

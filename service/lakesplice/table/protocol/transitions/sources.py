@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lakesplice.model.manifest import Manifest, SourceState
+from lakesplice.model.manifest import Manifest
+from lakesplice.model.progress.source_state import SourceState
 from lakesplice.table.protocol.intents import Ingest, Purge, Redirect, Replay
 
 

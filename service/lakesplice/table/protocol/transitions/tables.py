@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from lakesplice.errors import UsageError
 from lakesplice.formats.log.actions import FEED_PROPERTY, OUR_PROTOCOL, Action, Remove
-from lakesplice.model.manifest import ChangeFeed, Manifest, Retention, SourceState, UpsertState
+from lakesplice.model.manifest import ChangeFeed, Manifest, Retention, UpsertState
+from lakesplice.model.progress.source_state import SourceState
 from lakesplice.table.protocol.intents import (
     Adopt,
     Create,

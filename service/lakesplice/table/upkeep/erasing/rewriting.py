@@ -12,13 +12,7 @@ from lakesplice.formats.deltas import encode_delta
 from lakesplice.formats.rowindex import Entries, Run
 from lakesplice.model.address import GROUP_BITS
 from lakesplice.model.arrays import KeyHashes, Mask
-from lakesplice.model.manifest import (
-    DeadLetterRef,
-    DeltaRef,
-    ErasedRef,
-    Manifest,
-    RunRef,
-)
+from lakesplice.model.manifest import DeadLetterRef, DeltaRef, ErasedRef, Manifest, RunRef
 from lakesplice.model.names import POSITION_FILE, POSITION_OFFSET
 from lakesplice.model.position import Position
 from lakesplice.model.progress.erased_keys import ErasedKeys
