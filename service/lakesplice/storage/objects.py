@@ -61,13 +61,13 @@ class ObjectStore:
     def put_new(self, path: str, data: bytes) -> bool:
         """See `Store.put_new`."""
         with self._failing(path, Right.WRITE)():
-            return self._put_new(self._key(path), data)
+            return self._put_new(path, data, _token())
 
     @contextmanager
     def writer(self, path: str) -> Iterator[pa.NativeFile]:
         """See `Store.writer`; above some megabytes only S3 checks whether the name exists."""
         key, token = self._key(path), _token()
-        put = partial(self._put_new, key, token=token)
+        put = partial(self._put_new, path, token=token)
         upload = (
             PartsUpload(self.bucket, key, token, put)
             if self.bucket.scheme in S3_SCHEMES
@@ -177,11 +177,11 @@ class ObjectStore:
             raise UsageError("a path must be relative and stay within the store", path=path)
         return f"{self.prefix}/{path}" if self.prefix else path
 
-    def _put_new(self, key: str, data: bytes, *, token: str | None = None) -> bool:
+    def _put_new(self, path: str, data: bytes, token: str) -> bool:
         import obstore
         from obstore.exceptions import AlreadyExistsError, GenericError, PreconditionError
 
-        token = token or _token()
+        key = self._key(path)
         for pause in _pauses(self.bucket.patience):
             failure: Exception | None = None
             try:
@@ -199,7 +199,7 @@ class ObjectStore:
                 return True
             # It may be ours, put by an attempt whose answer was lost; or nobody's, where the store
             # answered that another request was running.
-            found = self._token_of(key)
+            found = self._token_of(path)
             if found is not None:
                 return found == token
             if pause is None:
@@ -207,13 +207,13 @@ class ObjectStore:
             time.sleep(pause)
         raise AssertionError
 
-    def _token_of(self, key: str) -> str | None:
+    def _token_of(self, path: str) -> str | None:
         """The token that an object was put with, empty if it has none; None if it doesn't exist."""
         import obstore
 
-        with self._failing(key, Right.READ)():
+        with self._failing(path, Right.READ)():
             try:
-                found = obstore.get(self._client, key, options={"head": True})
+                found = obstore.get(self._client, self._key(path), options={"head": True})
             except FileNotFoundError:
                 return None
         return found.attributes.get(MARK, "")
