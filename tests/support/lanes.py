@@ -50,8 +50,8 @@ REST_FIRST = (
 
 BUDGET_SECONDS = {
     "tests/e2e": 950,
-    "tests/integration": 400,
-    "tests/crash": 240,
+    "tests/integration": 450,
+    "tests/crash": 320,
     "tests/conformance": 300,
     "tests/splice": 200,
     "tests/property": 200,

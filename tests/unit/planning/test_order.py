@@ -21,7 +21,7 @@ Rows = Sequence[tuple[int, int, str | None]]  # binlog file, offset, GTID
 
 
 def check(
-    rows: Rows, start: Position = BEFORE_ALL, run: Mapping[str, int] | None = None
+    rows: Rows, start: Position = BEFORE_ALL, recent: Mapping[str, int] | None = None
 ) -> OrderCheck:
     positions = [at(file, offset) for file, offset, _ in rows]
     return check_order(
@@ -29,7 +29,7 @@ def check(
         np.array([position.offset for position in positions], np.int64),
         pa.array([gtid for _, _, gtid in rows], pa.string()),
         start,
-        run or {},
+        recent or {},
     )
 
 
@@ -63,7 +63,7 @@ def test_a_failover_stops_at_the_first_change_under_the_new_gtids() -> None:
     rows = [(7, 100, "0-1-41"), (7, 200, "0-1-42"), (1, 4, "0-2-43"), (1, 90, "0-2-44")]
     result = check(rows)
     assert result.first_violation == 2
-    assert (result.high, result.run, result.repetitions) == (at(7, 200), {"0": 42}, 0)
+    assert (result.high, result.recent, result.repetitions) == (at(7, 200), {"0": 42}, 0)
     assert "0-2-43" in result.detail
     assert str(at(7, 200)) in result.detail
 
@@ -81,13 +81,13 @@ def test_another_transaction_at_the_highest_position_comes_from_another_server()
 
 def test_a_failover_between_batches_stops_at_its_first_row() -> None:
     result = check([(1, 4, f"{OTHER}:1")], at(7, 200), {UUID: 900})
-    assert (result.first_violation, result.high, result.run) == (0, at(7, 200), {UUID: 900})
+    assert (result.first_violation, result.high, result.recent) == (0, at(7, 200), {UUID: 900})
 
 
 def test_a_repetition_before_a_failover_is_still_applied_up_to_it() -> None:
     rows = [(7, 9, "0-1-1"), (7, 20, "0-1-2"), (7, 9, "0-1-1"), (7, 30, "0-1-3"), (1, 4, "0-2-4")]
     result = check(rows)
-    assert (result.first_violation, result.repetitions, result.run) == (4, 1, {"0": 3})
+    assert (result.first_violation, result.repetitions, result.recent) == (4, 1, {"0": 3})
 
 
 def test_server_ids_that_alternate_behind_a_replica_prove_nothing() -> None:
@@ -98,7 +98,7 @@ def test_server_ids_that_alternate_behind_a_replica_prove_nothing() -> None:
 def test_the_numbers_of_different_streams_are_kept_apart() -> None:
     tagged = [(1, 9, f"{UUID}:900"), (1, 20, f"{UUID}:backup:3"), (1, 30, "5-1-77")]
     result = check(tagged)
-    assert result.run == {UUID: 900, f"{UUID}:backup": 3, "5": 77}
+    assert result.recent == {UUID: 900, f"{UUID}:backup": 3, "5": 77}
     for new in (f"{UUID}:backup:4", f"{OTHER}:1", "6-1-1"):
         assert check([*tagged, (1, 10, new)]).first_violation == 3
     for old in (f"{UUID}:900", f"{UUID}:backup:3", "5-9-12"):
@@ -135,7 +135,7 @@ class RowByRow:
 
     violation: int | None = None
     high: Position = BEFORE_ALL
-    run: dict[str, int] = field(default_factory=dict)
+    recent: dict[str, int] = field(default_factory=dict)
     repetitions: int = 0
 
     def take(self, rows: Rows) -> None:
@@ -146,14 +146,14 @@ class RowByRow:
                 parts = gtid.split(":") if ":" in gtid else gtid.split("-")
                 stream, sequence = parts[0], int(parts[-1])
             position = at(file, offset)
-            met = stream is not None and sequence <= self.run.get(stream, -1)
+            met = stream is not None and sequence <= self.recent.get(stream, -1)
             if not met and (position < self.high or (position == self.high and stream)):
                 self.violation = number
                 return
             if stream is not None:
                 if met and position > self.high and (stream, sequence) != before:
-                    self.run = {}
-                self.run[stream] = max(sequence, self.run.get(stream, -1))
+                    self.recent = {}
+                self.recent[stream] = max(sequence, self.recent.get(stream, -1))
                 before = stream, sequence
             self.repetitions += position < self.high
             self.high = max(self.high, position)
@@ -167,22 +167,22 @@ def test_batches_of_any_size_come_to_what_the_rule_says_row_by_row(rows: Rows, c
     assert first == found(rule, first.detail)
     if first.first_violation is None:
         rule.take(rows[cut:])
-        rest = check(rows[cut:], first.high, first.run)
+        rest = check(rows[cut:], first.high, first.recent)
         rule.repetitions -= first.repetitions
         assert rest == found(rule, rest.detail)
 
 
 def found(rule: RowByRow, detail: str) -> OrderCheck:
-    return OrderCheck(rule.violation, detail, rule.high, rule.run, rule.repetitions)
+    return OrderCheck(rule.violation, detail, rule.high, rule.recent, rule.repetitions)
 
 
-def test_a_connector_that_repeats_at_higher_positions_begins_a_run() -> None:
+def test_after_repetitions_at_higher_positions_only_these_count_as_met() -> None:
     rows = [
         *((3, 100, "0-1-8"), (3, 200, "0-1-9"), (3, 300, "1-1-1")),
         *((7, 100, "0-1-9"), (7, 100, "0-1-9"), (3, 300, "1-1-1")),
     ]
-    assert check(rows[:3]).run == {"0": 9, "1": 1}
-    assert check(rows[:5]).run == {"0": 9}
+    assert check(rows[:3]).recent == {"0": 9, "1": 1}
+    assert check(rows[:5]).recent == {"0": 9}
     assert check(rows).first_violation == 5
 
 
@@ -195,13 +195,13 @@ def test_gtids_of_one_stream_are_read_as_beside_those_of_others(prefix: str) -> 
     zeros = np.zeros(len(mixed), np.int64)
     one = check_order(zeros[:5], rising[:5], alike, BEFORE_ALL, {})
     many = check_order(zeros, rising, mixed, BEFORE_ALL, {})
-    assert one.run == dict.fromkeys(one.run, 10)
-    assert len(one.run) == 1
-    assert many.run == {**one.run, "9": 1}
+    assert one.recent == dict.fromkeys(one.recent, 10)
+    assert len(one.recent) == 1
+    assert many.recent == {**one.recent, "9": 1}
 
 
 def test_by_one_clock_whatever_falls_back_is_a_repetition() -> None:
     files, offsets = np.zeros(4, np.int64), np.array([5, 9, 7, 9], np.int64)
     check = accept_repetitions(files, offsets, Position(0, 6), {"a": 1})
     assert (check.first_violation, check.high, check.repetitions) == (None, Position(0, 9), 2)
-    assert check.run == {"a": 1}
+    assert check.recent == {"a": 1}

@@ -122,8 +122,8 @@ def _partition_out(state: PartitionState) -> dict[str, Any]:
         value["lossy"] = True
     if state.highest is not None:
         value["highest"] = _highest_out(state.highest)
-    if state.run is not None:
-        value["run"] = dict(state.run)
+    if state.recent_gtids is not None:
+        value["recent_gtids"] = dict(state.recent_gtids)
     return value
 
 
@@ -197,7 +197,7 @@ def _partition_in(value: Any) -> PartitionState:
         repeating=bool(value.get("repeating", False)),
         lossy=bool(value.get("lossy", False)),
         highest=_highest_in(value["highest"]) if "highest" in value else None,
-        run=_numbers_in(value["run"]) if "run" in value else None,
+        recent_gtids=_numbers_in(value["recent_gtids"]) if "recent_gtids" in value else None,
     )
 
 

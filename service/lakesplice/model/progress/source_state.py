@@ -38,8 +38,8 @@ class PartitionState:
     While `repeating`, an operator has said that positions below `position` are repetitions.
     `lossy`: since its last change that isn't from a snapshot, records were skipped or became dead
     letters. `highest` is its highest change; None before the first one and in older manifests.
-    `run` is as `gtids`, of the changes since an epoch began or the connector last went back; None
-    if it is the same.
+    `recent_gtids` is as `gtids`, of the changes since its epoch began and since repeated changes
+    were last applied; None if it is the same.
     """
 
     next_offset: Offset
@@ -49,12 +49,12 @@ class PartitionState:
     repeating: bool = False
     lossy: bool = False
     highest: HighestChange | None = None
-    run: Mapping[str, int] | None = None
+    recent_gtids: Mapping[str, int] | None = None
 
     @property
-    def run_gtids(self) -> Mapping[str, int]:
-        """Return the highest number per stream of GTIDs in the partition's run."""
-        return self.gtids if self.run is None else self.run
+    def recently_met(self) -> Mapping[str, int]:
+        """Return `recent_gtids`, also if it is the same as `gtids`."""
+        return self.gtids if self.recent_gtids is None else self.recent_gtids
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,8 @@
 """Epochs of one topic partition: the epoch in which each of its changes is.
 
-A partition is in the epoch that is recorded for its records' offsets. If none is recorded, it stays
-in its epoch, and enters another one with
+After a failover positions start over: a lower position under a GTID that the partition hasn't met
+comes from another server, and begins an epoch. A partition is in the epoch that is recorded for its
+records' offsets. If none is recorded, it stays in its epoch, and enters another one with
 
     a change with a GTID of an epoch that another partition opened, or
     a change at a lower position, or at the highest one again, whose GTID is new to the partition:
@@ -11,10 +12,13 @@ A change without a GTID at a lower position enters an epoch that waits for the p
 position is in that epoch's binlog. Every other lower position that isn't a repetition
 (`planning/sources/position_order.py`) is left to an operator.
 
-The GTIDs of an epoch are, in the stream that opened it, the numbers from the opening one on, and
-those between the highest one met before and the opening one if their positions are lower: a server
-writes a stream in order, so such a change was above the old binlog's highest position or below the
-opening one in the new binlog. In other streams they are all numbers above those met before.
+A GTID belongs to an epoch if its number
+
+    in the stream that opened it: is at or above the opening one; or is above the highest one met
+    before, and its position is below the opening one's. A server writes a stream in order, so on
+    the old server it would be above the highest position;
+
+    in other streams: is above all met before.
 """
 
 from __future__ import annotations
@@ -201,7 +205,7 @@ class _Walk:
             return
         self._now = epoch
         self._entered[epoch] = Offset(int(self._positions.record[self.at]))
-        self._state = replace(self._state, run={})
+        self._state = replace(self._state, recent_gtids={})
 
     def course(self) -> EpochPath:
         """Return what was found."""
@@ -236,7 +240,9 @@ class _Walk:
                 (file == state.position.file) & (ahead.offset >= state.position.offset)
             )
             known |= ~np.logical_or.accumulate(at_high)
-        return check_order(file, ahead.offset, ahead.gtid, state.position, state.run_gtids, known)
+        return check_order(
+            file, ahead.offset, ahead.gtid, state.position, state.recently_met, known
+        )
 
     def _advance(self, rows: int, check: OrderCheck) -> None:
         """Take the next rows, to which the check belongs."""
@@ -251,7 +257,7 @@ class _Walk:
                 position=check.high,
                 gtids=gtids,
                 repeating=still,
-                run=None if check.run == gtids else check.run,
+                recent_gtids=None if check.recent == gtids else check.recent,
             )
         self.at += rows
 

@@ -18,9 +18,9 @@ server never writes two transactions at one place.
 A connector can also repeat changes from a server whose positions are higher. They are applied once
 more, each over a newer state of its row, until the connector has repeated them all. If it goes on
 to a third server before that, the rest of them must be applied there, although they were met
-before. So what was met counts only within a *run*: a repeated GTID at a new highest position begins
-the next one, and so does each epoch, since its first change may be an old one that the broker had
-compacted away. Sets of GTIDs don't show where a run begins.
+before. So only what was met *recently* counts: since the last repeated GTID at a new highest
+position, and since the epoch began, whose first change may be an old one that the broker had
+compacted away. Sets of GTIDs don't show such repetitions.
 
 Snapshot rows have no GTID: their position is the one where their snapshot began. A snapshot that is
 started again begins at or above everything that was sent, so snapshot rows at a lower position are
@@ -47,14 +47,14 @@ class OrderCheck:
 
     `first_violation` is the row from which on nothing may be applied, `detail` the reason for an
     operator (empty if there is none). The rest includes the rows before it: `high` is the highest
-    position, `run` has per stream of GTIDs the highest number of the run that they end in, and
+    position, `recent` has per stream of GTIDs the highest number that was met recently, and
     `repetitions` counts rows at lower positions.
     """
 
     first_violation: int | None
     detail: str
     high: Position
-    run: Mapping[str, int]
+    recent: Mapping[str, int]
     repetitions: int = 0
 
 
@@ -63,31 +63,31 @@ def check_order(
     position_offset: Integers,
     gtid: pa.StringArray,
     start: Position,
-    run: Mapping[str, int],
+    recent: Mapping[str, int],
     known: Mask | None = None,
 ) -> OrderCheck:
     """Check the rows of one partition, in offset order.
 
-    `start` is the highest position that the partition had before, `run` the highest number per
-    stream of GTIDs in its run. Those of other partitions must not be included: if one is ahead,
-    changes of a new source that this partition hasn't had yet would look like repetitions. A GTID
-    that is null or can't be read explains nothing. Rows marked in `known` are known to be
+    `start` is the highest position that the partition had before, `recent` the highest number per
+    stream of GTIDs that it met recently. Those of other partitions must not be included: if one is
+    ahead, changes of a new source that this partition hasn't had yet would look like repetitions. A
+    GTID that is null or can't be read explains nothing. Rows marked in `known` are known to be
     repetitions.
     """
     below, again = _not_above_high(position_file, position_offset, start)
-    streams = GtidStreams.of(gtid, run)
+    streams = GtidStreams.of(gtid, recent)
     suspect = below | (again & (streams.stream >= 0))
     if known is None:
         known = np.zeros(len(gtid), np.bool_)
     suspect &= ~known
     rising = ~(below | again | known)
-    if _begins_runs(streams, rising, run):
-        first, run = _with_runs(streams, suspect, rising, run)
+    if _goes_back(streams, rising, recent):
+        first, recent = _row_by_row(streams, suspect, rising, recent)
     else:
-        violations = np.flatnonzero(suspect & ~streams.met_before(suspect, run))
+        violations = np.flatnonzero(suspect & ~streams.met_before(suspect, recent))
         first = int(violations[0]) if len(violations) else None
-        before = streams if first is None else GtidStreams.of(gtid.slice(0, first), run)
-        run = before.highest(run)
+        before = streams if first is None else GtidStreams.of(gtid.slice(0, first), recent)
+        recent = before.highest(recent)
     high = _high(position_file[:first], position_offset[:first], start)
     detail = ""
     if first is not None:
@@ -96,10 +96,10 @@ def check_order(
         under = f"under GTID {name}, which is new," if name else "without a GTID"
         falls = "is the highest one again" if at == high else f"falls below {high}"
         detail = f"position {at} {under} {falls}"
-    return OrderCheck(first, detail, high, run, int(np.count_nonzero(below[:first])))
+    return OrderCheck(first, detail, high, recent, int(np.count_nonzero(below[:first])))
 
 
-def _begins_runs(streams: GtidStreams, rising: Mask, run: Mapping[str, int]) -> bool:
+def _goes_back(streams: GtidStreams, rising: Mask, recent: Mapping[str, int]) -> bool:
     """Whether a row at a new highest position has a GTID that was met before, other than that of
     the row before it.
     """
@@ -108,17 +108,17 @@ def _begins_runs(streams: GtidStreams, rising: Mask, run: Mapping[str, int]) -> 
     first_of_transaction = np.ones(len(rising), np.bool_)
     first_of_transaction[1:] = (np.diff(streams.stream) != 0) | (np.diff(streams.number) != 0)
     asked = rising & first_of_transaction & (streams.stream >= 0)
-    return bool(streams.met_before(asked, run).any())
+    return bool(streams.met_before(asked, recent).any())
 
 
-def _with_runs(
-    streams: GtidStreams, suspect: Mask, rising: Mask, run: Mapping[str, int]
+def _row_by_row(
+    streams: GtidStreams, suspect: Mask, rising: Mask, recent: Mapping[str, int]
 ) -> tuple[int | None, dict[str, int]]:
-    """Return the first violation, and the run that the rows before it end in.
+    """Return the first violation, and the highest numbers met recently before it.
 
-    Row by row, since each of them decides what the next one means. Few batches need it.
+    Each row decides what the next one means. Few batches need this.
     """
-    met = dict(run)
+    met = dict(recent)
     before: tuple[str, int] | None = None
     columns = (streams.stream, streams.number, suspect, rising)
     rows = zip(*(column.tolist() for column in columns), strict=True)
@@ -138,14 +138,14 @@ def _with_runs(
 
 
 def accept_repetitions(
-    position_file: Integers, position_offset: Integers, start: Position, run: Mapping[str, int]
+    position_file: Integers, position_offset: Integers, start: Position, recent: Mapping[str, int]
 ) -> OrderCheck:
     """Check the rows of one partition whose positions come from one clock that never goes back: a
     position below the highest is a repetition, from any sender.
     """
     below, _ = _not_above_high(position_file, position_offset, start)
     high = _high(position_file, position_offset, start)
-    return OrderCheck(None, "", high, dict(run), int(np.count_nonzero(below)))
+    return OrderCheck(None, "", high, dict(recent), int(np.count_nonzero(below)))
 
 
 def _not_above_high(file: Integers, offset: Integers, start: Position) -> tuple[Mask, Mask]:

@@ -1,4 +1,4 @@
-"""Base files on the store: created as a whole and checked when opened; and how other files are put.
+"""Creates base files and checks them when they are opened; `put_file` writes all other small files.
 
 The checksum of each page covers its bytes. The manifest's checksum covers what follows the pages:
 the page index and the footer. So a flipped bit can't prune a row group or rename a column
