@@ -107,12 +107,17 @@ def test_what_was_found_is_in_the_history_the_metrics_and_on_the_page(compared: 
     assert (shown.outcome, shown.different) == (Outcome.DIFFERENT, 1)
 
 
-def test_a_database_that_does_not_answer_is_asked_again_later_and_delays_no_other(
-    compared: Compared,
+@pytest.mark.parametrize(
+    "error",
+    [SourceUnavailable("the database doesn't answer", host="h", port=1), ZeroDivisionError("ours")],
+    ids=["no answer", "unexpected"],
+)
+def test_a_comparison_that_fails_is_tried_again_later_and_delays_no_other(
+    compared: Compared, error: Exception
 ) -> None:
     def fails(name: TableName) -> TableReport:
         if name.database == "two":
-            raise SourceUnavailable("the database doesn't answer", host="h", port=1)
+            raise error
         return equal(name)
 
     compared.find = fails

@@ -91,8 +91,8 @@ class Verifications:
                 idle = not self.turn()
             except (Stopped, FencedError):
                 return
-            except LakespliceError as error:
-                self._driver.log.error("verifications-failed", error=str(error))
+            except Exception:  # a thread that ends would compare no table any more
+                self._driver.log.exception("verifications-failed")
                 idle = True
             if idle:
                 self._stopping.wait(_POLL_SECONDS)
@@ -134,7 +134,7 @@ class Verifications:
             reason = str(error)
             report = TableReport(name, Outcome.NOT_COMPARED, reason, folder=table.name.path)
             keep_result(driver.lake, report.result(table.topic, driver.clock.now_ms()))
-        except LakespliceError as error:
+        except Exception as error:  # the others are compared meanwhile
             pauses = RetryPauses(driver.clock, _PAUSES_SECONDS)
             seconds = self._rests.setdefault(table.topic, pauses).begin(str(error))
             driver.metrics.add(metric.VERIFICATIONS, outcome=_FAILED)
@@ -144,6 +144,7 @@ class Verifications:
                 topic=table.topic,
                 error=str(error),
                 retry_seconds=seconds,
+                exc_info=not isinstance(error, LakespliceError),
             )
             return
         self._rests.pop(table.topic, None)
