@@ -21,11 +21,11 @@ from pathlib import Path
 import pyarrow as pa
 
 from lakesplice.apps.library.table import Table as HandFed
+from lakesplice.apps.verifying.catch_up import CatchUp
 from lakesplice.apps.verifying.compared_table import ComparedTable
-from lakesplice.apps.verifying.differences import Sides, differing_keys
+from lakesplice.apps.verifying.differences import ComparedSides, differing_keys
 from lakesplice.apps.verifying.lake_rows import lake_sums
-from lakesplice.apps.verifying.pace import Pace
-from lakesplice.apps.verifying.reached import Reach
+from lakesplice.apps.verifying.read_limit import ReadLimit
 from lakesplice.apps.verifying.source_sums import SourceSums, add_source_sums
 from lakesplice.model.types import ColumnType
 from lakesplice.planning.source_rows.checksums import BucketSums, Compared
@@ -161,9 +161,9 @@ class Measured:
     def database_part(self, *, quick: bool) -> None:
         """Add up the database's sums."""
         sums = SourceSums(BucketSums(quick))
-        pace = Pace(SystemClock(), 1e9, 1_000)
+        read_limit = ReadLimit(SystemClock(), 1e9, 1_000)
         table = self.tables[quick]
-        add_source_sums(self.connection, table, sums, pace, lambda _: None, UNWATCHED)
+        add_source_sums(self.connection, table, sums, read_limit, lambda _: None, UNWATCHED)
         self.sums[quick] = sums
 
     def lake_scan(self) -> None:
@@ -179,13 +179,13 @@ class Measured:
     def find(self, buckets: list[int]) -> int:
         """Open buckets; return how many keys differ."""
         clock = SystemClock()
-        sides = Sides(
+        sides = ComparedSides(
             connection=self.connection,
             store=self.store,
             topic="",
             table=self.tables[False],
-            pace=Pace(clock, 1e9, 1_000),
-            reach=Reach(self.store, clock, 0.0),
+            read_limit=ReadLimit(clock, 1e9, 1_000),
+            catch_up=CatchUp(self.store, clock, 0.0),
         )
         keys = differing_keys(sides, self.sums[False], Table(self.store), buckets)
         return int(keys.num_rows)

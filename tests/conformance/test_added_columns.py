@@ -13,7 +13,7 @@ import pytest
 from lakesplice.formats.events.ddl import SchemaChange, history_of, read_schema_change
 from lakesplice.formats.events.debezium.avro_schema import AvroShape, shape_of_row
 from lakesplice.formats.events.debezium.connect import cell_of, with_fill
-from lakesplice.formats.events.debezium.ddl_types import Handling, types_of
+from lakesplice.formats.events.debezium.ddl_types import ConverterSettings, types_of
 from lakesplice.formats.events.maxwell import ddl_types as maxwell
 from lakesplice.formats.events.values.decode_context import SchemaText
 from lakesplice.model.column_values import fill_value
@@ -74,7 +74,9 @@ def _told(column: Typed, rest: str) -> list[tuple[str | None, ColumnType]]:
         for at, sql in enumerate(statements)
     ]
     history = history_of(change for change in read if isinstance(change, SchemaChange))
-    of_connector = types_of(history, _TABLE, Handling(bigint_unsigned_handling_mode="precise"))
+    of_connector = types_of(
+        history, _TABLE, ConverterSettings(bigint_unsigned_handling_mode="precise")
+    )
     found = []
     for types in (of_connector, maxwell.types_of(history, _TABLE)):
         assert types is not None

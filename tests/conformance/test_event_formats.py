@@ -13,7 +13,7 @@ import pytest
 
 from lakesplice.formats.events import DecodeContext, TypeHistory, declare
 from lakesplice.formats.events.ddl import SchemaChange, history_of, read_schema_change
-from lakesplice.formats.events.debezium.ddl_types import Handling, types_of
+from lakesplice.formats.events.debezium.ddl_types import ConverterSettings, types_of
 from lakesplice.formats.events.maxwell import ddl_types as maxwell
 from lakesplice.model.change import Op
 from lakesplice.model.choices import FormatName
@@ -88,7 +88,7 @@ def take_told(shared: Callable[..., Path], tmp_path: Path) -> Take:
     records = captured(shared("examples", "captures", "debezium-mariadb-dbplain.jsonl"))
     read = [read_schema_change(value) for _, value in records["dbplain", 0]]
     told = history_of(change for change in read if isinstance(change, SchemaChange))
-    history = types_of(told, TableName("shop", "customers"), Handling())
+    history = types_of(told, TableName("shop", "customers"), ConverterSettings())
     topic = "dbplain.shop.customers"
     partitions = [found for (name, _), found in records.items() if name == topic]
 

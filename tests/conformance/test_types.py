@@ -12,7 +12,7 @@ import pytest
 
 from lakesplice.formats.events import DecodeContext, Decoded, SchemaText, declare
 from lakesplice.formats.events.ddl import SchemaChange, history_of, read_schema_change
-from lakesplice.formats.events.debezium.ddl_types import Handling, types_of
+from lakesplice.formats.events.debezium.ddl_types import ConverterSettings, types_of
 from lakesplice.model.types import ColumnType
 from lakesplice.testing.avro_records import frame, write_value
 from tests.property.test_format_laws import ticdc_debezium
@@ -128,12 +128,12 @@ def test_from_debezium_in_json_without_schemas(sent: Sent) -> None:
     assert_outcome(decode_all(records, context), sent)
 
 
-def handling(declared: str) -> Handling:
+def handling(declared: str) -> ConverterSettings:
     """The connector's settings under which it writes what is declared so."""
     if declared == "unsigned_long":
-        return Handling(bigint_unsigned_handling_mode="long")
+        return ConverterSettings(bigint_unsigned_handling_mode="long")
     as_text = declared.startswith("decimal_text") or declared == "string"
-    return Handling("string" if as_text else "precise", "precise")
+    return ConverterSettings("string" if as_text else "precise", "precise")
 
 
 @pytest.mark.parametrize(

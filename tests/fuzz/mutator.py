@@ -10,12 +10,12 @@ from lakesplice.errors import CorruptFileError, UnsupportedError
 from lakesplice.splicing.faults import FilePart
 from lakesplice.splicing.structures.footer import MAGIC
 from lakesplice.splicing.structures.source import SourceFile
-from lakesplice.splicing.thrift.compact import Field, List, Struct, Value, Wire
+from lakesplice.splicing.thrift.compact import Field, List, Struct, Value, WireType
 from lakesplice.splicing.thrift.decoding import Limits, decode_struct
 from lakesplice.splicing.thrift.encoding import encode_struct
 from tests.fuzz.inputs import as_file
 
-_BITS = {Wire.BYTE: 8, Wire.I16: 16, Wire.I32: 32, Wire.I64: 64}
+_BITS = {WireType.BYTE: 8, WireType.I16: 16, WireType.I32: 32, WireType.I64: 64}
 _LIMITS = Limits(values_max=20_000)
 _TRIES = 10
 
@@ -80,12 +80,12 @@ def _field(found: Field, chance: Random) -> Field:
     return wire, _value(wire, value, chance)
 
 
-def _value(wire: Wire, value: Value, chance: Random) -> Value:
+def _value(wire: WireType, value: Value, chance: Random) -> Value:
     if isinstance(value, Struct):
         return _struct(value, chance)
     if isinstance(value, List):
         return _list(value, chance)
-    if isinstance(value, bytes) and wire is Wire.BINARY:
+    if isinstance(value, bytes) and wire is WireType.BINARY:
         return value[: chance.randint(0, len(value))] + chance.randbytes(chance.randint(0, 3))
     if isinstance(value, bool):
         return not value
@@ -106,7 +106,7 @@ def _list(found: List, chance: Random) -> List:
     return List(found.wire, tuple(values))
 
 
-def _integer(wire: Wire, value: int, chance: Random) -> int:
+def _integer(wire: WireType, value: int, chance: Random) -> int:
     top = 1 << _BITS[wire] - 1
     new = chance.choice(
         [0, 1, -1, top - 1, -top, value + 1, value - 1, -value, value * 2, chance.randrange(top)]
@@ -118,9 +118,9 @@ def _new(chance: Random) -> Field:
     wire = chance.choice(list(_BITS))
     fields: list[Field] = [
         (wire, _integer(wire, 7, chance)),
-        (Wire.BINARY, chance.randbytes(3)),
-        (Wire.TRUE, True),
-        (Wire.STRUCT, Struct()),
-        (Wire.LIST, List(wire, (1, 2, 3))),
+        (WireType.BINARY, chance.randbytes(3)),
+        (WireType.TRUE, True),
+        (WireType.STRUCT, Struct()),
+        (WireType.LIST, List(wire, (1, 2, 3))),
     ]
     return chance.choice(fields)

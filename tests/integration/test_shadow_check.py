@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lakesplice.apps.bootstrap.shadow_check import ShadowCheck, why_kept
-from lakesplice.apps.verifying.pace import Pace
+from lakesplice.apps.verifying.read_limit import ReadLimit
 from lakesplice.apps.verifying.report import Outcome, TableReport
 from lakesplice.model.offsets import Offset
 from lakesplice.model.position import BEFORE_ALL
@@ -65,7 +65,7 @@ def checked(
     check = ShadowCheck(
         lake=mirror.root,
         connect=lambda: SourceConnection(address, mirror.clock),
-        pace=Pace(mirror.clock, 1e9, 1_000),
+        read_limit=ReadLimit(mirror.clock, 1e9, 1_000),
         wait_seconds=5.0,
     )
 

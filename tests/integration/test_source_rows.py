@@ -16,11 +16,15 @@ import pyarrow.compute as pc
 import pytest
 from kafka import KafkaConsumer
 
-from lakesplice.apps.verifying.kept_sums import KeptSums, place_in_lake
-from lakesplice.apps.verifying.pace import Pace
-from lakesplice.apps.verifying.reached import Reach
+from lakesplice.apps.verifying.catch_up import CatchUp
+from lakesplice.apps.verifying.read_limit import ReadLimit
 from lakesplice.apps.verifying.report import Outcome, TableReport
-from lakesplice.apps.verifying.verification import Access, Wish, verify_table
+from lakesplice.apps.verifying.stored_sums import StoredSums, place_in_lake
+from lakesplice.apps.verifying.verification import (
+    VerificationRequest,
+    VerificationTools,
+    verify_table,
+)
 from lakesplice.formats.events import DecodeContext
 from lakesplice.model.names import TableName
 from lakesplice.model.schema import Column, TableSchema
@@ -260,13 +264,13 @@ class Fed(FixedClock):
         stream.until(len(stream.records) + 1)
         self._take()
 
-    def verified(self, server: SourceServer, **wish: Any) -> TableReport:
+    def verified(self, server: SourceServer, **request: Any) -> TableReport:
         address = DatabaseAddress(server.host, server.port, server.user, "", server.password)
-        kept = KeptSums(place_in_lake(self.lake, "items", "t"), self)
-        pace, reach = Pace(FixedClock(), 1e9, 1_000), Reach(self.lake, self, 60.0)
+        kept = StoredSums(place_in_lake(self.lake, "items", "t"), self)
+        read_limit, catch_up = ReadLimit(FixedClock(), 1e9, 1_000), CatchUp(self.lake, self, 60.0)
         with SourceConnection(address, self) as connection:
-            access = Access(self.lake, connection, pace, reach, kept)
-            return verify_table(access, self.name, self._topic.name, Wish(**wish))
+            access = VerificationTools(self.lake, connection, read_limit, catch_up, kept)
+            return verify_table(access, self.name, self._topic.name, VerificationRequest(**request))
 
 
 def test_rows_of_every_type_are_equal_to_those_that_were_streamed_and_one_fault_is_found(

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from lakesplice.apps.verifying.report import Kind, Outcome, TableReport
-from lakesplice.apps.verifying.verification import Wish
+from lakesplice.apps.verifying.report import DifferenceKind, Outcome, TableReport
+from lakesplice.apps.verifying.verification import VerificationRequest
 from tests.support.mirrored import Mirror, MirroredTable, Row
 from tests.support.sources import SourceServer
 from tests.support.table_kinds import (
@@ -26,7 +26,7 @@ from tests.support.table_kinds import (
 )
 
 _ROWS, _FAULTS, _KINDS = 40, 6, 8
-Expected = dict[str, tuple[Kind, frozenset[str]]]
+Expected = dict[str, tuple[DifferenceKind, frozenset[str]]]
 Make = Callable[..., Mirror]
 
 
@@ -83,14 +83,14 @@ def with_faults(
         key = kind.table.key_of(row)
         if at == 0 and kind.table.not_inserts is None:
             replaced(mirror, kind, None, row)
-            lies[key], expected[told(row, kind)] = None, (Kind.SURPLUS, frozenset())
+            lies[key], expected[told(row, kind)] = None, (DifferenceKind.SURPLUS, frozenset())
         elif at == 1 and kind.table.not_inserts is not None:
-            lies[key], expected[told(row, kind)] = None, (Kind.MISSING, frozenset())
+            lies[key], expected[told(row, kind)] = None, (DifferenceKind.MISSING, frozenset())
         else:
             lies[key], columns = damaged(kind, row, chance)
             seen = frozenset(columns & kind.compared)
             if seen:
-                expected[told(row, kind)] = Kind.CHANGED, seen
+                expected[told(row, kind)] = DifferenceKind.CHANGED, seen
     before = {key: row for key, row in mirror.rows().items() if key in lies}
     lies = {key: lie for key, lie in lies.items() if lie is None or lie != before.get(key)}
     mirror.feed(lies)
@@ -116,7 +116,7 @@ def test_of_any_kind_of_table_exactly_what_is_wrong_is_found(
         mirrors.append(mirrored(kind.table, mirrors[0]))
     for mirror in mirrors:
         expected = live(mirror, kind, chance)
-        report = mirror.verify(Wish(quick=chance.random() < 0.3, repair=True))
+        report = mirror.verify(VerificationRequest(quick=chance.random() < 0.3, repair=True))
         assert report.outcome is not Outcome.NOT_COMPARED, (report.reason, kind)
         assert report.unsettled == 0
         assert found(report) == expected, kind
@@ -150,7 +150,7 @@ def is_repaired(
         mirror.driver.compact()
     mirror.feed()
     left = mirror.verify()
-    kept = [one for one in report.differences if one.kind is not Kind.MISSING]
+    kept = [one for one in report.differences if one.kind is not DifferenceKind.MISSING]
     if kind.table.not_inserts is None:
         assert left.outcome is Outcome.EQUAL, (found(left), kind)
     else:

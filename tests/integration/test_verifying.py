@@ -19,8 +19,8 @@ import pytest
 import yaml
 
 from lakesplice.apps.verifying import lake_rows
-from lakesplice.apps.verifying.report import Kind, Outcome
-from lakesplice.apps.verifying.verification import Wish
+from lakesplice.apps.verifying.report import DifferenceKind, Outcome
+from lakesplice.apps.verifying.verification import VerificationRequest
 from lakesplice.errors import SourceUnavailable
 from lakesplice.model.names import IS_DELETED
 from lakesplice.storage.source.rows import Snapshot
@@ -65,7 +65,7 @@ def test_a_copy_that_is_whole_is_equal(mirror: Mirror, quick: bool) -> None:
     mirror.run("delete from items where id between 30 and 40")
     mirror.feed()
     mirror.driver.compact()
-    report = mirror.verify(Wish(quick=quick))
+    report = mirror.verify(VerificationRequest(quick=quick))
     assert report.outcome is Outcome.EQUAL, report
     assert report.rows_at_source == report.rows_in_lake - mirror.marks == _ROWS - 11
     assert report.not_compared == {}
@@ -100,10 +100,10 @@ def test_each_fault_is_found_to_its_key_and_columns(mirror: Mirror, quick: bool)
         mirror.run(f"update items set {assignment} where id = {key}")
     rows = mirror.rows()
     mirror.feed({at: lying(rows[at]) for at, (_, lying, _) in enumerate(_FAULTS.values(), 100)})
-    report = mirror.verify(Wish(quick=quick))
+    report = mirror.verify(VerificationRequest(quick=quick))
     assert report.outcome is Outcome.DIFFERENT
     assert {(one.key["id"], one.kind, *sorted(one.columns)) for one in report.differences} == {
-        (str(at), Kind.CHANGED, *sorted(columns))
+        (str(at), DifferenceKind.CHANGED, *sorted(columns))
         for at, (_, _, columns) in enumerate(_FAULTS.values(), 100)
     }
     shown = {values for one in report.differences for values in one.columns.values()}
@@ -118,7 +118,7 @@ def test_rows_that_only_one_side_has_are_found(mirror: Mirror) -> None:
     report = mirror.verify()
     assert report.outcome is Outcome.DIFFERENT
     assert {(found.key["id"], found.kind) for found in report.differences} == {
-        ("1000", Kind.MISSING), ("7", Kind.SURPLUS),
+        ("1000", DifferenceKind.MISSING), ("7", DifferenceKind.SURPLUS),
     }  # fmt: skip
 
 
@@ -127,7 +127,7 @@ def test_a_change_that_is_not_in_the_binlog_is_found_with_its_values(mirror: Mir
     mirror.run("update items set stock = 1 where id = 5")
     mirror.feed()
     mirror.unheard("update items set stock = 2 where id = 5")
-    report = mirror.verify(Wish(values=True))
+    report = mirror.verify(VerificationRequest(values=True))
     (found,) = report.differences
     assert found.columns == {"stock": (2, 1)}
 
@@ -141,7 +141,7 @@ def test_many_rows_are_found_by_reading_the_table_once_more(mirror: Mirror) -> N
     assert len(rows) == _ROWS + 5
     report = mirror.verify()
     assert len(report.differences) == 35
-    report = mirror.verify(Wish(rows_max=10))
+    report = mirror.verify(VerificationRequest(rows_max=10))
     assert (len(report.differences), report.unexamined) == (10, 25)
 
 
@@ -175,7 +175,7 @@ def test_a_sample_looks_at_some_rows_each_day_and_at_all_in_the_end(mirror: Mirr
     mirror.unheard("update items set stock = 50 where id = 9")
     found = 0
     for _ in range(4):
-        report = mirror.verify(Wish(share=0.25))
+        report = mirror.verify(VerificationRequest(share=0.25))
         assert report.share == 0.25
         assert 0 < report.rows_at_source < _ROWS
         found += len(report.differences)
@@ -224,8 +224,8 @@ def test_a_row_that_an_insert_only_table_keeps_is_explained(mirror: Mirror) -> N
     fill(mirror)
     mirror.run("delete from items where id = 3")
     mirror.feed({3: None})
-    (found,) = mirror.verify(Wish(insert_only=True)).differences
-    assert (found.kind, "insert-only" in found.note) == (Kind.SURPLUS, True)
+    (found,) = mirror.verify(VerificationRequest(insert_only=True)).differences
+    assert (found.kind, "insert-only" in found.note) == (DifferenceKind.SURPLUS, True)
 
 
 def test_a_key_that_the_database_does_not_keep_unique_is_not_compared(mirror: Mirror) -> None:
@@ -258,7 +258,7 @@ def test_a_row_that_the_lake_has_twice_is_found_and_a_tombstone_beside_a_row_is_
 
     monkeypatch.setattr(lake_rows, "_read", read)
     (found,) = mirror.verify().differences
-    assert (found.key, found.kind) == ({"id": "5"}, Kind.SURPLUS)
+    assert (found.key, found.kind) == ({"id": "5"}, DifferenceKind.SURPLUS)
     assert "more than one row" in found.note
 
 

@@ -18,7 +18,7 @@ from lakesplice.telemetry.catalogue import CATALOGUE, PARKED, TABLES, TOPIC_STAT
 from lakesplice.telemetry.endpoints import application, endpoints
 from lakesplice.telemetry.health import Health
 from lakesplice.telemetry.http import WebServer
-from lakesplice.telemetry.metric import TABLE, Kind, Metric
+from lakesplice.telemetry.metric import TABLE, Metric, MetricKind
 from lakesplice.telemetry.registry import Metrics
 from tests.support import tools
 from tests.support.prometheus import (
@@ -42,13 +42,13 @@ def show(metrics: Metrics, metric: Metric, moment: float) -> None:
         labels = [{**one, label.name: value} for one in labels for value in values]
     for one in labels:
         match metric.kind:
-            case Kind.COUNTER:
+            case MetricKind.COUNTER:
                 metrics.add(metric, 1, **one)
-            case Kind.GAUGE:
+            case MetricKind.GAUGE:
                 metrics.set(metric, 1, **one)
-            case Kind.HISTOGRAM:
+            case MetricKind.HISTOGRAM:
                 metrics.observe(metric, 1, **one)
-            case Kind.AGE:
+            case MetricKind.AGE:
                 metrics.since(metric, moment, **one)
 
 

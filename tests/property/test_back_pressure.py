@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from lakesplice.formats.parquet import ROWS_PER_PAGE
 from lakesplice.planning.upkeep.compaction import (
-    Backlog,
     CompactionPolicy,
+    TableBacklog,
     backlog,
     ingest_must_wait,
     pressure,
@@ -73,7 +73,7 @@ class Run:
             self.planned = None
 
     @property
-    def backlog(self) -> Backlog:
+    def backlog(self) -> TableBacklog:
         return backlog(self.driver.table.manifest, ROWS_PER_PAGE)
 
 

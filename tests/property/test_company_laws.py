@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from lakesplice.formats.events import DecodeContext, SchemaText, declare
 from lakesplice.formats.events.ddl import SchemaChange, history_of, read_schema_change
-from lakesplice.formats.events.debezium.ddl_types import Handling, types_of
+from lakesplice.formats.events.debezium.ddl_types import ConverterSettings, types_of
 from lakesplice.testing.avro_records import frame, write_value
 from tests.conformance.test_types import _GEOMETRY, _ID, avro_type, in_json
 from tests.support import avro
@@ -131,7 +131,7 @@ def _told(columns: Sequence[Sent], rows: Sequence[Row]) -> Written:
     ddl = f"CREATE TABLE items (id bigint PRIMARY KEY, {types})"
     change = read_schema_change(connect_record(ddl, file="binlog.000001", changes=None))
     assert isinstance(change, SchemaChange)
-    history = types_of(history_of([change]), TABLE, Handling("precise", "precise"))
+    history = types_of(history_of([change]), TABLE, ConverterSettings("precise", "precise"))
     return _plain([], rows)[0], DecodeContext(TABLE, history=history)
 
 

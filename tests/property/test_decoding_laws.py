@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from lakesplice.formats.events import DecodeContext, declare
 from lakesplice.formats.events.debezium.envelope import inspect
-from lakesplice.formats.events.debezium.schemaless import Shapes
+from lakesplice.formats.events.debezium.schemaless import TableShapes
 from lakesplice.formats.events.json_reading.bad_texts import matching, starting_right
 from lakesplice.formats.events.json_reading.null_proof import unproven_rows, written_nulls
 from lakesplice.formats.events.json_reading.template import Template
@@ -323,7 +323,7 @@ def test_the_screens_let_every_sound_text_pass(schemas: bool, name: str, stock: 
     flavour = Flavour(schemas=schemas)
     row = image(1, name=name, stock=stock)
     value = flavour.value(payload("u", row, row))
-    template = inspect(value, flavour.context, Shapes(declare(DECLARED)))
+    template = inspect(value, flavour.context, TableShapes(declare(DECLARED)))
     assert isinstance(template, Template)
     rest = pa.array([value[len(template.prefix) :]], pa.binary())
     assert starting_right(rest, template.shape.payload).to_pylist() == [True]

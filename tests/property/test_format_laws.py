@@ -13,7 +13,7 @@ from lakesplice.formats.events import DecodeContext, declare
 from lakesplice.formats.events.decode import EVENT_FORMATS, recognise
 from lakesplice.model.choices import FormatName
 from lakesplice.planning.shape.computing.expression import parse
-from lakesplice.planning.shape.metadata_columns import Metadata, Origin
+from lakesplice.planning.shape.metadata_columns import MetadataContent, RecordOrigin
 from lakesplice.planning.shape.shaping import Shape, shaped
 from tests.support.avro import SCHEMAS, avro_record, flattened_record
 from tests.support.debezium import (
@@ -166,9 +166,9 @@ def test_columns_that_are_reported_or_computed_are_of_their_types(format_: Forma
     sample = SAMPLES[format_]
     context = DecodeContext(TABLE, declare(sample.declared), format_, schemas=SCHEMAS)
     decoded = decode_all([sample.record(row) for row in range(3)], context)
-    metadata = tuple((f"m_{what}", what) for what in Metadata)
+    metadata = tuple((f"m_{what}", what) for what in MetadataContent)
     shape = Shape(metadata=metadata, computed=(("loud", parse("upper(name)")),))
-    (block,) = shaped(decoded, shape, Origin("a topic", TABLE)).blocks
+    (block,) = shaped(decoded, shape, RecordOrigin("a topic", TABLE)).blocks
     types = {field.name: field.type and field.type.arrow for field in block.schema.fields}
     for one in (block.before, block.after):
         assert dict(zip(one.column_names, one.schema.types, strict=True)) == types

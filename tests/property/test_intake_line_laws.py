@@ -24,7 +24,7 @@ from lakesplice.planning.intake.late_records import replay_records
 from lakesplice.planning.intake.line import IntakeLine, RecordReading
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, Behaviour, SchemaPolicy
 from lakesplice.planning.shape.masks import Mask
-from lakesplice.planning.shape.metadata_columns import Metadata
+from lakesplice.planning.shape.metadata_columns import MetadataContent
 from lakesplice.planning.shape.shaping import Shape
 from tests.property.test_company_laws import FORMATS, companies
 from tests.support.debezium import batch
@@ -35,7 +35,7 @@ SHAPES = (
     None,
     Shape(exclude=("v1",)),
     Shape(masks=(("v0", Mask.parse("hash")),), secret="a secret of sixteen bytes"),
-    Shape(metadata=(("read_from", Metadata.TOPIC), ("done", Metadata.OP))),
+    Shape(metadata=(("read_from", MetadataContent.TOPIC), ("done", MetadataContent.OP))),
 )
 KEEPING = SchemaPolicy(alter_column_type=Behaviour.IGNORE)
 

@@ -21,7 +21,7 @@ from lakesplice.planning.rows.edits import apply_edits
 from lakesplice.planning.rows.fold import fold
 from lakesplice.planning.rows.overlay import overlay
 from lakesplice.planning.rows.row_digest import row_digest
-from lakesplice.planning.rows.waiting_changes import Waiting
+from lakesplice.planning.rows.waiting_changes import WaitingChanges
 
 WIDTH = 10
 KEYS = 4
@@ -135,7 +135,7 @@ def changes(events: list[Event]) -> pa.Table:
 
 
 def laid_over(file: pa.Table, waiting: pa.Table) -> pa.Table:
-    placed = Waiting.of(waiting).for_file(SEGMENTS, "base/x")
+    placed = WaitingChanges.of(waiting).for_file(SEGMENTS, "base/x")
     state = file.take(pa.array(placed.addressed))
     edits = overlay(placed, state, SCHEMA, "base/x")
     assert edits.applied + edits.stale == waiting.num_rows
@@ -195,7 +195,7 @@ def test_a_reader_of_few_columns_needs_less_and_sees_the_same(
     needs = reader_needs(SCHEMA, Ordering.BINLOG, shown)
     kept = [n for n in waiting.column_names if n in shown or n[0] == "_" or n in SCHEMA.key]
     few = waiting.select([name for name in kept if name not in needs.left_out])
-    placed = Waiting.of(few).for_file(SEGMENTS, "base/x")
+    placed = WaitingChanges.of(few).for_file(SEGMENTS, "base/x")
     columns = (file[name].to_numpy() for name in ("_position_file", "_position_offset"))
     highest = Position(*(int(column.max()) for column in columns)) if bounds else None
     names = [*needs.state_for(placed, highest)]
@@ -233,7 +233,7 @@ def test_bounds_spare_positions_only_if_every_change_is_above_them(
     event = Event(change[0] * 3 + change[1], 1, Op.CREATE, None, (1, 0, "", *[0] * (WIDTH - 3)))
     record = event.record | dict(zip(("_position_file", "_position_offset"), change, strict=True))
     table = located(pa.Table.from_pylist([record], schema=changes_schema(SCHEMA)))
-    part = Waiting.of(table).for_file(SEGMENTS, "base/x")
+    part = WaitingChanges.of(table).for_file(SEGMENTS, "base/x")
     needs = reader_needs(SCHEMA, Ordering.BINLOG, ["c1"])
     chosen = needs.state_for(part, Position(*row))
     assert chosen == (needs.state_above if above else needs.state)
@@ -246,7 +246,7 @@ def test_a_file_overlaid_in_two_ranges_is_the_file_overlaid_whole(
 ) -> None:
     held, _, deltas = case
     file, waiting = base(held), pa.concat_tables(deltas)
-    placed = Waiting.of(waiting).for_file(SEGMENTS, "base/x")
+    placed = WaitingChanges.of(waiting).for_file(SEGMENTS, "base/x")
     whole = overlay(placed, file.take(pa.array(placed.addressed)), SCHEMA, "base/x")
     by_state, by_edits = [], []
     for first, last in ((0, cut), (cut, KEYS)):
@@ -271,7 +271,7 @@ def test_only_columns_that_may_differ_are_edited(
         row = file.slice(event.key, 1).to_pylist()[0]
         if row["_position_file"] * 3 + row["_position_offset"] >= event.position:
             continue
-        placed = Waiting.of(located(changes([event]))).for_file(SEGMENTS, "base/x")
+        placed = WaitingChanges.of(located(changes([event]))).for_file(SEGMENTS, "base/x")
         edits = overlay(placed, file.take(pa.array(placed.addressed)), SCHEMA, "base/x")
         assert event.before is not None
         assert event.after is not None

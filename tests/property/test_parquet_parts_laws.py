@@ -23,7 +23,7 @@ from lakesplice.splicing.structures.page_index import (
     encode_offset_indexes,
 )
 from lakesplice.splicing.structures.source import SourceFile
-from lakesplice.splicing.thrift.compact import List, Map, Struct, Wire
+from lakesplice.splicing.thrift.compact import List, Map, Struct, WireType
 from lakesplice.splicing.thrift.decoding import decode_struct
 from lakesplice.splicing.thrift.encoding import encode_struct
 from lakesplice.splicing.thrift.varints import decode_varints, encode_varints, unzigzag, zigzag
@@ -33,18 +33,18 @@ from tests.support.parquet_parts import PLACE, opened, parquet, some_table
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 INT32 = st.integers(-(1 << 31), (1 << 31) - 1)
 SCALARS = {
-    Wire.TRUE: st.booleans(),
-    Wire.BYTE: st.integers(-128, 127),
-    Wire.I16: st.integers(-(1 << 15), (1 << 15) - 1),
-    Wire.I32: INT32,
-    Wire.I64: INT64,
-    Wire.DOUBLE: st.binary(min_size=8, max_size=8),
-    Wire.BINARY: st.binary(max_size=20),
-    Wire.UUID: st.binary(min_size=16, max_size=16),
+    WireType.TRUE: st.booleans(),
+    WireType.BYTE: st.integers(-128, 127),
+    WireType.I16: st.integers(-(1 << 15), (1 << 15) - 1),
+    WireType.I32: INT32,
+    WireType.I64: INT64,
+    WireType.DOUBLE: st.binary(min_size=8, max_size=8),
+    WireType.BINARY: st.binary(max_size=20),
+    WireType.UUID: st.binary(min_size=16, max_size=16),
 }
 
 
-def lists_of(wire: Wire, values: st.SearchStrategy) -> st.SearchStrategy:
+def lists_of(wire: WireType, values: st.SearchStrategy) -> st.SearchStrategy:
     # Around 15 the size gets bytes of its own, from 32 on the values are read at once.
     return st.lists(values, min_size=1, max_size=40).map(lambda found: List(wire, tuple(found)))
 
@@ -54,16 +54,16 @@ def structs_over(fields: st.SearchStrategy) -> st.SearchStrategy:
 
 
 def deeper(structs: st.SearchStrategy) -> st.SearchStrategy:
-    values = {**SCALARS, Wire.STRUCT: structs}
+    values = {**SCALARS, WireType.STRUCT: structs}
     lists = st.one_of(*(lists_of(wire, of) for wire, of in values.items()))
     maps = st.lists(st.tuples(st.binary(max_size=3), INT32), min_size=1, max_size=3).map(
-        lambda pairs: Map(Wire.BINARY, Wire.I32, tuple(pairs))
+        lambda pairs: Map(WireType.BINARY, WireType.I32, tuple(pairs))
     )
     fields = [st.tuples(st.just(wire), of) for wire, of in values.items()]
     fields += [
-        lists.map(lambda value: (Wire.LIST, value)),
-        lists.map(lambda value: (Wire.SET, value)),
-        maps.map(lambda value: (Wire.MAP, value)),
+        lists.map(lambda value: (WireType.LIST, value)),
+        lists.map(lambda value: (WireType.SET, value)),
+        maps.map(lambda value: (WireType.MAP, value)),
     ]
     return structs_over(st.one_of(*fields))
 
@@ -91,9 +91,11 @@ def test_any_bytes_are_a_structure_or_an_error_by_name(data: bytes) -> None:
 @given(st.lists(INT64, max_size=60), st.binary(max_size=12))
 def test_varints_all_at_once_are_those_one_by_one(values: list[int], rest: bytes) -> None:
     signed = np.array(values, np.int64)
-    struct = Struct({1: (Wire.LIST, List(Wire.I64, tuple(values)))})
+    struct = Struct({1: (WireType.LIST, List(WireType.I64, tuple(values)))})
     data = encode_varints(zigzag(signed))
-    assert data == b"".join(encode_struct(Struct({1: (Wire.I64, value)}))[1:-1] for value in values)
+    assert data == b"".join(
+        encode_struct(Struct({1: (WireType.I64, value)}))[1:-1] for value in values
+    )
     found = decode_varints(np.frombuffer(data + rest, np.uint8), len(values))
     assert found is not None
     assert unzigzag(found[0]).tolist() == values

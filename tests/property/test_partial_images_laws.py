@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from lakesplice.model.address import Segment
 from lakesplice.model.change import delta_schema
-from lakesplice.planning.rows.column_positions import Registers
+from lakesplice.planning.rows.column_positions import ColumnRegisters
 from lakesplice.planning.rows.edits import apply_edits
 from lakesplice.planning.rows.fold import fold
 from lakesplice.planning.rows.overlay import overlay
 from lakesplice.planning.rows.partial_fold import hidden_rows
-from lakesplice.planning.rows.waiting_changes import Waiting
+from lakesplice.planning.rows.waiting_changes import WaitingChanges
 from tests.support.drawing import examples
 from tests.support.partial import NAMES, SCHEMA, Row, Step, by_the_rule, changes, digest
 
@@ -81,7 +81,9 @@ class PageBuffer:
         file = self.files[at]
         if not self.waiting:
             return file
-        placed = Waiting.of(pa.concat_tables(self.waiting)).for_file((Segment(at, len(file)),), "f")
+        placed = WaitingChanges.of(pa.concat_tables(self.waiting)).for_file(
+            (Segment(at, len(file)),), "f"
+        )
         state = file.take(pa.array(placed.addressed))
         edits = overlay(placed, state, SCHEMA, "f")
         assert edits.applied + edits.stale == len(placed.rows)
@@ -179,7 +181,7 @@ def meant(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         dead = row["_op"] == 2
         spelt = row["_column_positions"]
         place = np.array([row["_position_file"]]), np.array([row["_position_offset"]])
-        registers = Registers.of(
+        registers = ColumnRegisters.of(
             *place, np.array([dead]), pa.array([spelt], pa.binary()), len(SCHEMA.columns)
         )
         kept = {n: v for n, v in row.items() if n[0] == "_" or n == "id"}
@@ -201,9 +203,9 @@ def test_registers_come_back_from_their_bytes(rows: int, columns: int, data: st.
     own_file, own_offset = (draw(ENDS, rows).astype(np.int64) for _ in range(2))
     file, offset = (draw(ENDS, rows, columns + 1).astype(np.int64) for _ in range(2))
     known = draw(st.booleans(), rows, columns + 1).astype(np.bool_)
-    lines = Registers(own_file, own_offset, file, offset, known)
+    lines = ColumnRegisters(own_file, own_offset, file, offset, known)
     deleted = lines.plain & ~known.any(axis=1)
-    again = Registers.of(own_file, own_offset, deleted, lines.encoded(), columns)
+    again = ColumnRegisters.of(own_file, own_offset, deleted, lines.encoded(), columns)
     for name in ("file", "offset", "known"):
         assert np.array_equal(getattr(again, name), getattr(lines, name)), name
 

@@ -15,7 +15,7 @@ from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
 from lakesplice.errors import FencedError
-from lakesplice.planning.sources.topic_lanes import Backlog
+from lakesplice.planning.sources.topic_lanes import TopicBacklog
 from lakesplice.table.protocol.history import history
 from tests.support.drawing import examples
 from tests.support.simulated import folder
@@ -175,12 +175,14 @@ def test_the_settings_say_which_tables_come_first(tmp_path: Path) -> None:
     for at in range(3):
         service.put(at, 1, 2)
     ready = service.loop._selection.look()
-    known = {service.sources[at].topic.name: Backlog(2, 7 * (at == 1), True) for at in range(3)}
+    known = {
+        service.sources[at].topic.name: TopicBacklog(2, 7 * (at == 1), True) for at in range(3)
+    }
     assert ready.backlogs == known
     service.run()
     service.put(0, 1)
     backlogs = service.loop._selection.peek().backlogs
-    assert backlogs[service.sources[0].topic.name] == Backlog(1)
+    assert backlogs[service.sources[0].topic.name] == TopicBacklog(1)
 
 
 def test_a_service_that_ends_stops_all_queries_also_after_one_that_does_not_stop(

@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from lakesplice.errors import FencedError, StorageError
 from lakesplice.model.offsets import Offset
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
-from lakesplice.planning.shape.metadata_columns import Metadata
+from lakesplice.planning.shape.metadata_columns import MetadataContent
 from lakesplice.planning.shape.shaping import Shape
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.ingest.batch_commit import CommitOutcome
@@ -40,7 +40,7 @@ from tests.support.traps import CALLS, CRASHES, FAULTS, Trap
 KEYS = 3
 SHARDS = 3
 ALL_THAT_IS_DELETED = 1 << 60
-SHAPE = Shape(metadata=(("database_name", Metadata.DATABASE_NAME),), key=("database_name",))
+SHAPE = Shape(metadata=(("database_name", MetadataContent.DATABASE_NAME),), key=("database_name",))
 DROPS = SchemaPolicy(drop_column=Behaviour.EVOLVE, rename_column=Behaviour.LENIENT)
 WHICH = st.integers(0, SHARDS - 1)
 

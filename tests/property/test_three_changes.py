@@ -26,7 +26,7 @@ from lakesplice.planning.rows.edits import apply_edits
 from lakesplice.planning.rows.fold import fold
 from lakesplice.planning.rows.overlay import overlay
 from lakesplice.planning.rows.row_digest import row_digest
-from lakesplice.planning.rows.waiting_changes import Waiting
+from lakesplice.planning.rows.waiting_changes import WaitingChanges
 
 LONG = ColumnType(Kind.LONG)
 SCHEMA = TableSchema(
@@ -186,7 +186,7 @@ def base() -> pa.Table:
 
 
 def laid(file: pa.Table, deltas: pa.Table) -> pa.Table:
-    placed = Waiting.of(deltas).for_file((Segment(7, 1),), "base/x")
+    placed = WaitingChanges.of(deltas).for_file((Segment(7, 1),), "base/x")
     edits = overlay(placed, file.take(pa.array(placed.addressed)), SCHEMA, "base/x")
     return apply_edits(file, edits)
 

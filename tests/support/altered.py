@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from lakesplice.formats.events import TypeHistory
 from lakesplice.formats.events.ddl import SchemaChange, history_of, read_schema_change
-from lakesplice.formats.events.debezium.ddl_types import Handling, types_of
+from lakesplice.formats.events.debezium.ddl_types import ConverterSettings, types_of
 from lakesplice.model.names import TableName
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
@@ -79,7 +79,7 @@ def told_by(*statements: tuple[int, str]) -> TypeHistory:
         for pos, sql in statements
     ]
     changes = [change for change in read if isinstance(change, SchemaChange)]
-    history = types_of(history_of(changes), TableName("s", "t"), Handling())
+    history = types_of(history_of(changes), TableName("s", "t"), ConverterSettings())
     assert history is not None
     return history
 

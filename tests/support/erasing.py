@@ -9,7 +9,7 @@ from lakesplice.apps.erasing.byte_search import files_in, search
 from lakesplice.apps.erasing.searched_table import values_of_keys
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.position import BEFORE_ALL, Position
-from lakesplice.planning.keys.asked_key import AskedKey, KeyValues
+from lakesplice.planning.keys.requested_key import KeyValues, RequestedKey
 from lakesplice.planning.rows.keyhash import salted_hash
 from lakesplice.storage.stores import log_keeper, open_sink
 from lakesplice.table.files.erased_keys import read_erased
@@ -23,7 +23,7 @@ from lakesplice.testing.simulation import SimulatedDriver
 
 def wanted(manifest: Manifest, keys: Sequence[KeyValues]) -> WantedKeys:
     """Keys of a table."""
-    return WantedKeys.of([AskedKey.of(manifest.schema, key) for key in keys])
+    return WantedKeys.of([RequestedKey.of(manifest.schema, key) for key in keys])
 
 
 def erase_keys(

@@ -15,11 +15,15 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from lakesplice.apps.verifying.kept_sums import FilePlace, KeptSums
-from lakesplice.apps.verifying.pace import Pace
-from lakesplice.apps.verifying.reached import Reach
+from lakesplice.apps.verifying.catch_up import CatchUp
+from lakesplice.apps.verifying.read_limit import ReadLimit
 from lakesplice.apps.verifying.report import TableReport
-from lakesplice.apps.verifying.verification import Access, Wish, verify_table
+from lakesplice.apps.verifying.stored_sums import FilePlace, StoredSums
+from lakesplice.apps.verifying.verification import (
+    VerificationRequest,
+    VerificationTools,
+    verify_table,
+)
 from lakesplice.errors import FencedError
 from lakesplice.model.choices import NotInserts
 from lakesplice.model.names import TableName
@@ -228,17 +232,19 @@ class Mirror:
             stop.set()
             thread.join()
 
-    def verify(self, wish: Wish | None = None, **of: Any) -> TableReport:
+    def verify(self, request: VerificationRequest | None = None, **of: Any) -> TableReport:
         """What `lakesplice verify` finds."""
         server = self._server
         address = DatabaseAddress(server.host, server.port, server.user, "", server.password)
-        pace = Pace(FixedClock(), of.get("rows_per_second", 1e9), 1_000)
-        reach = Reach(self.root, self.clock, of.get("wait", 60.0))
-        kept = KeptSums(FilePlace(self.folder / "state.json"), self.clock)
+        read_limit = ReadLimit(FixedClock(), of.get("rows_per_second", 1e9), 1_000)
+        catch_up = CatchUp(self.root, self.clock, of.get("wait", 60.0))
+        kept = StoredSums(FilePlace(self.folder / "state.json"), self.clock)
         with SourceConnection(address, self.clock) as connection:
-            access = Access(self.root, connection, pace, reach, kept)
-            insert_only = (wish or Wish()).insert_only or self.table.not_inserts is not None
-            asked = replace(wish or Wish(), insert_only=insert_only)
+            access = VerificationTools(self.root, connection, read_limit, catch_up, kept)
+            insert_only = (
+                request or VerificationRequest()
+            ).insert_only or self.table.not_inserts is not None
+            asked = replace(request or VerificationRequest(), insert_only=insert_only)
             return verify_table(access, self.name, self.topic.name, asked)
 
     def repair(self, rows: RepairedRows) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from starlette.testclient import TestClient
 
-from lakesplice.apps.service.page import Board, site
+from lakesplice.apps.service.page import ServiceAnswers, site
 from lakesplice.errors import StorageError
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.telemetry.endpoints import application, endpoints
@@ -18,21 +18,23 @@ from tests.support.simulated_loop import SimulatedService
 
 
 class PagedService(SimulatedService):
-    """A service whose board shows the driver that is alive once `show` was called."""
+    """A service whose page shows the driver that is alive once `show` was called."""
 
     def __init__(
         self, folder: Path, *databases: str, tables: Sequence[Mapping[str, Any]] = ()
     ) -> None:
         super().__init__(folder, databases or ("one", "two", "three"), tables)
-        self.board = Board(self.driver.settings.with_lake("/srv/lake"), self.health, self.clock)
-        page = site(self.board)
+        self.answers = ServiceAnswers(
+            self.driver.settings.with_lake("/srv/lake"), self.health, self.clock
+        )
+        page = site(self.answers)
         routes = [*page.routes, *endpoints(self.metrics, self.health)]
         self.app = application(routes, page.errors)
         self.client = TestClient(self.app, raise_server_exceptions=False)
 
     def show(self) -> None:
         """Let the board show what the driver does."""
-        self.board.show(self.driver, self.tables, self.reporter)
+        self.answers.show(self.driver, self.tables, self.reporter)
 
     def get(self, path: str, status: int = 200, **query: Any) -> Any:
         """Return what the API answers."""

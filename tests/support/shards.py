@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
-from lakesplice.planning.shape.metadata_columns import Metadata
+from lakesplice.planning.shape.metadata_columns import MetadataContent
 from lakesplice.planning.shape.shaping import Shape
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.ingest.batch_commit import CommitOutcome
@@ -19,7 +19,7 @@ from lakesplice.testing.shop import Database, Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
 from tests.support.simulated import SMALL, row
 
-SHAPE = Shape(metadata=(("database_name", Metadata.DATABASE_NAME),), key=("database_name",))
+SHAPE = Shape(metadata=(("database_name", MetadataContent.DATABASE_NAME),), key=("database_name",))
 
 
 class Shard:

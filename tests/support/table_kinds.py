@@ -17,7 +17,7 @@ from lakesplice.model.names import APPENDED
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.planning.shape.computing.expression import parse
 from lakesplice.planning.shape.masks import masks_of
-from lakesplice.planning.shape.metadata_columns import Metadata
+from lakesplice.planning.shape.metadata_columns import MetadataContent
 from lakesplice.planning.shape.shaping import Shape
 from tests.support.mirrored import MirroredColumn, MirroredTable, Row, decimal_column
 
@@ -127,10 +127,10 @@ def random_kind(chance: Random, *, shards: bool) -> TableKind:
     by = compared & {"word", "stock", "day", "size"}
     policy = SchemaPolicy(partition_by=(chance.choice(sorted(by)),) if by else ())
     if shards:
-        named = (("database_name", Metadata.DATABASE_NAME),)
+        named = (("database_name", MetadataContent.DATABASE_NAME),)
         shape = replace(shape, metadata=named, key=("database_name",))
     elif chance.random() < 0.5:
-        shape = replace(shape, metadata=(("op_ts", Metadata.OP_TS),))
+        shape = replace(shape, metadata=(("op_ts", MetadataContent.OP_TS),))
     columns = (*key, *values)
     table = MirroredTable(
         columns,

@@ -24,7 +24,7 @@ PLANTED = (
     ("planning.sources.gtids", "lakesplice.table.protocol.layout", "Imports point down the house"),
     ("formats.deltas.codec", "lakesplice.formats.manifests", "No format knows another"),
     ("formats.events.maxwell.reader", "lakesplice.formats.events.canal", "Formats of change"),
-    ("formats.events.cells.decimals", "lakesplice.formats.events.ddl.words", "Formats of change"),
+    ("formats.events.cells.decimals", "lakesplice.formats.events.ddl.tokens", "Formats of change"),
     (
         "formats.events.values.encoding",
         "lakesplice.formats.events.json_reading",
@@ -79,7 +79,7 @@ PLANTED = (
     ("apps.service.upkeep.purges", "lakesplice.apps.service.batching", "Rooms of the service"),
     (
         "apps.service.status.status_reporter",
-        "lakesplice.apps.service.page.board",
+        "lakesplice.apps.service.page.service_answers",
         "Rooms of the service",
     ),
     (

@@ -19,7 +19,7 @@ PLACES = (
     "formats",
     "apps/service/batching/batches.py",
     "apps/service/batching/job.py",
-    "apps/service/batching/spans.py",
+    "apps/service/batching/batch_selection.py",
     "apps/service/batching/table_commits.py",
     "apps/service/upkeep/compactor.py",
     "apps/service/loop.py",

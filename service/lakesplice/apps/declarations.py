@@ -14,7 +14,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from lakesplice.formats.events.debezium.ddl_types import Handling, type_of
+from lakesplice.formats.events.debezium.ddl_types import ConverterSettings, type_of
 from lakesplice.model.names import TableName
 from lakesplice.planning.source_rows.columns import DatabaseColumn
 from lakesplice.storage.source.database import SourceColumn
@@ -33,7 +33,10 @@ class Declarations:
 
 
 def declarations(
-    database: str, columns: Iterable[SourceColumn], tables: Sequence[str], handling: Handling
+    database: str,
+    columns: Iterable[SourceColumn],
+    tables: Sequence[str],
+    handling: ConverterSettings,
 ) -> Declarations:
     """Return what to declare for the tables whose names match one of the globs; for all tables
     without any.

@@ -26,7 +26,7 @@ from lakesplice.table.driver.last_results import last_results, worst_by_folder
 from lakesplice.table.protocol.offsets import gap_names
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.snapshot import Snapshot, open_snapshot
-from lakesplice.table.reading.scan import Request, scan
+from lakesplice.table.reading.scan import ScanRequest, scan
 
 _THREADS = 8
 # Rows are counted by reading one small column of every file. Beyond this that takes too long for a
@@ -204,5 +204,5 @@ def live_rows(store: Store, snapshot: Snapshot) -> int | None:
     manifest = snapshot.manifest
     if len(manifest.files) > _FILES_COUNTED_MAX or _physical_rows(manifest) > _ROWS_COUNTED_MAX:
         return None
-    counts = [int(part.num_rows) for part in scan(store, manifest, Request((IS_DELETED,)))]
+    counts = [int(part.num_rows) for part in scan(store, manifest, ScanRequest((IS_DELETED,)))]
     return sum(counts)

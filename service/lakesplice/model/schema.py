@@ -66,7 +66,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Former:
+class FormerColumn:
     """What a column was before schema version `version`; its identity stays the same."""
 
     version: int
@@ -96,7 +96,7 @@ class TableSchema:
     versions: tuple[int, ...] = (0,)
     since: tuple[Position, ...] = ()
     adopted: bool = False
-    former: tuple[Former, ...] = ()
+    former: tuple[FormerColumn, ...] = ()
     left_out: frozenset[str] = frozenset()
     partitioned_by: tuple[str, ...] = ()
     bounded: frozenset[int] = frozenset()
@@ -158,7 +158,7 @@ class TableSchema:
         """
         now = {column.id: column for column in changed}
         version = self.version + 1
-        former = (Former(version, column) for column in self.columns if column.id in now)
+        former = (FormerColumn(version, column) for column in self.columns if column.id in now)
         columns = (*(now.get(column.id, column) for column in self.columns), *added)
         versions = (*self.versions, len(columns))
         return replace(

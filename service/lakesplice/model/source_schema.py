@@ -9,7 +9,7 @@ from lakesplice.model.types import ColumnType
 
 
 @dataclass(frozen=True, slots=True)
-class Tenure:
+class NamePeriod:
     """The range of positions in which a source's column has the name: from `first` on and before
     `until`; None: it still has it.
     """
@@ -45,7 +45,7 @@ class SourceField:
     fill: str | None = field(default=None, compare=False)
     formerly: tuple[str, ...] = field(default=(), compare=False)
     later: tuple[str, ...] = field(default=(), compare=False)
-    tenures: tuple[Tenure, ...] | None = ()
+    tenures: tuple[NamePeriod, ...] | None = ()
     added_by_statement: bool = field(default=False, compare=False)
 
 

@@ -26,7 +26,7 @@ from lakesplice.splicing.options import SPAN_BYTES, Options
 from lakesplice.splicing.pages.new_values import differing, stored
 from lakesplice.splicing.pages.plan import rows_in_pages
 from lakesplice.splicing.pages.rows import read_chunk_rows, read_nested_rows
-from lakesplice.splicing.structures.enums import Physical
+from lakesplice.splicing.structures.enums import PhysicalType
 from lakesplice.splicing.structures.source import SourceFile
 
 # The number of a chunk's pages that are compared first; if there are at most twice as many, all are
@@ -34,7 +34,9 @@ from lakesplice.splicing.structures.source import SourceFile
 _PAGES_FIRST = 8
 # Of all threads together; a chunk that is decoded in few spans takes half the time.
 _DECODED_BYTES = 16 * 1024 * 1024
-_EXACT_WITHIN = frozenset((Physical.BOOLEAN, Physical.INT32, Physical.INT64, Physical.BYTE_ARRAY))
+_EXACT_WITHIN = frozenset(
+    (PhysicalType.BOOLEAN, PhysicalType.INT32, PhysicalType.INT64, PhysicalType.BYTE_ARRAY)
+)
 # Raised for pages that can't be read, and for values that don't fit the column's type or that Arrow
 # can't compare.
 _INCOMPARABLE = (
@@ -107,7 +109,7 @@ def _wanted(source: SourceFile, edits: Edits) -> dict[str, int]:
     Not INT96: it holds times that the type it is decoded to can't represent.
     """
     leaves = (leaf for leaf in source.footer.leaves if leaf.flat)
-    found = {leaf.path[0]: leaf for leaf in leaves if leaf.physical != Physical.INT96}
+    found = {leaf.path[0]: leaf for leaf in leaves if leaf.physical != PhysicalType.INT96}
     return {name: found[name].column for name in _comparable(source, edits) if name in found}
 
 

@@ -34,7 +34,7 @@ from lakesplice.splicing.output.copying import Sink
 from lakesplice.splicing.output.images import ChunkImage, MakeImage, MakeImageFunction
 from lakesplice.splicing.pages.memory import MemoryLimits
 from lakesplice.splicing.pages.new_values import laid_over
-from lakesplice.splicing.pages.page_encoding import Style
+from lakesplice.splicing.pages.page_encoding import PageStyle
 from lakesplice.splicing.pages.rows import read_column
 from lakesplice.splicing.splice import DEFAULTS, Spliced, check_edits, edited_groups, finished
 from lakesplice.splicing.structures.footer import Leaf, RowGroup
@@ -136,7 +136,7 @@ def add_columns(
     groups, footer = edited_groups(file, old, options), widened_for_edits(file, old)
     footer = unbounded(footer, old.columns)
     numbers = {leaf.column: leaf.column for leaf in footer.leaves}
-    style = style_like(file, 0)[0] if footer.leaves else Style(6, v2=False, checksums=True)
+    style = style_like(file, 0)[0] if footer.leaves else PageStyle(6, v2=False, checksums=True)
     for column in columns:
         field = column.field.with_type(widened_type(column.field.type))
         leaf = leaf_of(field, FilePart(name, f"new column {field.name}"))
@@ -234,7 +234,7 @@ def _copied(file: SourceFile, options: Options) -> list[GroupPlan]:
 
 
 def _appended(
-    leaf: Leaf, style: Style, encoding: int | None, values: pa.ChunkedArray, name: str
+    leaf: Leaf, style: PageStyle, encoding: int | None, values: pa.ChunkedArray, name: str
 ) -> ChunkImage:
     file_part = FilePart(name, f"new rows of column {leaf.name}")
     pages = [
@@ -254,7 +254,7 @@ def _with_column(
     at: int,
     leaf: Leaf,
     column: NewColumn,
-    style: Style,
+    style: PageStyle,
     edit: ColumnEdit | None,
 ) -> GroupPlan:
     rows = file.footer.row_groups[row_group].num_rows
@@ -275,7 +275,7 @@ def _replaced(
     row_group: int,
     column: int,
     leaf: Leaf,
-    style: Style,
+    style: PageStyle,
     field: pa.Field,
     change: Callable[[pa.Array], pa.Array],
 ) -> ChunkImage:

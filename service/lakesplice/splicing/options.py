@@ -49,7 +49,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class SpliceCounts:
     """Counts of what was copied and what was encoded, for a chunk or a file.
 
     `wholes` names the columns of which a chunk was encoded whole, with the first reason.
@@ -63,7 +63,7 @@ class Tally:
     wholes: Mapping[str, Reason] = field(default_factory=dict)
 
     @classmethod
-    def total(cls, tallies: Iterable[Tally]) -> Tally:
+    def total(cls, tallies: Iterable[SpliceCounts]) -> SpliceCounts:
         """Return the sum; each column keeps its first reason."""
         sums: Counter[str] = Counter()
         wholes: dict[str, Reason] = {}

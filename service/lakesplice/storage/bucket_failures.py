@@ -14,7 +14,7 @@ from enum import StrEnum
 from lakesplice.errors import LakespliceError, MissingFileError, StorageError
 
 
-class Right(StrEnum):
+class AccessRight(StrEnum):
     """The right that a request needs."""
 
     READ = "read"
@@ -24,19 +24,19 @@ class Right(StrEnum):
 
 
 _S3 = {
-    Right.READ: "s3:GetObject",
-    Right.WRITE: "s3:PutObject",
-    Right.DELETE: "s3:DeleteObject",
-    Right.LIST: "s3:ListBucket",
+    AccessRight.READ: "s3:GetObject",
+    AccessRight.WRITE: "s3:PutObject",
+    AccessRight.DELETE: "s3:DeleteObject",
+    AccessRight.LIST: "s3:ListBucket",
 }
 _GOOGLE = {
-    Right.READ: "storage.objects.get",
-    Right.WRITE: "storage.objects.create",
-    Right.DELETE: "storage.objects.delete",
-    Right.LIST: "storage.objects.list",
+    AccessRight.READ: "storage.objects.get",
+    AccessRight.WRITE: "storage.objects.create",
+    AccessRight.DELETE: "storage.objects.delete",
+    AccessRight.LIST: "storage.objects.list",
 }
 # Azure grants all of them by one role, Storage Blob Data Contributor.
-_NAMES: Mapping[str, Mapping[Right, str]] = {"s3": _S3, "s3a": _S3, "gs": _GOOGLE}
+_NAMES: Mapping[str, Mapping[AccessRight, str]] = {"s3": _S3, "s3a": _S3, "gs": _GOOGLE}
 _NOT_BELIEVED = frozenset(
     (
         "InvalidAccessKeyId",
@@ -52,7 +52,7 @@ _ANSWER = re.compile(r"<Code>(\w+)</Code>\s*<Message>([^<]*)|([^:\n]*) \(code: (
 
 
 @contextmanager
-def failing(path: str, store: str, right: Right) -> Iterator[None]:
+def failing(path: str, store: str, right: AccessRight) -> Iterator[None]:
     """Raise the clients' errors as ours; `right` is the right that the request needs."""
     from botocore.exceptions import BotoCoreError, ClientError
     from obstore.exceptions import BaseError, PermissionDeniedError, UnauthenticatedError

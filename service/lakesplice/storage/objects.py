@@ -24,7 +24,7 @@ from lakesplice.errors import UsageError
 from lakesplice.formats.parquet import ROW_GROUP_BYTES_MAX
 from lakesplice.model.moments import EpochMs
 from lakesplice.storage.bucket_access import S3_SCHEMES, Bucket
-from lakesplice.storage.bucket_failures import Right, failing
+from lakesplice.storage.bucket_failures import AccessRight, failing
 from lakesplice.storage.object_files import TAIL_BYTES, ObjectFile, ObjectSink
 from lakesplice.storage.uploads import MARK, PartsUpload, StreamUpload
 
@@ -60,7 +60,7 @@ class ObjectStore:
 
     def put_new(self, path: str, data: bytes) -> bool:
         """See `Store.put_new`."""
-        with self._failing(path, Right.WRITE)():
+        with self._failing(path, AccessRight.WRITE)():
             return self._put_new(path, data, _token())
 
     @contextmanager
@@ -73,7 +73,7 @@ class ObjectStore:
             if self.bucket.scheme in S3_SCHEMES
             else StreamUpload(self.bucket, key, put)
         )
-        with self._failing(path, Right.WRITE)():
+        with self._failing(path, AccessRight.WRITE)():
             try:
                 with ObjectSink.over(upload) as sink:
                     yield sink
@@ -86,14 +86,14 @@ class ObjectStore:
         """See `Store.read`."""
         import obstore
 
-        with self._failing(path, Right.READ)():
+        with self._failing(path, AccessRight.READ)():
             return bytes(obstore.get(self._client, self._key(path)).bytes())
 
     def open(self, path: str, tail_bytes: int = 0) -> pa.NativeFile:
         """See `Store.open`."""
         import obstore
 
-        key, failing = self._key(path), self._failing(path, Right.READ)
+        key, failing = self._key(path), self._failing(path, AccessRight.READ)
         with failing():
             last: Any = {"range": {"suffix": max(tail_bytes, TAIL_BYTES)}}
             try:
@@ -110,14 +110,14 @@ class ObjectStore:
         """Write a whole object in the place of another, as only a checkpoint of the log may be."""
         import obstore
 
-        with self._failing(path, Right.WRITE)():
+        with self._failing(path, AccessRight.WRITE)():
             obstore.put(self._client, self._key(path), data)
 
     def size(self, path: str) -> int | None:
         """See `Store.size`."""
         import obstore
 
-        with self._failing(path, Right.READ)():
+        with self._failing(path, AccessRight.READ)():
             try:
                 return obstore.head(self._client, self._key(path))["size"]
             except FileNotFoundError:
@@ -127,7 +127,7 @@ class ObjectStore:
         """See `Store.modified_ms`."""
         import obstore
 
-        with self._failing(path, Right.READ)():
+        with self._failing(path, AccessRight.READ)():
             try:
                 moment = obstore.head(self._client, self._key(path))["last_modified"]
             except FileNotFoundError:
@@ -140,7 +140,7 @@ class ObjectStore:
 
         folder = prefix.rpartition("/")[0]
         start = len(self.prefix) + 1 if self.prefix else 0
-        with self._failing(prefix, Right.LIST)():
+        with self._failing(prefix, AccessRight.LIST)():
             listed = obstore.list(self._client, self._key(folder) if folder else self.prefix)
             found = sorted(meta["path"][start:] for some in listed for meta in some)
         return (path for path in found if path.startswith(prefix))
@@ -150,7 +150,7 @@ class ObjectStore:
         import obstore
 
         key = self._key(folder) if folder else self.prefix
-        with self._failing(folder, Right.LIST)():
+        with self._failing(folder, AccessRight.LIST)():
             found = obstore.list_with_delimiter(self._client, key or None)
         return sorted(path.rstrip("/").rpartition("/")[2] for path in found["common_prefixes"])
 
@@ -158,7 +158,7 @@ class ObjectStore:
         """See `Store.delete`."""
         import obstore
 
-        with self._failing(path, Right.DELETE)():
+        with self._failing(path, AccessRight.DELETE)():
             try:
                 obstore.delete(self._client, self._key(path))
             except FileNotFoundError:
@@ -211,14 +211,14 @@ class ObjectStore:
         """The token that an object was put with, empty if it has none; None if it doesn't exist."""
         import obstore
 
-        with self._failing(path, Right.READ)():
+        with self._failing(path, AccessRight.READ)():
             try:
                 found = obstore.get(self._client, self._key(path), options={"head": True})
             except FileNotFoundError:
                 return None
         return found.attributes.get(MARK, "")
 
-    def _failing(self, path: str, right: Right) -> Callable[[], AbstractContextManager[None]]:
+    def _failing(self, path: str, right: AccessRight) -> Callable[[], AbstractContextManager[None]]:
         return partial(failing, path, self.address, right)
 
 

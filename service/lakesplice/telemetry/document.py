@@ -6,7 +6,7 @@ import sys
 from math import prod
 
 from lakesplice.telemetry.catalogue import CATALOGUE, PARKED, TOPIC_STATE
-from lakesplice.telemetry.metric import TABLE, Kind, Label, Metric
+from lakesplice.telemetry.metric import TABLE, Label, Metric, MetricKind
 
 _HEAD = """\
 # Metrics
@@ -69,7 +69,7 @@ def _is_open(metric: Metric) -> bool:
 
 
 def _section(metric: Metric) -> str:
-    kind = "gauge" if metric.kind is Kind.AGE else str(metric.kind)
+    kind = "gauge" if metric.kind is MetricKind.AGE else str(metric.kind)
     labels = ", ".join(_label(label) for label in metric.labels) or "none"
     lines = [
         f"\n## `{metric.name}`\n",

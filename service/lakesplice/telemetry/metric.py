@@ -10,7 +10,7 @@ NOT_PARKED = "none"
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900)
 
 
-class Kind(StrEnum):
+class MetricKind(StrEnum):
     """How a metric changes. An age is set as a moment, and read as the seconds since then."""
 
     COUNTER = "counter"
@@ -36,7 +36,7 @@ class Metric:
     """
 
     name: str
-    kind: Kind
+    kind: MetricKind
     unit: str
     meaning: str
     remedy: str
@@ -61,7 +61,7 @@ TABLE = Label("table")
 
 def counter(name: str, unit: str, meaning: str, remedy: str, *labels: Label) -> Metric:
     """A metric that only rises."""
-    return Metric(f"{PREFIX}{name}_total", Kind.COUNTER, unit, meaning, remedy, labels)
+    return Metric(f"{PREFIX}{name}_total", MetricKind.COUNTER, unit, meaning, remedy, labels)
 
 
 def rare_counter(name: str, unit: str, meaning: str, remedy: str, *labels: Label) -> Metric:
@@ -73,19 +73,19 @@ def rare_counter(name: str, unit: str, meaning: str, remedy: str, *labels: Label
 
 def gauge(name: str, unit: str, meaning: str, remedy: str, *labels: Label) -> Metric:
     """A metric with a present value."""
-    return Metric(PREFIX + name, Kind.GAUGE, unit, meaning, remedy, labels)
+    return Metric(PREFIX + name, MetricKind.GAUGE, unit, meaning, remedy, labels)
 
 
 def age(name: str, meaning: str, remedy: str, *labels: Label) -> Metric:
     """The time since something."""
-    return Metric(PREFIX + name, Kind.AGE, "seconds", meaning, remedy, labels)
+    return Metric(PREFIX + name, MetricKind.AGE, "seconds", meaning, remedy, labels)
 
 
 def durations(name: str, meaning: str, remedy: str, *labels: Label) -> Metric:
     """How long something takes."""
     return Metric(
         name=PREFIX + name,
-        kind=Kind.HISTOGRAM,
+        kind=MetricKind.HISTOGRAM,
         unit="seconds",
         meaning=meaning,
         remedy=remedy,

@@ -20,7 +20,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from lakesplice.telemetry.catalogue import CATALOGUE, PARKED, SUSPECT_SETTING, TABLES, TOPIC_STATE
-from lakesplice.telemetry.metric import NOT_PARKED, TABLE, Kind, Metric
+from lakesplice.telemetry.metric import NOT_PARKED, TABLE, Metric, MetricKind
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -159,21 +159,21 @@ class Metrics:
     def _create(self, metric: Metric, now: Callable[[], float]) -> None:
         about = (metric.name, metric.meaning, metric.label_names)
         match metric.kind:
-            case Kind.COUNTER:
+            case MetricKind.COUNTER:
                 self._counters[metric.name] = Counter(*about, registry=self._registry)
-            case Kind.GAUGE:
+            case MetricKind.GAUGE:
                 self._gauges[metric.name] = Gauge(*about, registry=self._registry)
-            case Kind.HISTOGRAM:
+            case MetricKind.HISTOGRAM:
                 self._histograms[metric.name] = Histogram(
                     *about, registry=self._registry, buckets=metric.buckets
                 )
-            case Kind.AGE:
+            case MetricKind.AGE:
                 self._ages[metric.name] = _Ages(metric, now)
                 self._registry.register(self._ages[metric.name])
 
     def _zero(self, metric: Metric, table: str | None = None) -> None:
         """Create the series of a metric whose label values are known beforehand."""
-        if not metric.labels or metric.kind is Kind.AGE or metric.is_rare:
+        if not metric.labels or metric.kind is MetricKind.AGE or metric.is_rare:
             return
         known = [(table,) if label == TABLE else label.values for label in metric.labels]
         family = self._family(metric)
@@ -181,7 +181,7 @@ class Metrics:
             family.labels(*values)
 
     def _drop(self, metric: Metric, table: str) -> None:
-        if metric.kind is Kind.AGE:
+        if metric.kind is MetricKind.AGE:
             self._ages[metric.name].drop(table)
         else:
             self._family(metric).remove_by_labels({TABLE.name: table})

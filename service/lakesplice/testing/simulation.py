@@ -27,7 +27,7 @@ from lakesplice.planning.intake.dead_letter_limit import NO_LIMIT, DeadLetterLim
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.rows.index_merge import RUNS_MAX, plan_merge
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
-from lakesplice.planning.shape.metadata_columns import Origin
+from lakesplice.planning.shape.metadata_columns import RecordOrigin
 from lakesplice.planning.shape.shaping import Shape, shard_of
 from lakesplice.planning.sources.dropped_tables import DropHistory
 from lakesplice.planning.upkeep.compaction import tasks, work
@@ -103,7 +103,7 @@ class SimulatedDriver:
         self.history = history
         self._runs = RunCache()
         partitions = {number: PartitionState(Offset(0)) for number in topic.ends}
-        shard = shard_of(shape, Origin(topic.name, self._origin))
+        shard = shard_of(shape, RecordOrigin(topic.name, self._origin))
         source = SourceState(topic.name, topic.topic_id, partitions, shard=shard)
         store = lake.within(self.name.path)
         other = None if beside is None else beside.table

@@ -21,8 +21,8 @@ from lakesplice.apps.service.tables import ServiceTables
 from lakesplice.apps.table_commands.command_table import CommandTable
 from lakesplice.apps.table_commands.dispatch import command_table
 from lakesplice.apps.table_commands.work import SWAP, execute
-from lakesplice.apps.verifying.kept_sums import place_in_lake
 from lakesplice.apps.verifying.report import Outcome, TableReport
+from lakesplice.apps.verifying.stored_sums import place_in_lake
 from lakesplice.errors import UnsupportedError, UsageError
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.names import TableName
@@ -37,7 +37,7 @@ from lakesplice.storage.local import LocalStore
 from lakesplice.storage.source.binlog_places import BinlogPlace
 from lakesplice.storage.source.tables import SourceTable
 from lakesplice.table.driver.generation import Generation, claim_generation
-from lakesplice.table.driver.requests import Request
+from lakesplice.table.driver.requests import CommandRequest
 from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.protocol.history import history
 from lakesplice.table.protocol.shadow_store import open_shadows
@@ -81,7 +81,9 @@ def commanded(lake: LocalStore, source: ReadSource) -> CommandTable:
     """The table as a driver's request has it, which can feed a shadow."""
     generation = claim_generation(lake, FixedClock(), lambda _: True)
     assert generation is not None
-    asked = Request("1", SWAP, "shop/goods", "ann", EpochMs(FixedClock().now_ms() + 60_000), {})
+    asked = CommandRequest(
+        "1", SWAP, "shop/goods", "ann", EpochMs(FixedClock().now_ms() + 60_000), {}
+    )
     made = command_table(lake, asked, generation, FixedClock(), SeededEntropy(5))
 
     def feed(table: DriverTable, ends: Mapping[int, Offset]) -> None:

@@ -49,7 +49,7 @@ from lakesplice.table.driver.generation import (
     claim_generation,
     newest_generation,
 )
-from lakesplice.table.driver.requests import Answer, Request, answer, pending
+from lakesplice.table.driver.requests import CommandAnswer, CommandRequest, answer, pending
 from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.protocol.intents import Intent, Redirect
 from lakesplice.table.protocol.snapshot import open_snapshot
@@ -122,12 +122,16 @@ def driver(lake: LocalStore) -> Generation:
     return generation
 
 
-def request(command: str, arguments: Mapping[str, Any]) -> Request:
+def request(command: str, arguments: Mapping[str, Any]) -> CommandRequest:
     expires_ms = FixedClock().now_ms() + 60_000
-    return Request("00ff", command, "shop/orders", "ann@host", EpochMs(expires_ms), arguments)
+    return CommandRequest(
+        "00ff", command, "shop/orders", "ann@host", EpochMs(expires_ms), arguments
+    )
 
 
-def answered(lake: LocalStore, alive: Generation, asked: Request, settings: Settings) -> Answer:
+def answered(
+    lake: LocalStore, alive: Generation, asked: CommandRequest, settings: Settings
+) -> CommandAnswer:
     """What a driver of the lake answers."""
     place = command_table(lake, asked, alive, FixedClock(), SeededEntropy(1))
     return answer_of(asked, place, settings)

@@ -17,7 +17,7 @@ from lakesplice.apps.service.upkeep.table_upkeep import Upkeep
 from lakesplice.errors import CorruptFileError, FencedError, MissingFileError, StorageError
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.parking import ParkCode
-from lakesplice.planning.upkeep.compaction import Backlog, backlog
+from lakesplice.planning.upkeep.compaction import TableBacklog, backlog
 from lakesplice.spark.jobs.rewrites import RewriteTask, rewrite_files
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.stores import open_sink
@@ -278,7 +278,7 @@ def test_a_turn_sums_up_only_tables_that_changed_and_a_start_makes_no_upkeep_due
     """With hundreds of tables each turn looks at all of them, and a start finds all of them old."""
     summed: list[Manifest] = []
 
-    def counted(manifest: Manifest, rows_per_page: int) -> Backlog:
+    def counted(manifest: Manifest, rows_per_page: int) -> TableBacklog:
         summed.append(manifest)
         return backlog(manifest, rows_per_page)
 

@@ -12,7 +12,7 @@ from lakesplice.apps.verifying.compared_table import (
     compared_table,
 )
 from lakesplice.apps.verifying.known_causes import note_of
-from lakesplice.apps.verifying.report import Kind
+from lakesplice.apps.verifying.report import DifferenceKind
 from lakesplice.model.position import Ordering
 from lakesplice.model.progress.source_state import SourceState
 from lakesplice.model.schema import Column, TableSchema
@@ -83,12 +83,12 @@ def test_a_column_that_has_other_values_than_the_database_is_left_out_with_the_r
 def test_a_large_unsigned_number_that_came_negative_is_known_as_the_connector_s_doing() -> None:
     found = _compared(_column(2, "views", "long"))
     assert isinstance(found, ComparedTable)
-    note = note_of(found, Kind.CHANGED, {"views": (None, -1)})
+    note = note_of(found, DifferenceKind.CHANGED, {"views": (None, -1)})
     assert "bigint.unsigned.handling.mode" in note
-    assert note_of(found, Kind.CHANGED, {"views": (5, -1)}) == ""
+    assert note_of(found, DifferenceKind.CHANGED, {"views": (5, -1)}) == ""
 
 
 def test_a_row_that_an_insert_only_table_did_not_change_is_explained() -> None:
     found = _compared(_column(2, "views", "long"), insert_only=True)
     assert isinstance(found, ComparedTable)
-    assert "as they were inserted" in note_of(found, Kind.CHANGED, {"views": (2, 1)})
+    assert "as they were inserted" in note_of(found, DifferenceKind.CHANGED, {"views": (2, 1)})

@@ -11,7 +11,7 @@ import pytest
 
 from lakesplice.apps.doctor import Access, examine, machine
 from lakesplice.apps.doctor.lake import LakeExamination
-from lakesplice.apps.doctor.tracks import Step, Track
+from lakesplice.apps.doctor.step_runner import Step, StepRunner
 from lakesplice.errors import StorageError
 from lakesplice.planning.diagnosis.finding import Area, Finding, Verdict
 from tests.support.command_line import CommandLine
@@ -35,7 +35,7 @@ def defect() -> Iterator[Finding]:
 
 
 def verdicts(steps: list[Step], seconds: float = SECONDS_MAX) -> list[tuple[str, Verdict]]:
-    return [(one.check, one.verdict) for one in Track(steps).findings(seconds)]
+    return [(one.check, one.verdict) for one in StepRunner(steps).findings(seconds)]
 
 
 def test_a_step_that_fails_keeps_what_it_found_and_stops_only_those_that_need_it() -> None:
@@ -66,13 +66,13 @@ def test_who_waits_for_a_step_learns_that_it_ended_however_it_ended() -> None:
 
 
 def test_what_an_error_says_is_reported_without_secrets() -> None:
-    _, found = Track([Step("lake", "b", failing)]).findings(SECONDS_MAX)
+    _, found = StepRunner([Step("lake", "b", failing)]).findings(SECONDS_MAX)
     assert found.seen == "the store failed: user=x password=********"
     assert found.remedy == "look at it"
 
 
 def test_a_defect_is_named_by_its_kind_alone_since_its_message_may_hold_anything() -> None:
-    (found,) = Track([Step("lake", "c", defect)]).findings(SECONDS_MAX)
+    (found,) = StepRunner([Step("lake", "c", defect)]).findings(SECONDS_MAX)
     assert found.verdict is Verdict.PROBLEM
     assert "ValueError" in found.seen
     assert "value of a row" not in found.seen + found.remedy

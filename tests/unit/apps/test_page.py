@@ -12,7 +12,7 @@ import pytest
 
 from lakesplice.apps.service.page.answers import BatchAnswer
 from lakesplice.apps.service.page.chart import chart
-from lakesplice.apps.service.page.words import rate, size
+from lakesplice.apps.service.page.formatting import rate, size
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.table.protocol.layout import commit_path
 from tests.support.paged import PagedService, busy

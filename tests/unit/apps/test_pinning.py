@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import lakesplice
-from lakesplice.apps.asked_versions import offsets_of
 from lakesplice.apps.cli.tables.showing.lake_overview import print_overview
+from lakesplice.apps.requested_versions import offsets_of
 from lakesplice.errors import UsageError
 from lakesplice.model.driver_status import DriverStatus, TopicCondition, TopicState, TopicStatus
 from lakesplice.model.moments import EpochMs

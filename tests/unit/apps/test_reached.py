@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lakesplice.apps.verifying.reached import Reach
+from lakesplice.apps.verifying.catch_up import CatchUp
 from lakesplice.model.driver_status import DriverStatus, TopicCondition, TopicState, TopicStatus
 from lakesplice.model.moments import EpochMs
 from lakesplice.storage.source.binlog_places import BinlogPlace
@@ -28,7 +28,7 @@ class Lake:
     def __init__(self, folder: Path) -> None:
         self.store: AnyStore = open_store(folder / "lake")
         self.clock = FixedClock()
-        self.reach = Reach(self.store, self.clock, 3.0)
+        self.catch_up = CatchUp(self.store, self.clock, 3.0)
         self._publisher = StatusPublisher(self.store, 1)
         self._tables: dict[str, tuple[SimulatedTopic, SimulatedDriver]] = {}
 
@@ -57,7 +57,7 @@ class Lake:
     @property
     def is_past(self) -> bool:
         store = self.store.within("db/items")
-        return self.reach.is_past(open_snapshot(store).manifest, ITEMS, PLACE)
+        return self.catch_up.is_past(open_snapshot(store).manifest, ITEMS, PLACE)
 
 
 @pytest.fixture
@@ -97,5 +97,5 @@ def test_a_change_of_another_connector_or_from_before_the_place_shows_nothing(la
 
 
 def test_waiting_for_it_has_an_end(lake: Lake) -> None:
-    assert not lake.reach.wait(lake.store.within("db/items"), ITEMS, PLACE)
+    assert not lake.catch_up.wait(lake.store.within("db/items"), ITEMS, PLACE)
     assert 3.0 <= lake.clock.monotonic() < 6.0

@@ -21,7 +21,7 @@ from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.model.schema import TableSchema
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.generation import claim_generation
-from lakesplice.table.driver.requests import Request
+from lakesplice.table.driver.requests import CommandRequest
 from lakesplice.table.ingest.reset import TopicStart
 from lakesplice.table.protocol.intents import Redirect
 from lakesplice.table.protocol.snapshot import open_snapshot
@@ -58,7 +58,7 @@ def driven(table: MadeTable) -> CommandTable:
     lake = LocalStore(Path(table.store.root).parents[1])
     generation = claim_generation(lake, FixedClock(), lambda _: True)
     assert generation is not None
-    asked = Request(
+    asked = CommandRequest(
         "00ff", RESET, "shop/orders", "ann@host", EpochMs(FixedClock().now_ms() + 60_000), {}
     )
     place = command_table(lake, asked, generation, FixedClock(), SeededEntropy(1))

@@ -23,7 +23,7 @@ from lakesplice.model.progress.epochs import Epoch
 from lakesplice.planning.sources.position_search import Ranges, placed_records
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.generation import claim_generation
-from lakesplice.table.driver.requests import Request
+from lakesplice.table.driver.requests import CommandRequest
 from lakesplice.table.ingest.reset import TopicStart
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.simulation import SimulatedTopic
@@ -69,7 +69,7 @@ class Scene:
         assert generation is not None
         path = self.driver.name.path
         expires_ms = EpochMs(FixedClock().now_ms() + 60_000)
-        asked = Request("00ff", RESET, path, "ann@host", expires_ms, {})
+        asked = CommandRequest("00ff", RESET, path, "ann@host", expires_ms, {})
         place_ = command_table(lake, asked, generation, FixedClock(), SeededEntropy(1))
         ends = self.source.topic.ends
         start = TopicStart(

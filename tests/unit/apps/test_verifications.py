@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lakesplice.apps.service.upkeep.verifications import Verifications
-from lakesplice.apps.verifying.report import Difference, Kind, Outcome, TableReport
+from lakesplice.apps.verifying.report import Difference, DifferenceKind, Outcome, TableReport
 from lakesplice.errors import SourceUnavailable, UsageError
 from lakesplice.model.names import TableName
 from lakesplice.model.parking import ParkCode, ParkReason
@@ -62,7 +62,7 @@ def equal(name: TableName) -> TableReport:
 
 
 def different(name: TableName) -> TableReport:
-    wrong = (Difference({"id": "1"}, Kind.CHANGED),)
+    wrong = (Difference({"id": "1"}, DifferenceKind.CHANGED),)
     return TableReport(str(name), Outcome.DIFFERENT, folder=name.path, differences=wrong)
 
 

@@ -8,10 +8,10 @@ from lakesplice.model.address import BaseFile, Segment
 from lakesplice.model.manifest import DeltaRef, FileRef, Manifest
 from lakesplice.model.moments import EpochMs
 from lakesplice.planning.upkeep.compaction import (
-    Backlog,
     CompactionPolicy,
     PlannedRewrite,
     Pressure,
+    TableBacklog,
     backlog,
     ingest_must_wait,
     next_tables,
@@ -61,13 +61,13 @@ def test_a_backlog_counts_what_still_waits() -> None:
 
 
 def test_each_reason_is_enough_alone() -> None:
-    calm = Backlog(deltas=1, changes=1, bytes=1, rows=1_000, pages=1.0, oldest_ms=EpochMs(0))
+    calm = TableBacklog(deltas=1, changes=1, bytes=1, rows=1_000, pages=1.0, oldest_ms=EpochMs(0))
     assert pressure(calm, POLICY, now_ms=EpochMs(1_000)).score < 1
     cases = {
-        "deltas": Backlog(10, 1, 1, 1_000, 1.0, EpochMs(0)),
-        "bytes": Backlog(1, 1, 1_000, 1_000, 1.0, EpochMs(0)),
-        "ratio": Backlog(1, 100, 1, 1_000, 10.0, EpochMs(0)),
-        "pages": Backlog(1, 60, 1, 10_000, 1.0, EpochMs(0)),
+        "deltas": TableBacklog(10, 1, 1, 1_000, 1.0, EpochMs(0)),
+        "bytes": TableBacklog(1, 1, 1_000, 1_000, 1.0, EpochMs(0)),
+        "ratio": TableBacklog(1, 100, 1, 1_000, 10.0, EpochMs(0)),
+        "pages": TableBacklog(1, 60, 1, 10_000, 1.0, EpochMs(0)),
     }
     for reason, waiting in cases.items():
         found = pressure(waiting, POLICY, now_ms=EpochMs(1_000))
@@ -82,7 +82,10 @@ def test_nothing_waiting_is_never_due() -> None:
 
 def test_a_clock_that_went_back_makes_no_table_due() -> None:
     assert (
-        pressure(Backlog(1, 1, 1, 1_000, 1.0, EpochMs(10_000)), POLICY, now_ms=EpochMs(0)).score < 1
+        pressure(
+            TableBacklog(1, 1, 1, 1_000, 1.0, EpochMs(10_000)), POLICY, now_ms=EpochMs(0)
+        ).score
+        < 1
     )
 
 
@@ -98,8 +101,8 @@ def test_work_is_the_files_with_waiting_changes_the_densest_first() -> None:
 
 
 def test_too_many_waiting_deltas_make_ingest_wait() -> None:
-    assert not ingest_must_wait(Backlog(deltas=9), 10)
-    assert ingest_must_wait(Backlog(deltas=10), 10)
+    assert not ingest_must_wait(TableBacklog(deltas=9), 10)
+    assert ingest_must_wait(TableBacklog(deltas=10), 10)
 
 
 @given(st.integers(1, 10**7), st.integers(0, 10**6), st.integers(1, 10_000))

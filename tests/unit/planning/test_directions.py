@@ -11,7 +11,7 @@ from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import Ordering, Position
 from lakesplice.model.progress.source_state import PartitionState, SourceState
-from lakesplice.planning.sources.operator_directions import FallBack, onward
+from lakesplice.planning.sources.operator_directions import LowerPositions, onward
 
 HIGH = Position(7, 100)
 SOURCE = SourceState(
@@ -23,15 +23,18 @@ FELL_BACK = ParkReason(ParkCode.POSITIONS_FELL_BACK, "", "t", 0, 40)
 
 
 def test_a_new_epoch_begins_in_every_partition_where_it_continues() -> None:
-    after = onward(SOURCE, FELL_BACK, {1: Offset(45)}, FallBack.NEW_EPOCH)
+    after = onward(SOURCE, FELL_BACK, {1: Offset(45)}, LowerPositions.NEW_EPOCH)
     (epoch,) = after.epochs
     assert (epoch.number, epoch.stream, epoch.entered) == (1, "", {0: 40, 1: 45})
     assert epoch.before == {"0": 9, "1": 3}
-    assert [e.number for e in onward(after, FELL_BACK, {}, FallBack.NEW_EPOCH).epochs] == [1, 2]
+    assert [e.number for e in onward(after, FELL_BACK, {}, LowerPositions.NEW_EPOCH).epochs] == [
+        1,
+        2,
+    ]
 
 
 def test_a_repetition_is_the_parked_partition_s_alone() -> None:
-    after = onward(SOURCE, FELL_BACK, {}, FallBack.REPEATED)
+    after = onward(SOURCE, FELL_BACK, {}, LowerPositions.REPEATED)
     assert [state.repeating for state in after.partitions.values()] == [True, False]
 
 
@@ -47,6 +50,6 @@ def test_what_can_not_be_is_refused() -> None:
         onward(SOURCE, FELL_BACK, {2: Offset(0)}, None)
     other = replace(FELL_BACK, code=ParkCode.NO_KEY)
     with pytest.raises(UsageError, match="no position fell back"):
-        onward(SOURCE, other, {}, FallBack.NEW_EPOCH)
+        onward(SOURCE, other, {}, LowerPositions.NEW_EPOCH)
     with pytest.raises(UsageError, match="binlog"):
-        onward(replace(SOURCE, ordering=Ordering.KAFKA), FELL_BACK, {}, FallBack.REPEATED)
+        onward(replace(SOURCE, ordering=Ordering.KAFKA), FELL_BACK, {}, LowerPositions.REPEATED)

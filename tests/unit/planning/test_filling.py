@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakesplice.formats.events.debezium.connect import NoShape, shape_of_schema
+from lakesplice.formats.events.debezium.connect import UnsupportedSchema, shape_of_schema
 from lakesplice.model.column_values import fill_text, fill_value
 from lakesplice.model.types import ColumnType
 
@@ -41,7 +41,7 @@ def fill_of(field: dict[str, Any]) -> object:
     members = [{"field": name, **image} for name in ("before", "after", "source")]
     schema = {"type": "struct", "fields": [*members, {"type": "string", "field": "op"}]}
     shape = shape_of_schema(json.dumps(schema))
-    assert not isinstance(shape, NoShape), shape
+    assert not isinstance(shape, UnsupportedSchema), shape
     cell = shape.cells[0]
     return None if cell.fill is None else fill_value(cell.fill, cell.type).as_py()
 

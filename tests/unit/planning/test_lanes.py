@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakesplice.planning.sources.topic_lanes import BATCHES_BEHIND, Backlog, catching_up
+from lakesplice.planning.sources.topic_lanes import BATCHES_BEHIND, TopicBacklog, catching_up
 
 BATCH = 100
 FAR = BATCH * BATCHES_BEHIND + 1
@@ -15,8 +15,8 @@ FAR = BATCH * BATCHES_BEHIND + 1
 BATCHES_MAX = 10_000
 
 
-def backlogs(**records: int) -> dict[str, Backlog]:
-    return {topic: Backlog(count) for topic, count in records.items()}
+def backlogs(**records: int) -> dict[str, TopicBacklog]:
+    return {topic: TopicBacklog(count) for topic, count in records.items()}
 
 
 def test_a_topic_far_behind_leaves_the_others() -> None:
@@ -39,33 +39,41 @@ def test_topics_that_are_all_far_behind_share_one_lane() -> None:
 
 
 def test_first_loads_stay_as_far_as_one_batch_reads_them_with_all_others() -> None:
-    loading = {name: Backlog(30, is_first_load=True) for name in ("a", "b", "c", "d")}
-    assert catching_up({**loading, "hot": Backlog(40)}, BATCH) == {"c", "d"}
+    loading = {name: TopicBacklog(30, is_first_load=True) for name in ("a", "b", "c", "d")}
+    assert catching_up({**loading, "hot": TopicBacklog(40)}, BATCH) == {"c", "d"}
     assert catching_up(loading, BATCH) == frozenset(), "they hold up nobody"
 
 
 def test_a_first_load_that_is_with_the_others_leaves_them_only_if_it_grows() -> None:
-    loading = {name: Backlog(30, is_first_load=True) for name in ("a", "b", "c", "d")}
-    hot = {"hot": Backlog(40)}
+    loading = {name: TopicBacklog(30, is_first_load=True) for name in ("a", "b", "c", "d")}
+    hot = {"hot": TopicBacklog(40)}
     assert catching_up({**loading, **hot}, BATCH, {"c", "d"}) == {"c", "d"}
-    assert catching_up({**loading, "hot": Backlog(0)}, BATCH, {"d"}) == {"d"}
-    half_read = {**loading, "d": Backlog(15), "hot": Backlog(4)}
+    assert catching_up({**loading, "hot": TopicBacklog(0)}, BATCH, {"d"}) == {"d"}
+    half_read = {**loading, "d": TopicBacklog(15), "hot": TopicBacklog(4)}
     assert catching_up(half_read, BATCH, {"d"}) == frozenset()
-    assert catching_up({**loading, "hot": Backlog(499)}, BATCH, {"d"}) == {"a", "b", "c", "d"}
+    assert catching_up({**loading, "hot": TopicBacklog(499)}, BATCH, {"d"}) == {"a", "b", "c", "d"}
 
 
 def test_topics_of_a_lower_priority_give_way() -> None:
-    known = {"first": Backlog(FAR, 5), "later": Backlog(90), "least": Backlog(20, -1)}
+    known = {
+        "first": TopicBacklog(FAR, 5),
+        "later": TopicBacklog(90),
+        "least": TopicBacklog(20, -1),
+    }
     assert catching_up(known, BATCH) == {"first", "least"}, "which is far behind by itself"
-    known["first"] = Backlog(50, 5)
+    known["first"] = TopicBacklog(50, 5)
     assert catching_up(known, BATCH) == {"later"}
-    all_far = {"first": Backlog(FAR, 5), "later": Backlog(FAR), "loading": Backlog(FAR, 0, True)}
+    all_far = {
+        "first": TopicBacklog(FAR, 5),
+        "later": TopicBacklog(FAR),
+        "loading": TopicBacklog(FAR, 0, True),
+    }
     assert catching_up(all_far, BATCH) == {"later", "loading"}
 
 
 TOPICS = st.dictionaries(
     st.sampled_from([f"t{number}" for number in range(12)]),
-    st.builds(Backlog, st.integers(0, 3 * FAR), st.integers(0, 2), st.booleans()),
+    st.builds(TopicBacklog, st.integers(0, 3 * FAR), st.integers(0, 2), st.booleans()),
     min_size=1,
 )
 
@@ -84,7 +92,7 @@ def batch(waiting: Mapping[str, int]) -> dict[str, int]:
 
 @given(TOPICS)
 def test_no_topic_waits_for_those_that_give_way_to_it_and_none_starves(
-    topics: dict[str, Backlog],
+    topics: dict[str, TopicBacklog],
 ) -> None:
     behind = catching_up(topics, BATCH)
     main = {topic: one.records for topic, one in topics.items() if topic not in behind}

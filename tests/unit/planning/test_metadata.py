@@ -15,7 +15,7 @@ from lakesplice.model.types import ColumnType
 from lakesplice.planning.rows.image_changes import to_changes
 from lakesplice.planning.schema.evolution import Grows, Unfit, fit, fit_as_new
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
-from lakesplice.planning.shape.metadata_columns import Metadata, metadata_of
+from lakesplice.planning.shape.metadata_columns import MetadataContent, metadata_of
 from lakesplice.planning.shape.shaping import Shape, shaped_schema
 
 SOURCE = SourceSchema(
@@ -23,10 +23,10 @@ SOURCE = SourceSchema(
      SourceField("v", ColumnType.parse("string"), "string")),
     ("id",),
 )  # fmt: skip
-OF_CHANGE = (Metadata.OP_TS, Metadata.OP, Metadata.GTID)
+OF_CHANGE = (MetadataContent.OP_TS, MetadataContent.OP, MetadataContent.GTID)
 
 
-def shape(*what: Metadata, prefix: str = "") -> Shape:
+def shape(*what: MetadataContent, prefix: str = "") -> Shape:
     return Shape(metadata=tuple((prefix + one, one) for one in what))
 
 
@@ -36,7 +36,7 @@ def grown(current: TableSchema, image: SourceSchema, policy: SchemaPolicy) -> Ta
     return found.next
 
 
-BORN = grown(TableSchema(), shaped_schema(SOURCE, shape(*Metadata)), SchemaPolicy())
+BORN = grown(TableSchema(), shaped_schema(SOURCE, shape(*MetadataContent)), SchemaPolicy())
 
 
 def update(moment: int, topic: str = "t") -> ImageBlock:
@@ -104,7 +104,7 @@ def test_a_metadata_column_with_the_name_of_one_of_the_source_parks_the_table() 
         found = fit(TableSchema(), image)
         assert isinstance(found, Unfit)
         assert "metadata.prefix" in found.detail
-    free = shaped_schema(named, shape(Metadata.OP_TS, prefix="__"))
+    free = shaped_schema(named, shape(MetadataContent.OP_TS, prefix="__"))
     assert [column.name for column in free.fields] == ["id", "v", "Op_TS", "__op_ts"]
     assert isinstance(fit(TableSchema(), free), Grows)
 

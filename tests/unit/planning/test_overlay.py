@@ -16,7 +16,7 @@ from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.planning.rows.edits import Edits, apply_edits
 from lakesplice.planning.rows.overlay import overlay, without_effect
-from lakesplice.planning.rows.waiting_changes import Waiting
+from lakesplice.planning.rows.waiting_changes import WaitingChanges
 
 SCHEMA = TableSchema(
     (
@@ -80,7 +80,7 @@ def change(
 
 
 def edited(*changes: dict[str, Any]) -> Edits:
-    waiting = Waiting.of(pa.Table.from_pylist(list(changes), schema=delta_schema(SCHEMA)))
+    waiting = WaitingChanges.of(pa.Table.from_pylist(list(changes), schema=delta_schema(SCHEMA)))
     placed = waiting.for_file(SEGMENTS, "base/f.parquet")
     return overlay(placed, FILE.take(pa.array(placed.addressed)), SCHEMA, "base/f.parquet")
 

@@ -16,7 +16,7 @@ from lakesplice.model.names import TableName
 from lakesplice.model.source_schema import SourceField, SourceSchema
 from lakesplice.model.types import ColumnType
 from lakesplice.planning.shape.masks import Mask, MaskKind, masked, masks_of
-from lakesplice.planning.shape.metadata_columns import Origin
+from lakesplice.planning.shape.metadata_columns import RecordOrigin
 from lakesplice.planning.shape.shaping import Shape, shaped, shaped_schema
 from lakesplice.testing.shop import Database
 from tests.support.shaped import PEOPLE
@@ -49,7 +49,7 @@ def images(shape: Shape, *rows: tuple[Any, ...]) -> tuple[SourceSchema, pa.Table
     )
     context = DecodeContext(TableName.from_topic(events[0].topic))
     (block,) = shaped(
-        decode(records, context), shape, Origin(events[0].topic, context.table)
+        decode(records, context), shape, RecordOrigin(events[0].topic, context.table)
     ).blocks
     return block.schema, block.before, block.after
 

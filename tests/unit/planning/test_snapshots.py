@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from lakesplice.model.position import Position
-from lakesplice.planning.sources.snapshots import SnapshotMet
+from lakesplice.planning.sources.snapshots import NewestSnapshot
 
-MET = SnapshotMet(Position(1, 5))
+MET = NewestSnapshot(Position(1, 5))
 
 
 @pytest.mark.parametrize("lossy_first", [True, False])
@@ -21,10 +21,10 @@ def test_a_snapshot_is_whole_if_all_of_its_records_were_read(lossy_first: bool) 
 
 
 @pytest.mark.parametrize("marked", [replace(MET, ended=True), replace(MET, renewing=True)])
-def test_what_one_run_showed_holds_for_both(marked: SnapshotMet) -> None:
+def test_what_one_run_showed_holds_for_both(marked: NewestSnapshot) -> None:
     assert MET.then(marked) == marked.then(MET) == marked
 
 
 def test_of_two_snapshots_the_newer_counts_alone() -> None:
-    older = SnapshotMet(Position(1, 4), ended=True, renewing=True, whole=False)
+    older = NewestSnapshot(Position(1, 4), ended=True, renewing=True, whole=False)
     assert older.then(MET) == MET.then(older) == MET

@@ -13,7 +13,7 @@ import pytest
 from lakesplice.errors import CorruptFileError, StorageError
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.output.copying import StreamSink
-from lakesplice.splicing.pages.page_encoding import Style, _check_all, encode_pages
+from lakesplice.splicing.pages.page_encoding import PageStyle, _check_all, encode_pages
 from lakesplice.splicing.splice import splice
 from lakesplice.splicing.structures.enums import Codec, Encoding
 from tests.support.in_memory import edits_of, look
@@ -61,7 +61,7 @@ def test_a_source_that_ends_too_early_is_named() -> None:
 @pytest.mark.parametrize("counted", [True, False])
 def test_new_pages_of_another_encoding_than_meant_are_never_written(counted: bool) -> None:
     leaf = look(parquet(some_table())).leaf(0)
-    style = Style(Codec.UNCOMPRESSED, v2=False, checksums=False)
+    style = PageStyle(Codec.UNCOMPRESSED, v2=False, checksums=False)
     pages = encode_pages(leaf, [pa.array([1, 2])], Encoding.PLAIN, style, PLACE)
     assert pages is not None
     chunk = pages.chunk if counted else replace(pages.chunk, encoding_stats=None)

@@ -13,7 +13,7 @@ import pytest
 
 from lakesplice.errors import CorruptFileError, UnsupportedError
 from lakesplice.splicing.structures.chunks import ByteRange, Chunk, SortingColumn
-from lakesplice.splicing.structures.enums import Codec, Encoding, PageKind, Physical
+from lakesplice.splicing.structures.enums import Codec, Encoding, PageKind, PhysicalType
 from lakesplice.splicing.structures.footer import (
     MAGIC,
     EncodingCount,
@@ -21,7 +21,7 @@ from lakesplice.splicing.structures.footer import (
     Statistics,
     read_footer,
 )
-from lakesplice.splicing.thrift.compact import EMPTY, Struct, Wire
+from lakesplice.splicing.thrift.compact import EMPTY, Struct, WireType
 from lakesplice.splicing.thrift.encoding import encode_struct
 from tests.support.parquet_parts import PLACE, opened, parquet, some_table
 
@@ -58,7 +58,7 @@ def test_the_footer_says_what_pyarrow_says() -> None:
 
 
 def assert_equal(chunk: Chunk, of: pq.ColumnChunkMetaData) -> None:
-    assert Physical(chunk.physical).name == of.physical_type
+    assert PhysicalType(chunk.physical).name == of.physical_type
     assert ".".join(chunk.path) == of.path_in_schema
     assert Codec(chunk.codec).name == of.compression
     assert {Encoding(encoding).name for encoding in chunk.encodings} == set(of.encodings)
@@ -81,12 +81,12 @@ def test_an_unchanged_footer_is_written_back_byte_for_byte() -> None:
 
 
 def test_what_is_not_known_is_written_back() -> None:
-    unknown = {99: (Wire.BINARY, b"from the future")}
+    unknown = {99: (WireType.BINARY, b"from the future")}
     chunk = FOOTER.row_groups[0].chunks[0]
     metadata = chunk.raw.get(3)
     assert isinstance(metadata, Struct)
     data = with_chunk(
-        raw=chunk.raw.replaced({**unknown, 3: (Wire.STRUCT, metadata.replaced(unknown))})
+        raw=chunk.raw.replaced({**unknown, 3: (WireType.STRUCT, metadata.replaced(unknown))})
     )
     found = read_footer(opened(data), "a.parquet")
     again = replace(
@@ -167,7 +167,7 @@ def test_leaves_know_their_levels() -> None:
     assert (listed.name, listed.flat) == ("list.list.element", False)
     assert (listed.max_definition, listed.max_repetition) == (3, 1)
     assert (nested.name, nested.flat, nested.max_definition) == ("record.x.y", False, 3)
-    assert (nested.physical, nested.type_length) == (Physical.FIXED_LEN_BYTE_ARRAY, 2)
+    assert (nested.physical, nested.type_length) == (PhysicalType.FIXED_LEN_BYTE_ARRAY, 2)
 
 
 def test_a_file_without_rows_or_columns_is_read() -> None:
@@ -254,7 +254,9 @@ def test_damage_is_named_with_file_place_and_reason(name: str) -> None:
 
 
 def test_a_file_whose_pages_are_in_another_is_unsupported() -> None:
-    elsewhere = FOOTER.row_groups[0].chunks[0].raw.replaced({1: (Wire.BINARY, b"part-0.parquet")})
+    elsewhere = (
+        FOOTER.row_groups[0].chunks[0].raw.replaced({1: (WireType.BINARY, b"part-0.parquet")})
+    )
     with pytest.raises(UnsupportedError, match="in another file"):
         read_footer(opened(with_chunk(raw=elsewhere)), "_metadata")
 
@@ -263,8 +265,8 @@ def test_a_file_whose_pages_are_in_another_is_unsupported() -> None:
     "data",
     [
         FILE[:-4] + b"PARE",
-        rewritten(replace(FOOTER, raw=FOOTER.raw.replaced({8: (Wire.STRUCT, EMPTY)}))),
-        with_chunk(raw=FOOTER.row_groups[0].chunks[0].raw.replaced({8: (Wire.STRUCT, EMPTY)})),
+        rewritten(replace(FOOTER, raw=FOOTER.raw.replaced({8: (WireType.STRUCT, EMPTY)}))),
+        with_chunk(raw=FOOTER.row_groups[0].chunks[0].raw.replaced({8: (WireType.STRUCT, EMPTY)})),
     ],
     ids=["its footer", "signed", "one column"],
 )

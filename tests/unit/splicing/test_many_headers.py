@@ -19,12 +19,12 @@ from lakesplice.splicing.structures.many_headers import (
     joined_headers,
 )
 from lakesplice.splicing.structures.page_headers import PageHeader
-from lakesplice.splicing.thrift.compact import Struct, Wire
+from lakesplice.splicing.thrift.compact import Struct, WireType
 from tests.support.parquet_parts import PLACE
 
 SIZES = st.one_of(st.integers(0, 200), st.integers(0, 2**31 - 1))
 CRCS = st.one_of(st.none(), st.integers(0, 2**32 - 1))
-STATISTICS = st.sampled_from([None, Struct({1: (Wire.BINARY, b"max")})])
+STATISTICS = st.sampled_from([None, Struct({1: (WireType.BINARY, b"max")})])
 
 
 @st.composite

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lakesplice.splicing.output.images import Copied
+from lakesplice.splicing.output.images import CopiedRange
 from lakesplice.splicing.pages.memory import PageBuffer
 from lakesplice.storage.copying import ScratchFile
 
@@ -23,15 +23,15 @@ def test_pages_are_put_aside_once_all_of_them_together_have_more_bytes_than_may_
     assert not opened
     aside = [buffer.put(PAGE), buffer.put(pa.py_buffer(b"1"))]
     assert len(opened) == 1
-    assert [isinstance(one, Copied) for one in held + aside] == [False, False, True, True]
+    assert [isinstance(one, CopiedRange) for one in held + aside] == [False, False, True, True]
     found = [
         one.source.read(one.offset, one.length).to_pybytes()
         for one in aside
-        if isinstance(one, Copied)
+        if isinstance(one, CopiedRange)
     ]
     assert found == [b"4444", b"1"]
 
 
 def test_without_a_place_for_them_all_pages_are_held() -> None:
     buffer = PageBuffer(1, None)
-    assert not any(isinstance(buffer.put(PAGE), Copied) for _ in range(3))
+    assert not any(isinstance(buffer.put(PAGE), CopiedRange) for _ in range(3))

@@ -11,7 +11,7 @@ from lakesplice.errors import CorruptFileError
 from lakesplice.splicing.structures.enums import Encoding, PageKind
 from lakesplice.splicing.structures.page_headers import PageHeader, read_page, walk
 from lakesplice.splicing.structures.source import SourceFile
-from lakesplice.splicing.thrift.compact import EMPTY, Struct, Wire
+from lakesplice.splicing.thrift.compact import EMPTY, Struct, WireType
 from lakesplice.splicing.thrift.decoding import decode_struct
 from lakesplice.splicing.thrift.encoding import encode_struct
 from tests.support.parquet_parts import PLACE, opened, parquet, some_table
@@ -35,7 +35,7 @@ def test_a_data_page_v1_by_hand() -> None:
 
 def test_a_header_keeps_what_it_does_not_know() -> None:
     whole, _ = decode_struct(V1, file_part=PLACE)
-    data = encode_struct(whole.replaced({77: (Wire.BINARY, b"new")}))
+    data = encode_struct(whole.replaced({77: (WireType.BINARY, b"new")}))
     header, _ = PageHeader.decode(data, 0, PLACE)
     assert replace(header, crc=None).encode() == data.replace(b"\x15\x01\x1c", b"\x2c")
 
@@ -43,12 +43,12 @@ def test_a_header_keeps_what_it_does_not_know() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({1: (Wire.I32, 9)}, "no such kind"),
-        ({1: (Wire.I32, 2)}, "header of DICTIONARY is missing"),
-        ({2: (Wire.I32, -1)}, "uncompressed_page_size is too small"),
+        ({1: (WireType.I32, 9)}, "no such kind"),
+        ({1: (WireType.I32, 2)}, "header of DICTIONARY is missing"),
+        ({2: (WireType.I32, -1)}, "uncompressed_page_size is too small"),
         ({3: None}, "compressed_page_size is missing"),
-        ({3: (Wire.BINARY, b"")}, "compressed_page_size is missing"),
-        ({5: (Wire.STRUCT, Struct({1: (Wire.I32, -4)}))}, "num_values is too small"),
+        ({3: (WireType.BINARY, b"")}, "compressed_page_size is missing"),
+        ({5: (WireType.STRUCT, Struct({1: (WireType.I32, -4)}))}, "num_values is too small"),
     ],
 )
 def test_damage_is_named(changes: dict[int, Any], reason: str) -> None:
@@ -110,7 +110,7 @@ def test_a_header_longer_than_a_window_is_read_with_more() -> None:
         encoding=0,
         definition_encoding=3,
         repetition_encoding=3,
-        statistics=Struct({5: (Wire.BINARY, b"x" * 300_000)}),
+        statistics=Struct({5: (WireType.BINARY, b"x" * 300_000)}),
     )
     data = b"PAR1" + header.encode() + b"abc"
     page = read_page(opened(data), 4, len(data), PLACE)

@@ -7,7 +7,7 @@ import pytest
 from lakesplice.errors import CorruptFileError
 from lakesplice.splicing.structures.page_index import ColumnIndex, OffsetIndex
 from lakesplice.splicing.structures.source import SourceFile
-from lakesplice.splicing.thrift.compact import List, Struct, Wire
+from lakesplice.splicing.thrift.compact import List, Struct, WireType
 from lakesplice.splicing.thrift.decoding import decode_struct
 from lakesplice.splicing.thrift.encoding import encode_struct
 from tests.support.parquet_parts import PLACE, opened, parquet, some_table
@@ -137,6 +137,6 @@ def test_nulls_that_were_not_counted_are_unknown() -> None:
 def test_lists_of_different_lengths_are_damage() -> None:
     good = ColumnIndex(np.array([False, True]), (b"a", b""), (b"b", b""), 0)
     whole, _ = decode_struct(good.encode(), file_part=PLACE)
-    short: Struct = whole.replaced({3: (Wire.LIST, List(Wire.BINARY, (b"b",)))})
+    short: Struct = whole.replaced({3: (WireType.LIST, List(WireType.BINARY, (b"b",)))})
     with pytest.raises(CorruptFileError, match="different lengths"):
         ColumnIndex.decode(encode_struct(short), PLACE)

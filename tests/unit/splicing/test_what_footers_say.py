@@ -16,12 +16,12 @@ import pytest
 from lakesplice.splicing.structures.chunks import ByteRange, Chunk, EncodingCount
 from lakesplice.splicing.structures.enums import Encoding, PageKind
 from lakesplice.splicing.structures.footer import Footer
-from lakesplice.splicing.thrift.compact import Struct, Wire
+from lakesplice.splicing.thrift.compact import Struct, WireType
 from tests.support.in_memory import look, spliced, with_chunk, with_footer
 from tests.support.machine import shared_dir
 from tests.support.parquet_parts import opened, parquet, some_table
 
-NEWER = {40: (Wire.BINARY, b"where something lies, or what the least value is")}
+NEWER = {40: (WireType.BINARY, b"where something lies, or what the least value is")}
 GEOSPATIAL = 17
 
 
@@ -57,7 +57,7 @@ def newer(footer: Footer) -> Footer:
 
 def _newer(chunk: Chunk) -> Chunk:
     inner = metadata(chunk).replaced(NEWER)
-    return replace(chunk, raw=chunk.raw.replaced({**NEWER, 3: (Wire.STRUCT, inner)}))
+    return replace(chunk, raw=chunk.raw.replaced({**NEWER, 3: (WireType.STRUCT, inner)}))
 
 
 def test_fields_that_are_not_known_are_dropped_since_they_may_hold_offsets() -> None:

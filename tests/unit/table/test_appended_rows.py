@@ -14,7 +14,7 @@ from lakesplice.errors import ConfigurationError
 from lakesplice.model.choices import NotInserts
 from lakesplice.model.names import APPENDED, SOURCE_POSITION, TableName
 from lakesplice.model.parking import ParkCode
-from lakesplice.planning.shape.metadata_columns import Metadata
+from lakesplice.planning.shape.metadata_columns import MetadataContent
 from lakesplice.planning.shape.shaping import Shape
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.reading.table import Table
@@ -135,7 +135,7 @@ def test_the_mode_is_the_key() -> None:
 def test_rows_appended_by_two_servers_at_one_place_are_distinguished_by_their_shard(
     tmp_path: Path,
 ) -> None:
-    shape = Shape(metadata=(("db", Metadata.DATABASE_NAME),), key=("db",))
+    shape = Shape(metadata=(("db", MetadataContent.DATABASE_NAME),), key=("db",))
     beside: SimulatedDriver | None = None
     for number in (0, 1):
         database = Database((CLICKS,), server=f"s{number}", database=f"shop_{number}")

@@ -15,7 +15,7 @@ from lakesplice.model.offsets import Offset
 from lakesplice.model.position import Position
 from lakesplice.model.progress.source_state import SourceState
 from lakesplice.planning.intake.line import RecordReading
-from lakesplice.planning.keys.asked_key import AskedKey
+from lakesplice.planning.keys.requested_key import RequestedKey
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.by_hand.hand_fed_table import HandFedTable
@@ -90,12 +90,12 @@ def test_a_composite_key_is_given_in_key_order_or_by_column(tmp_path: Path) -> N
     rows = pa.table({"day": pa.array([0], pa.date32()), "name": ["a"], "n": [1]})
     create_table(store, rows, ["name", "day"], tools())
     schema = open_snapshot(store).manifest.schema
-    one = AskedKey.of(schema, ["a", "1970-01-01"])
-    assert one == AskedKey.of(schema, {"day": "1970-01-01", "name": "a"})
+    one = RequestedKey.of(schema, ["a", "1970-01-01"])
+    assert one == RequestedKey.of(schema, {"day": "1970-01-01", "name": "a"})
     assert story_of(store, ("a", "1970-01-01")).row is not None
     for wrong in (["a"], "a", {"name": "a"}, ["a", "no day"], ["a", None]):
         with pytest.raises(UsageError, match="key"):
-            AskedKey.of(schema, wrong)
+            RequestedKey.of(schema, wrong)
 
 
 def test_what_a_vacuum_took_is_said_and_what_is_left_is_reported(tmp_path: Path) -> None:

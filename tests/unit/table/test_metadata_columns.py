@@ -14,7 +14,7 @@ import pytest
 from lakesplice.model.parking import ParkCode
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
-from lakesplice.planning.shape.metadata_columns import Metadata
+from lakesplice.planning.shape.metadata_columns import MetadataContent
 from lakesplice.planning.shape.shaping import Shape
 from lakesplice.table.files.dead_letters import (
     DeadLetter,
@@ -28,7 +28,7 @@ from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
 from tests.support.shaped import Life, aged
 
-ALL = Shape(metadata=tuple((f"m_{what}", what) for what in Metadata))
+ALL = Shape(metadata=tuple((f"m_{what}", what) for what in MetadataContent))
 
 
 def lived(life: Life, steps: int, seed: int) -> list[Event]:
@@ -183,7 +183,7 @@ def test_a_dead_letter_taken_again_brings_what_its_event_said(tmp_path: Path) ->
 def test_a_metadata_column_of_a_sources_name_parks_the_table_and_says_what_to_set(
     tmp_path: Path,
 ) -> None:
-    life = Life(tmp_path, Shape(metadata=(("name", Metadata.TABLE_NAME),)))
+    life = Life(tmp_path, Shape(metadata=(("name", MetadataContent.TABLE_NAME),)))
     life.database.insert("people", [(1, "A", "a@x", 1)])
     life.take()
     parked = life.driver.table.parked

@@ -10,7 +10,14 @@ from lakesplice.errors import RetryableError
 from lakesplice.model.moments import EpochMs
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.generation import Generation, claim_generation
-from lakesplice.table.driver.requests import Answer, Request, answer, ask, forget_answers, pending
+from lakesplice.table.driver.requests import (
+    CommandAnswer,
+    CommandRequest,
+    answer,
+    ask,
+    forget_answers,
+    pending,
+)
 from lakesplice.table.protocol.layout import ANSWERS, REQUESTS
 from lakesplice.testing.doubles import FixedClock
 
@@ -29,9 +36,9 @@ def driver_of(lake: LocalStore) -> Generation:
     return generation
 
 
-def request(clock: FixedClock, seconds: float = 60) -> Request:
+def request(clock: FixedClock, seconds: float = 60) -> CommandRequest:
     expires_ms = clock.now_ms() + round(seconds * 1000)
-    return Request(
+    return CommandRequest(
         "00ff", "dlq replay", "shop/orders", "ann@host", EpochMs(expires_ms), {"places": [[0, 1]]}
     )
 
@@ -50,14 +57,14 @@ def test_without_a_driver_nothing_is_asked(lake: LocalStore) -> None:
 
 def test_the_driver_sees_what_was_asked_and_its_answer_comes_back(lake: LocalStore) -> None:
     clock, driver = FixedClock(), driver_of(lake)
-    asked: list[Request] = []
+    asked: list[CommandRequest] = []
 
     def work(seconds: float) -> None:
         clock.advance(seconds)
         driver.beat()
         for one in pending(lake):
             asked.append(one)
-            answer(lake, one, Answer(True, "done"))
+            answer(lake, one, CommandAnswer(True, "done"))
 
     given = ask(lake, request(clock), clock, work)
     assert given is not None
@@ -86,7 +93,7 @@ def test_a_driver_of_a_long_lease_is_waited_for_as_long_as_it_may_be_silent(
         if clock.monotonic() >= 5 * LEASE:
             driver.beat()
             for one in pending(lake):
-                answer(lake, one, Answer(True, "done"))
+                answer(lake, one, CommandAnswer(True, "done"))
 
     given = ask(lake, request(clock, 10 * LEASE), clock, slowly)
     assert given is not None
@@ -104,7 +111,7 @@ def test_what_was_asked_of_a_driver_that_ends_is_done_by_the_next_one(
         ending.release()
         if clock.monotonic() >= LEASE / 2:
             driver_of(lake).beat()
-            answer(lake, asked, Answer(True, "done"))
+            answer(lake, asked, CommandAnswer(True, "done"))
 
     given = ask(lake, asked, clock, end_and_drive)
     assert given is not None
@@ -127,7 +134,7 @@ def test_a_driver_that_is_busy_until_the_request_expires_finds_it_no_more(
 
 def test_an_answer_that_nobody_took_is_forgotten_a_day_later(lake: LocalStore) -> None:
     clock = FixedClock()
-    answer(lake, request(clock), Answer(True, "done"))
+    answer(lake, request(clock), CommandAnswer(True, "done"))
     forget_answers(lake, clock.now_ms())
     assert len(left(lake)) == 1
     clock.advance(90_000)

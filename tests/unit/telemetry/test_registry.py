@@ -20,7 +20,7 @@ from lakesplice.telemetry.catalogue import (
 )
 from lakesplice.telemetry.document import metrics_page, series_per_table
 from lakesplice.telemetry.families.compaction import DELTA_FILES, DELTA_OLDEST
-from lakesplice.telemetry.metric import PREFIX, TABLE, Kind, Metric
+from lakesplice.telemetry.metric import PREFIX, TABLE, Metric, MetricKind
 from lakesplice.telemetry.registry import Metrics
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -32,13 +32,13 @@ def labels_of(metric: Metric) -> dict[str, str]:
 
 def touch(metrics: Metrics, metric: Metric) -> None:
     match metric.kind:
-        case Kind.COUNTER:
+        case MetricKind.COUNTER:
             metrics.add(metric, 3, **labels_of(metric))
-        case Kind.GAUGE:
+        case MetricKind.GAUGE:
             metrics.set(metric, 3, **labels_of(metric))
-        case Kind.HISTOGRAM:
+        case MetricKind.HISTOGRAM:
             metrics.observe(metric, 3, **labels_of(metric))
-        case Kind.AGE:
+        case MetricKind.AGE:
             metrics.since(metric, 97, **labels_of(metric))
 
 
@@ -54,16 +54,16 @@ def test_every_metric_can_be_set_and_is_scraped_with_its_help(metric: Metric) ->
         for sample in family.samples
         if labels_of(metric).items() <= sample.labels.items() and "le" not in sample.labels
     }
-    histogram = metric.kind is Kind.HISTOGRAM
+    histogram = metric.kind is MetricKind.HISTOGRAM
     assert samples[f"{metric.name}_sum" if histogram else metric.name] == 3
 
 
 @pytest.mark.parametrize("metric", CATALOGUE, ids=lambda metric: metric.name)
 def test_names_follow_the_conventions(metric: Metric) -> None:
     assert metric.name.startswith(PREFIX)
-    assert metric.name.endswith("_total") == (metric.kind is Kind.COUNTER)
+    assert metric.name.endswith("_total") == (metric.kind is MetricKind.COUNTER)
     assert metric.name.endswith("_seconds") == (metric.unit == "seconds")
-    assert bool(metric.buckets) == (metric.kind is Kind.HISTOGRAM)
+    assert bool(metric.buckets) == (metric.kind is MetricKind.HISTOGRAM)
     assert list(metric.buckets) == sorted(metric.buckets)
     assert metric.meaning.endswith(".")
     assert metric.remedy.endswith(".")
@@ -114,7 +114,7 @@ def test_a_dropped_table_leaves_no_series() -> None:
         for metric in CATALOGUE:
             if metric.is_per_table:
                 labels = {**labels_of(metric), TABLE.name: table}
-                if metric.kind is Kind.AGE:
+                if metric.kind is MetricKind.AGE:
                     metrics.since(metric, 1, **labels)
     metrics.drop_table("shop.orders")
     metrics.drop_table("shop.orders")

@@ -2,9 +2,9 @@
 topics also feed the shadows. Then each shadow becomes the table of the lake.
 """
 
+from lakesplice.apps.bootstrap.fill_request import FillRequest, TableOutcome
 from lakesplice.apps.bootstrap.fill_tools import Database
 from lakesplice.apps.bootstrap.run import bootstrap
 from lakesplice.apps.bootstrap.source_chunks import LoadBounds
-from lakesplice.apps.bootstrap.wishes import TableOutcome, Wishes
 
-__all__ = ["Database", "LoadBounds", "TableOutcome", "Wishes", "bootstrap"]
+__all__ = ["Database", "FillRequest", "LoadBounds", "TableOutcome", "bootstrap"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
+from lakesplice.apps.bootstrap.fill_request import FillRequest
 from lakesplice.apps.bootstrap.fill_tools import FillTools
 from lakesplice.apps.bootstrap.source_chunks import ReadPlan, key_bounds, read_plan
 from lakesplice.apps.bootstrap.table_filling import TableFilling
 from lakesplice.apps.bootstrap.topic_images import newest_schema
-from lakesplice.apps.bootstrap.wishes import Wishes
 from lakesplice.errors import UsageError
 from lakesplice.model.names import TableName
 from lakesplice.model.progress.shadow_plan import ShadowPlan
@@ -27,12 +27,12 @@ class DatabaseFill:
     def __init__(
         self,
         tools: FillTools,
-        wishes: Wishes,
+        request: FillRequest,
         name: TableName,
         origin: TableName,
         topic: Topic,
     ) -> None:
-        self._tools, self._wishes = tools, wishes
+        self._tools, self._request = tools, request
         self._name, self._origin, self._topic = name, origin, topic
         self._source = SourceState(topic.name, topic.id)
 
@@ -72,7 +72,7 @@ class DatabaseFill:
         """
         filling = self._filling(table, plan)
         filling.fill()
-        return filling.settle(self._wishes.settle_seconds)
+        return filling.settle(self._request.settle_seconds)
 
     def _filling(self, table: DriverTable, plan: ShadowPlan) -> TableFilling:
         tools = self._tools
@@ -104,7 +104,7 @@ class DatabaseFill:
         if table is None:
             raise UsageError("the database has no such table, or the user lacks SELECT on it")
         prefix = f"{origin.table}."
-        excluded = frozenset(name.removeprefix(prefix) for name in self._wishes.excluded)
+        excluded = frozenset(name.removeprefix(prefix) for name in self._request.excluded)
         found = read_plan(table, schema, excluded)
         if isinstance(found, str):
             raise UsageError(found)
@@ -115,7 +115,7 @@ class DatabaseFill:
         columns.
         """
         clock = self._tools.clock
-        until = clock.monotonic() + self._wishes.settle_seconds
+        until = clock.monotonic() + self._request.settle_seconds
         while True:
             try:
                 return self._read_plan()

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakesplice.apps.bootstrap.database_fill import ID_BITS
+from lakesplice.apps.bootstrap.fill_request import FillRequest
 from lakesplice.apps.bootstrap.fill_tools import FillTools
 from lakesplice.apps.bootstrap.row_files import FilePart, file_parts, rows_of_part, split_glob
 from lakesplice.apps.bootstrap.shadow_upkeep import ShadowUpkeep
 from lakesplice.apps.bootstrap.source_chunks import position_of
 from lakesplice.apps.bootstrap.table_filling import FEED_SECONDS, settled
 from lakesplice.apps.bootstrap.topic_images import first_positions, newest_schema
-from lakesplice.apps.bootstrap.wishes import Wishes
 from lakesplice.errors import UsageError
 from lakesplice.model.names import TableName
 from lakesplice.model.offsets import Offsets
@@ -33,7 +33,7 @@ class FilesFill:
     """Fills shadows of the table `name`; its table at the source is `origin`."""
 
     tools: FillTools
-    wishes: Wishes
+    request: FillRequest
     name: TableName
     origin: TableName
     topic: Topic
@@ -46,12 +46,12 @@ class FilesFill:
         position.
         """
         tools, topic = self.tools, self.topic
-        folder, pattern = split_glob(self.wishes.files)
+        folder, pattern = split_glob(self.request.files)
         parts = file_parts(self._files(folder), pattern)
-        start = position_of(binlog_place(self.wishes.position))
+        start = position_of(binlog_place(self.request.position))
         reading = tools.reading(self.origin, SourceState(topic.name, topic.id))
         firsts = first_positions(tools.reader, topic, reading, tools.shadow_feed.schemas)
-        require_stream_since(start, topic.earliest, firsts, trusted=self.wishes.connector_ran)
+        require_stream_since(start, topic.earliest, firsts, trusted=self.request.connector_ran)
         return ShadowPlan(
             shadow=f"{tools.entropy.bits(ID_BITS):016x}",
             topic=topic.name,
@@ -75,7 +75,7 @@ class FilesFill:
         topic = tools.catalogue.describe([self.topic.name])[self.topic.name]
         schema = newest_schema(tools.reader, topic, reading, tools.shadow_feed.schemas)
         prefix = f"{self.origin.table}."
-        excluded = {name.removeprefix(prefix) for name in self.wishes.excluded}
+        excluded = {name.removeprefix(prefix) for name in self.request.excluded}
         runs = RunCache()
         upkeep = ShadowUpkeep(table, tools.entropy, runs)
 
@@ -100,7 +100,7 @@ class FilesFill:
             if tools.clock.monotonic() - fed > FEED_SECONDS:
                 feed()
                 fed = tools.clock.monotonic()
-        return settled(table, feed, tools.clock, self.wishes.settle_seconds)
+        return settled(table, feed, tools.clock, self.request.settle_seconds)
 
     def _files(self, folder: str) -> AnyStore:
         """The store of the files' folder; a bucket is reached with the lake's options."""

@@ -8,11 +8,15 @@ from dataclasses import dataclass, field
 from lakesplice.apps.bootstrap.fill_tools import FillTools
 from lakesplice.apps.table_commands.dispatch import give_command
 from lakesplice.apps.table_commands.work import VERIFIED
-from lakesplice.apps.verifying.kept_sums import KeptSums, place_in_lake
-from lakesplice.apps.verifying.pace import Pace
-from lakesplice.apps.verifying.reached import Reach, all_stand_beyond, stands_beyond
+from lakesplice.apps.verifying.catch_up import CatchUp, all_stand_beyond, stands_beyond
+from lakesplice.apps.verifying.read_limit import ReadLimit
 from lakesplice.apps.verifying.report import Outcome, TableReport
-from lakesplice.apps.verifying.verification import Access, Wish, verify_table
+from lakesplice.apps.verifying.stored_sums import StoredSums, place_in_lake
+from lakesplice.apps.verifying.verification import (
+    VerificationRequest,
+    VerificationTools,
+    verify_table,
+)
 from lakesplice.model.names import TableName
 from lakesplice.model.progress.shadow_plan import ShadowPlan
 from lakesplice.storage.source.binlog_places import BinlogPlace
@@ -28,7 +32,7 @@ _ROWS_MAX = 1_000
 
 
 @dataclass
-class ShadowReach(Reach):
+class ShadowCatchUp(CatchUp):
     """Feeds a shadow until it has everything that its connector sent before it passed a place.
 
     That is so if every partition is past the place, or if the shadow is fed once more after any
@@ -56,12 +60,12 @@ class ShadowReach(Reach):
 @dataclass(frozen=True)
 class ShadowCheck:
     """Compares shadows of a lake's tables with a database; `connect` opens a connection to it, and
-    `pace` limits how fast it is read.
+    `read_limit` limits how fast it is read.
     """
 
     lake: AnyStore
     connect: Callable[[], SourceConnection]
-    pace: Pace
+    read_limit: ReadLimit
     wait_seconds: float
 
     def report(
@@ -75,22 +79,24 @@ class ShadowCheck:
         """Compare a shadow of the table `name`. Blocks; `feed` applies the topic's records to the
         shadow up to the topic's present end.
         """
-        clock = self.pace.clock
-        reach = ShadowReach(self.lake, clock, self.wait_seconds, feed=feed)
-        kept = KeptSums(place_in_lake(self.lake, name.path, plan.shadow), clock)
+        clock = self.read_limit.clock
+        catch_up = ShadowCatchUp(self.lake, clock, self.wait_seconds, feed=feed)
+        kept = StoredSums(place_in_lake(self.lake, name.path, plan.shadow), clock)
         store = ShadowStore(self.lake.within(name.path), plan.shadow)
         with self.connect() as connection:
-            access = Access(self.lake, connection, self.pace, reach, kept, store=store)
-            wish = Wish(insert_only=insert_only, rows_max=_ROWS_MAX)
-            return verify_table(access, name, plan.topic, wish)
+            access = VerificationTools(
+                self.lake, connection, self.read_limit, catch_up, kept, store=store
+            )
+            request = VerificationRequest(insert_only=insert_only, rows_max=_ROWS_MAX)
+            return verify_table(access, name, plan.topic, request)
 
 
 def shadow_check(tools: FillTools) -> ShadowCheck:
     """Return a check with a command's limits."""
     bounds, verify = tools.required_database().bounds, tools.settings.verify
     rate = bounds.rows_per_second or verify.rows_per_second
-    pace = Pace(tools.clock, rate, bounds.threads_running_max)
-    return ShadowCheck(tools.lake, tools.connect, pace, verify.wait)
+    read_limit = ReadLimit(tools.clock, rate, bounds.threads_running_max)
+    return ShadowCheck(tools.lake, tools.connect, read_limit, verify.wait)
 
 
 def note_shadow(tools: FillTools, name: TableName, plan: ShadowPlan, report: TableReport) -> None:

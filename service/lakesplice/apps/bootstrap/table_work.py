@@ -7,6 +7,7 @@ from typing import Protocol
 
 from lakesplice.apps.bootstrap.database_fill import DatabaseFill
 from lakesplice.apps.bootstrap.files_fill import FilesFill
+from lakesplice.apps.bootstrap.fill_request import FillRequest, TableOutcome
 from lakesplice.apps.bootstrap.fill_tools import FillTools
 from lakesplice.apps.bootstrap.shadow_check import (
     give_up_shadows,
@@ -16,7 +17,6 @@ from lakesplice.apps.bootstrap.shadow_check import (
     why_kept,
 )
 from lakesplice.apps.bootstrap.topic_fill import TopicFill
-from lakesplice.apps.bootstrap.wishes import TableOutcome, Wishes
 from lakesplice.apps.table_commands.dispatch import give_command
 from lakesplice.apps.table_commands.work import SWAP
 from lakesplice.apps.verifying.report import Outcome
@@ -24,7 +24,7 @@ from lakesplice.config import Settings
 from lakesplice.errors import UsageError
 from lakesplice.model.names import TableName
 from lakesplice.model.progress.shadow_plan import FilledFrom, ShadowPlan
-from lakesplice.planning.shape.metadata_columns import Origin
+from lakesplice.planning.shape.metadata_columns import RecordOrigin
 from lakesplice.planning.shape.shaping import shard_of
 from lakesplice.spark.kafka.topics import Topic
 from lakesplice.table.ingest.driver_table import DriverTable
@@ -57,8 +57,10 @@ class _Fill(Protocol):
 class TableWork:
     """The work of one table. Not thread-safe."""
 
-    def __init__(self, tools: FillTools, wishes: Wishes, origin: TableName, topic: Topic) -> None:
-        self._tools, self._wishes = tools, wishes
+    def __init__(
+        self, tools: FillTools, request: FillRequest, origin: TableName, topic: Topic
+    ) -> None:
+        self._tools, self._request = tools, request
         self._origin, self._topic = origin, topic
         self._name = tools.settings.target(origin)
         self._store = tools.lake.within(self._name.path)
@@ -66,12 +68,12 @@ class TableWork:
 
     def done(self) -> TableOutcome:
         """Do the work, and return the result. Blocks; raises the errors of all parts."""
-        if self._wishes.give_up:
+        if self._request.give_up:
             is_given_up = give_up_shadows(self._tools.lake, self._name) > 0
             return self._outcome("given up" if is_given_up else "exists")
         require_one_topic(self._tools.settings, self._origin, self._topic.name)
         plan = self._open_plan()
-        if plan is None and live_snapshot(self._store) is not None and not self._wishes.rebuild:
+        if plan is None and live_snapshot(self._store) is not None and not self._request.rebuild:
             return self._outcome("exists")
         if plan is not None and swapped_version(self._store, plan) is not None:
             close_shadow(self._store, plan.shadow)
@@ -79,9 +81,9 @@ class TableWork:
         fill = self._fill()
         if plan is None:
             plan = fill.plan()
-            if not self._wishes.dry_run:
+            if not self._request.dry_run:
                 begin_shadow(self._store, plan)
-        if self._wishes.dry_run:
+        if self._request.dry_run:
             return self._outcome("planned", plan, rows=max(0, plan.rows))
         return self._filled(fill, plan)
 
@@ -91,7 +93,7 @@ class TableWork:
         policy = tools.settings.table(self._origin)
         table.whole_snapshots = policy is None or policy.whole_snapshots
         is_complete, verified, detail = fill.fill(table, plan), "", ""
-        if self._wishes.verify:
+        if self._request.verify:
             feed = partial(tools.feed, table, self._name, self._origin)
             keeps = tools.settings.not_inserts(self._origin) is not None
             report = shadow_check(tools).report(self._name, plan, feed, insert_only=keeps)
@@ -111,23 +113,23 @@ class TableWork:
         )
 
     def _fill(self) -> _Fill:
-        match self._wishes.filled_from:
+        match self._request.filled_from:
             case FilledFrom.TOPIC:
                 return TopicFill(self._tools, self._name, self._origin, self._topic)
             case FilledFrom.FILES:
-                return FilesFill(self._tools, self._wishes, self._name, self._origin, self._topic)
+                return FilesFill(self._tools, self._request, self._name, self._origin, self._topic)
             case FilledFrom.DATABASE:
                 return DatabaseFill(
-                    self._tools, self._wishes, self._name, self._origin, self._topic
+                    self._tools, self._request, self._name, self._origin, self._topic
                 )
 
     def _open_plan(self) -> ShadowPlan | None:
         """Return the plan of the existing shadow to continue; None if there is none."""
-        if self._wishes.again and not self._wishes.dry_run:
+        if self._request.again and not self._request.dry_run:
             give_up_shadows(self._tools.lake, self._name)
         shadows = open_shadows(self._store)
         plan = read_shadow_plan(self._store, shadows[0]) if shadows else None
-        if plan is not None and plan.filled_from is not self._wishes.filled_from:
+        if plan is not None and plan.filled_from is not self._request.filled_from:
             raise UsageError(
                 f"the table is being filled from its {plan.filled_from}; continue that, or give "
                 f"--again to start again",
@@ -185,7 +187,7 @@ class TableWork:
 
 def require_one_topic(settings: Settings, origin: TableName, topic: str) -> None:
     """Check that one topic feeds the table; raises `UsageError` if several may."""
-    if shard_of(settings.shape(origin), Origin(topic, origin)):
+    if shard_of(settings.shape(origin), RecordOrigin(topic, origin)):
         raise UsageError(
             "several topics may feed the table, but a shadow has only one; let the connectors "
             "take snapshots of the missing databases",

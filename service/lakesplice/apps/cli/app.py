@@ -18,11 +18,11 @@ from lakesplice.apps.cli.tables import (
     dead_letters,
     editing,
     erasing,
-    fleet,
     indexes,
     parking,
     pinning,
     resetting,
+    status,
     upkeep,
     verifying,
 )
@@ -65,7 +65,7 @@ app.command("history")(with_json(listing.history))
 app.command("tables")(with_json(listing.tables))
 app.command("complete")(listing.complete)
 app.command("sql")(editing.sql)
-app.command("status")(fleet.status)
+app.command("status")(status.status)
 app.command("park")(parking.park)
 app.command("unpark")(parking.unpark)
 app.command("compact")(upkeep.compact)

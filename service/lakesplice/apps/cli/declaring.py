@@ -56,11 +56,11 @@ def declare(
     import yaml
 
     from lakesplice.apps.declarations import declarations
-    from lakesplice.formats.events.debezium.ddl_types import Handling
+    from lakesplice.formats.events.debezium.ddl_types import ConverterSettings
     from lakesplice.storage.source.database import DatabaseAddress, source_columns
 
     address = DatabaseAddress.parse(database, os.environ.get(PASSWORD, ""))
-    handling = Handling(decimals, unsigned, times, decimal_format)
+    handling = ConverterSettings(decimals, unsigned, times, decimal_format)
     columns = source_columns(address, certificates)
     found = declarations(address.database, columns, tables or (), handling)
     if not found.entries:

@@ -19,7 +19,7 @@ from lakesplice.apps.cli.output import (
     show,
     with_json,
 )
-from lakesplice.apps.cli.pages import inspect_pages
+from lakesplice.apps.cli.page_inspection import inspect_pages
 from lakesplice.errors import UsageError
 from lakesplice.model.moments import age, utc_time
 

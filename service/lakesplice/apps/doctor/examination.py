@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from lakesplice.apps.doctor import machine, sources
 from lakesplice.apps.doctor.kafka import KafkaExamination
 from lakesplice.apps.doctor.lake import LakeExamination
-from lakesplice.apps.doctor.tracks import Step, Track
+from lakesplice.apps.doctor.step_runner import Step, StepRunner
 from lakesplice.config import Settings
 from lakesplice.planning.diagnosis.finding import Finding
 from lakesplice.planning.diagnosis.machine import judge_port
@@ -44,7 +44,7 @@ def examine(settings: Settings, access: Access) -> list[Finding]:
     return sorted(found, key=lambda one: AREAS.index(one.area))
 
 
-def _tracks(settings: Settings, access: Access) -> list[Track]:
+def _tracks(settings: Settings, access: Access) -> list[StepRunner]:
     seconds = access.answer_seconds
     lake, kafka = LakeExamination(settings, seconds), KafkaExamination(settings, seconds)
     doctor = settings.doctor
@@ -81,7 +81,7 @@ def _tracks(settings: Settings, access: Access) -> list[Track]:
     if doctor.database:
         reach = (access.password, access.certificates, seconds)
         plans.append([Step("database", "version", lambda: sources.database(settings, *reach))])
-    return [Track(steps) for steps in plans]
+    return [StepRunner(steps) for steps in plans]
 
 
 def _of_cluster(settings: Settings) -> list[Step]:

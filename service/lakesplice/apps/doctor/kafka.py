@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lakesplice.apps.doctor.records import record_facts, table_of
-from lakesplice.apps.doctor.tracks import failure
+from lakesplice.apps.doctor.step_runner import failure
 from lakesplice.apps.record_reading import registry_of
 from lakesplice.config import Settings
 from lakesplice.errors import ConfigurationError, LakespliceError, SourceUnavailable, UsageError
@@ -35,7 +35,7 @@ from lakesplice.planning.diagnosis.broker import (
 from lakesplice.planning.diagnosis.finding import Area, Finding
 from lakesplice.planning.diagnosis.records import RecordFacts, judge_records
 from lakesplice.planning.diagnosis.topics import SelectionFacts, judge_selection
-from lakesplice.planning.shape.metadata_columns import Origin
+from lakesplice.planning.shape.metadata_columns import RecordOrigin
 from lakesplice.planning.shape.shaping import shard_of
 from lakesplice.spark.class_archive import use_archive
 from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars, folder_of
@@ -224,7 +224,9 @@ class KafkaExamination:
         shards: defaultdict[TableName, list[object]] = defaultdict(list)
         for topic, target in targets.items():
             origin = self._tables[topic]
-            shards[target].append(shard_of(self._settings.shape(origin), Origin(topic, origin)))
+            shards[target].append(
+                shard_of(self._settings.shape(origin), RecordOrigin(topic, origin))
+            )
         return frozenset(
             str(target)
             for target, known in shards.items()

@@ -47,7 +47,7 @@ _COLUMN = "column:"
 
 
 @dataclass(frozen=True)
-class Search:
+class SearchedValues:
     """The values that are searched for."""
 
     values: Sequence[str]
@@ -157,7 +157,7 @@ def search(files: Iterable[tuple[str, bytes]], values: Sequence[str]) -> dict[st
 
     Memory holds one file, compressed and uncompressed.
     """
-    looking = Search(values)
+    looking = SearchedValues(values)
     found = {path: looking.found_in(path, data) for path, data in files}
     return {path: has for path, has in found.items() if has}
 

@@ -18,7 +18,13 @@ from lakesplice.formats.events import TypeHistory
 from lakesplice.model.names import TableName
 from lakesplice.model.offsets import Offsets
 from lakesplice.model.progress.source_state import SourceState
-from lakesplice.table.driver.requests import Answer, Request, answer, forget_answers, pending
+from lakesplice.table.driver.requests import (
+    CommandAnswer,
+    CommandRequest,
+    answer,
+    forget_answers,
+    pending,
+)
 from lakesplice.table.ingest.driver_table import DriverTable
 
 
@@ -70,27 +76,27 @@ class Requests:
             )
         forget_answers(self._driver.lake, self._driver.clock.now_ms())
 
-    def _executed(self, request: Request) -> Answer | None:
+    def _executed(self, request: CommandRequest) -> CommandAnswer | None:
         """Execute a request; None if the service is to stop before its end."""
         name = "lakesplice-request"
         return run_interruptibly(lambda: self._answer(request), name, self._tick, self._stopping)
 
-    def _answer(self, request: Request) -> Answer:
+    def _answer(self, request: CommandRequest) -> CommandAnswer:
         driver = self._driver
         if driver.clock.now_ms() > request.expires_ms:
-            return Answer(False, "the request had expired")
+            return CommandAnswer(False, "the request had expired")
         try:
             return answer_of(request, self._command_table(request), driver.settings)
         except FencedError:
             raise
         except LakespliceError as error:
-            return Answer(False, str(error))
+            return CommandAnswer(False, str(error))
         except Exception as error:
             # If a request killed the driver, the next one would find it again.
             driver.log.exception("request-failed", id=request.id, command=request.command)
-            return Answer(False, f"it failed, see the driver's log: {error!r}")
+            return CommandAnswer(False, f"it failed, see the driver's log: {error!r}")
 
-    def _command_table(self, request: Request) -> CommandTable:
+    def _command_table(self, request: CommandRequest) -> CommandTable:
         """The table of the request, the driver's own if it has it: the table's topic may no longer
         exist.
         """

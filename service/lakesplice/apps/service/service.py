@@ -35,7 +35,7 @@ from lakesplice.apps.service.broker import (
 )
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.loop import QueryLoop
-from lakesplice.apps.service.page import Board, site
+from lakesplice.apps.service.page import ServiceAnswers, site
 from lakesplice.apps.service.schema_topics import schema_topics_of
 from lakesplice.apps.service.sources.topic_selection import TopicSelection
 from lakesplice.apps.service.status.service_status import (
@@ -92,7 +92,7 @@ class Service:
         self._metrics.set(metric.OBJECTIVE, settings.alerts.objective)
         self._metrics.before_page(lambda: show_memory(self._metrics))
         self._health = Health(_ALIVE_SECONDS, awaited={"lake": "the service starts"})
-        self._board = Board(settings, self._health, SystemClock())
+        self._answers = ServiceAnswers(settings, self._health, SystemClock())
         self._server: WebServer | None = None
         self._tables: ServiceTables | None = None
         self._thread: threading.Thread | None = None
@@ -155,7 +155,7 @@ class Service:
     def _run(self, stack: ExitStack) -> None:
         settings = self._settings
         if settings.metrics.enabled:
-            page = site(self._board)
+            page = site(self._answers)
             routes = [*page.routes, *endpoints(self._metrics, self._health)]
             app = application(routes, page.errors, settings.metrics.token)
             server = WebServer(app, settings.metrics.host, settings.metrics.port)
@@ -215,7 +215,7 @@ class Service:
         reader = TopicReader(session, catalogue, kafka.bootstrap_servers, kafka.options)
         sources = TopicSelection(driver, tables, catalogue, reader)
         reporter = StatusReporter(driver, tables, sources, self._health)
-        self._board.show(driver, tables, reporter)
+        self._answers.show(driver, tables, reporter)
         runner = partial(
             BatchRunner,
             driver=driver,

@@ -29,7 +29,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from lakesplice.apps.asked_versions import asked_snapshot, offsets_of
+from lakesplice.apps.requested_versions import asked_snapshot, offsets_of
 from lakesplice.apps.spark_format.changes import Changes, ChangesReader, ChangesStream, version_of
 from lakesplice.errors import UsageError
 from lakesplice.model.manifest import FileRef, Manifest

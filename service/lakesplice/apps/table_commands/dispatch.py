@@ -29,8 +29,8 @@ from lakesplice.storage.system import SystemClock, SystemEntropy
 from lakesplice.table.driver.generation import BEATS_PER_LEASE, Generation, Wait, take_generation
 from lakesplice.table.driver.requests import (
     REQUEST_PARAMETER,
-    Answer,
-    Request,
+    CommandAnswer,
+    CommandRequest,
     ask,
     was_executed,
 )
@@ -121,7 +121,7 @@ def results_of_each(
     """
     requests = {name: _request(name, command, arguments, patience) for name in names}
 
-    def asked(name: TableName) -> Answer | None:
+    def asked(name: TableName) -> CommandAnswer | None:
         return ask(lake, requests[name], patience.clock, patience.wait)
 
     with ThreadPoolExecutor(_REQUESTS_AT_ONCE, "requests") as pool:
@@ -171,8 +171,8 @@ def tell_driver(
 
 def _request(
     name: TableName, command: str, arguments: Mapping[str, Any], patience: RequestWait
-) -> Request:
-    return Request(
+) -> CommandRequest:
+    return CommandRequest(
         f"{SystemEntropy().bits(_ID_BITS):016x}",
         command,
         name.path,
@@ -182,31 +182,31 @@ def _request(
     )
 
 
-def _accepted(answered: Answer, name: TableName) -> CommandResult:
+def _accepted(answered: CommandAnswer, name: TableName) -> CommandResult:
     if not answered.done:
         raise UsageError(f"the driver refused: {answered.text}", table=str(name))
     return CommandResult(f"{answered.text} (by the running driver)", answered.facts)
 
 
-def answer_of(request: Request, table: CommandTable, settings: Settings) -> Answer:
+def answer_of(request: CommandRequest, table: CommandTable, settings: Settings) -> CommandAnswer:
     """Execute a request as a driver; a refusal is an answer, too.
 
     `FencedError` leaves the request to the driver that took over.
     """
     try:
         if request.command in ONCE and _was_done(request, table.store):
-            return Answer(True, "the request was executed before; see the table's history")
+            return CommandAnswer(True, "the request was executed before; see the table's history")
         done = execute(request.command, table, request.arguments, settings)
     except FencedError:
         raise
     except LakespliceError as error:
-        return Answer(False, str(error))
-    return Answer(True, done.text, facts=done.facts)
+        return CommandAnswer(False, str(error))
+    return CommandAnswer(True, done.text, facts=done.facts)
 
 
 def execute_here(
     lake: Store,
-    request: Request,
+    request: CommandRequest,
     generation: Generation,
     clock: Clock,
     entropy: Entropy,
@@ -219,7 +219,7 @@ def execute_here(
 
 def command_table(
     lake: Store,
-    request: Request,
+    request: CommandRequest,
     generation: Generation,
     clock: Clock,
     entropy: Entropy,
@@ -246,12 +246,12 @@ def command_table(
     )
 
 
-def history_parameters(request: Request) -> dict[str, str]:
+def history_parameters(request: CommandRequest) -> dict[str, str]:
     """Return what the commits of a request write about it into the history."""
     return {REQUEST_PARAMETER: request.id, "by": request.asked_by}
 
 
-def _was_done(request: Request, store: Store) -> bool:
+def _was_done(request: CommandRequest, store: Store) -> bool:
     return was_executed(store, request, EpochMs(request.expires_ms - _EXECUTED_WITHIN_MS))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from lakesplice.apps.table_commands.command_table import CommandResult, CommandTable
 from lakesplice.errors import UsageError
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.keys.asked_key import AskedKey, KeyValues
+from lakesplice.planning.keys.requested_key import KeyValues, RequestedKey
 from lakesplice.storage.copying import ScratchFile
 from lakesplice.storage.stores import log_keeper, open_sink
 from lakesplice.table.files.page_rewriter import best_rewriter
@@ -41,7 +41,7 @@ def wanted_keys(schema: TableSchema, keys: Sequence[KeyValues]) -> WantedKeys:
     """Return the keys in the types of the table; raises `UsageError` for values that can't be
     keys.
     """
-    return WantedKeys.of([AskedKey.of(schema, key) for key in keys])
+    return WantedKeys.of([RequestedKey.of(schema, key) for key in keys])
 
 
 def erase_arguments(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,12 +12,12 @@ from lakesplice.model.manifest import Manifest
 from lakesplice.model.offsets import Offsets
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.progress.source_state import SourceState
-from lakesplice.planning.sources.operator_directions import FallBack, onward
+from lakesplice.planning.sources.operator_directions import LowerPositions, onward
 from lakesplice.table.protocol.intents import Redirect
 
 
 def unpark(
-    table: CommandTable, offsets: Offsets, stated: FallBack | None, topic: str
+    table: CommandTable, offsets: Offsets, stated: LowerPositions | None, topic: str
 ) -> CommandResult:
     """Let a parked table, or one of its topics, continue: at `offsets` given by partition, else
     where it stopped; `stated` says what positions that fell back are. Blocks. `ParkedTableError` if
@@ -101,6 +101,6 @@ def unpark_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     stated = arguments["stated"]
     return {
         "offsets": offsets,
-        "stated": None if stated is None else FallBack(stated),
+        "stated": None if stated is None else LowerPositions(stated),
         "topic": str(arguments.get("topic", "")),
     }

@@ -15,12 +15,12 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from lakesplice.apps.verifying.catch_up import CatchUp, epoch_of
 from lakesplice.apps.verifying.compared_table import ComparedTable
 from lakesplice.apps.verifying.known_causes import note_of
 from lakesplice.apps.verifying.lake_rows import KeyedRows, rows_in_buckets, rows_of_keys
-from lakesplice.apps.verifying.pace import Pace
-from lakesplice.apps.verifying.reached import Reach, epoch_of
-from lakesplice.apps.verifying.report import Difference, Kind
+from lakesplice.apps.verifying.read_limit import ReadLimit
+from lakesplice.apps.verifying.report import Difference, DifferenceKind
 from lakesplice.apps.verifying.source_sums import SourceSums, highest
 from lakesplice.model.position import Position
 from lakesplice.planning.source_rows.canonical_texts import canonical_texts
@@ -47,15 +47,15 @@ _LOOKUPS_MAX = 50_000
 
 
 @dataclass(frozen=True)
-class Sides:
+class ComparedSides:
     """Both sides of a table that is compared, and how they are read."""
 
     connection: SourceConnection
     store: Store
     topic: str
     table: ComparedTable
-    pace: Pace
-    reach: Reach
+    read_limit: ReadLimit
+    catch_up: CatchUp
 
     def lake(self) -> Table:
         """Return the lake's table at its newest version."""
@@ -63,7 +63,7 @@ class Sides:
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundDifferences:
     """The rows that differ: the proven ones, and the numbers of undecided and of unexamined ones.
 
     `place` is the place in the binlog at which the source was last read. `keys` has the keys of the
@@ -88,7 +88,9 @@ class ChangedMeanwhileError(Exception):
     """The source's table was altered; the verification must start again."""
 
 
-def differing_keys(sides: Sides, sums: SourceSums, lake: Table, buckets: Sequence[int]) -> pa.Table:
+def differing_keys(
+    sides: ComparedSides, sums: SourceSums, lake: Table, buckets: Sequence[int]
+) -> pa.Table:
     """Return the keys of the rows that differ in these buckets, with the source's column names.
     Blocks.
     """
@@ -117,7 +119,9 @@ def differing_keys(sides: Sides, sums: SourceSums, lake: Table, buckets: Sequenc
     return pa.concat_tables([absent, own.cast(absent.schema)])
 
 
-def proven_differences(sides: Sides, keys: pa.Table, rows_max: int, *, values: bool) -> Found:
+def proven_differences(
+    sides: ComparedSides, keys: pa.Table, rows_max: int, *, values: bool
+) -> FoundDifferences:
     """Compare the rows of these keys on both sides until each is decided, for a few rounds.
     Blocks.
     """
@@ -130,7 +134,7 @@ def proven_differences(sides: Sides, keys: pa.Table, rows_max: int, *, values: b
             break
         there = _source_rows(sides, left)
         place = there.place.high
-        past = sides.reach.wait(sides.store, sides.topic, place)
+        past = sides.catch_up.wait(sides.store, sides.topic, place)
         here = rows_of_keys(sides.lake(), sides.table, left)
         state = sides.lake().snapshot.manifest.sources[sides.topic]
         low = there.place.low.position(epoch_of(state))
@@ -148,7 +152,7 @@ def proven_differences(sides: Sides, keys: pa.Table, rows_max: int, *, values: b
         if not past:
             break  # it has waited as long as allowed
     differing = pa.concat_tables(proven_keys) if proven_keys else None
-    return Found(tuple(proven), left.num_rows, unexamined, place, differing)
+    return FoundDifferences(tuple(proven), left.num_rows, unexamined, place, differing)
 
 
 def _is_beyond(here: KeyedRows, key: str, low: Position) -> bool:
@@ -156,7 +160,7 @@ def _is_beyond(here: KeyedRows, key: str, low: Position) -> bool:
 
 
 def _compared(
-    sides: Sides, key: str, there: _SourceRows, here: KeyedRows, *, values: bool
+    sides: ComparedSides, key: str, there: _SourceRows, here: KeyedRows, *, values: bool
 ) -> Difference | None:
     """Return how a row differs; None if it doesn't."""
     alive = key in here.at and not here.is_deleted(key)
@@ -165,14 +169,18 @@ def _compared(
         if not alive:
             return None
         shown = _shown(here.rows, here.at[key], names)
-        return Difference(shown, Kind.SURPLUS, note=note_of(sides.table, Kind.SURPLUS, {}))
+        return Difference(
+            shown, DifferenceKind.SURPLUS, note=note_of(sides.table, DifferenceKind.SURPLUS, {})
+        )
     if key in here.twice:
         note = "the lake has more than one row of the key"
-        return Difference(_shown(here.rows, here.at[key], names), Kind.SURPLUS, note=note)
+        return Difference(_shown(here.rows, here.at[key], names), DifferenceKind.SURPLUS, note=note)
     theirs = there.rows.slice(there.at[key], 1)
     shown = _shown(theirs, 0, names)
     if not alive:
-        return Difference(shown, Kind.MISSING, note=note_of(sides.table, Kind.MISSING, {}))
+        return Difference(
+            shown, DifferenceKind.MISSING, note=note_of(sides.table, DifferenceKind.MISSING, {})
+        )
     ours = here.rows.slice(here.at[key], 1)
     differing = {}
     for column in sides.table.compared.columns:
@@ -181,9 +189,9 @@ def _compared(
             differing[column.name] = (source[0].as_py(), mine[0].as_py())
     if not differing:
         return None
-    note = note_of(sides.table, Kind.CHANGED, differing)
+    note = note_of(sides.table, DifferenceKind.CHANGED, differing)
     kept = differing if values else dict.fromkeys(differing, (None, None))
-    return Difference(shown, Kind.CHANGED, kept, note)
+    return Difference(shown, DifferenceKind.CHANGED, kept, note)
 
 
 def _shown(rows: pa.Table, row: int, names: Sequence[str]) -> dict[str, str]:
@@ -224,41 +232,41 @@ class _Hashes:
         return pa.concat_tables([schema.empty_table(), *found])
 
 
-def _looked_up(sides: Sides, rows: pa.Table, names: Sequence[str]) -> _Hashes:
+def _looked_up(sides: ComparedSides, rows: pa.Table, names: Sequence[str]) -> _Hashes:
     found = _Hashes(sides.table)
     for start in range(0, rows.num_rows, KEYS_AT_ONCE):
         keys = rows.select(list(names)).slice(start, KEYS_AT_ONCE)
         condition = keys_sql(sides.table.lake_key, sides.table.compared.key, keys)
         found.add(*in_snapshot(sides, partial(_hashed, sides, condition)))
-        sides.pace.spend(keys.num_rows)
+        sides.read_limit.spend(keys.num_rows)
     return found
 
 
-def _scanned(sides: Sides, buckets: Sequence[int]) -> Iterator[tuple[pa.Table, list[int]]]:
+def _scanned(sides: ComparedSides, buckets: Sequence[int]) -> Iterator[tuple[pa.Table, list[int]]]:
     """Read the whole table, range by range, and return the keys and hashes of the buckets' rows."""
     some = ",".join(map(str, buckets))
     only = "1" if len(buckets) == BUCKETS else f"({sides.table.compared.bucket_sql}) in ({some})"
     after: Bound | None = None
     while True:
-        sides.pace.wait_until_idle(sides.connection)
-        count = sides.pace.rows_at_once
+        sides.read_limit.wait_until_idle(sides.connection)
+        count = sides.read_limit.rows_at_once
 
         after, rows = in_snapshot(sides, partial(_hashed_range, sides, after, count, only))
         yield rows
-        sides.pace.spend(count)
+        sides.read_limit.spend(count)
         if after is None:
             return
 
 
 def _hashed_range(
-    sides: Sides, after: Bound | None, count: int, only: str, snapshot: Snapshot
+    sides: ComparedSides, after: Bound | None, count: int, only: str, snapshot: Snapshot
 ) -> tuple[Bound | None, tuple[pa.Table, list[int]]]:
     bound = snapshot.bound(sides.table.range_key, after, count)
     condition = range_sql(sides.table.range_key, KeyRange(after, bound))
     return bound, _hashed(sides, f"({condition}) and {only}", snapshot)
 
 
-def _hashed(sides: Sides, condition: str, snapshot: Snapshot) -> tuple[pa.Table, list[int]]:
+def _hashed(sides: ComparedSides, condition: str, snapshot: Snapshot) -> tuple[pa.Table, list[int]]:
     compared = sides.table.compared
     asked = ",".join((*(column.plain_sql for column in compared.key), compared.hash_sql))
     rows = snapshot.answer(asked, condition)
@@ -273,7 +281,7 @@ def _without(found: BucketSums, expected: BucketSums, buckets: Sequence[int]) ->
     return [bucket for bucket in found.differing(expected) if bucket in wanted]
 
 
-def _source_rows(sides: Sides, keys: pa.Table) -> _SourceRows:
+def _source_rows(sides: ComparedSides, keys: pa.Table) -> _SourceRows:
     """Read all columns of these keys' rows; each part is read in a snapshot of its own."""
     compared, parts = sides.table.compared, []
     places: list[SnapshotPlace] = []
@@ -283,7 +291,7 @@ def _source_rows(sides: Sides, keys: pa.Table) -> _SourceRows:
         place, found = in_snapshot(sides, partial(_placed_rows, compared.columns, condition))
         places.append(place)
         parts.append(pa.table({name: c.values for name, c in found.columns.items()}))
-        sides.pace.spend(min(KEYS_AT_ONCE, keys.num_rows - start))
+        sides.read_limit.spend(min(KEYS_AT_ONCE, keys.num_rows - start))
     rows = pa.concat_tables(parts).combine_chunks()
     at = {text: row for row, text in enumerate(row_texts(rows, compared.key).to_list())}
     low = min((place.low for place in places), key=BinlogPlace.position)
@@ -296,7 +304,7 @@ def _placed_rows(
     return snapshot.place, snapshot.rows_where(columns, condition)
 
 
-def in_snapshot(sides: Sides, work: Callable[[Snapshot], _Result]) -> _Result:
+def in_snapshot(sides: ComparedSides, work: Callable[[Snapshot], _Result]) -> _Result:
     """Return what `work` makes of a snapshot of the source's table. Blocks.
 
     Raises `ChangedMeanwhileError` if the table was altered.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lakesplice.apps.verifying.compared_table import ComparedTable
-from lakesplice.apps.verifying.report import Kind
+from lakesplice.apps.verifying.report import DifferenceKind
 from lakesplice.model.types import Kind as TypeKind
 
 _INSERT_ONLY = "the table is insert-only: it keeps rows that its source deletes"
@@ -28,11 +28,13 @@ _ZERO = "the connector's snapshot sends null for a TIMESTAMP of zero"
 _FLOAT_DIGITS = 6
 
 
-def note_of(table: ComparedTable, kind: Kind, differing: Mapping[str, tuple[Any, Any]]) -> str:
+def note_of(
+    table: ComparedTable, kind: DifferenceKind, differing: Mapping[str, tuple[Any, Any]]
+) -> str:
     """Return the known cause of a difference; empty if it doesn't explain every column."""
-    if kind is Kind.SURPLUS:
+    if kind is DifferenceKind.SURPLUS:
         return _INSERT_ONLY if table.insert_only else _CASCADE if table.source.cascades else ""
-    if table.insert_only and kind is Kind.CHANGED:
+    if table.insert_only and kind is DifferenceKind.CHANGED:
         return _AS_INSERTED
     notes = {_of_column(table, name, *values) for name, values in differing.items()}
     return "; ".join(sorted(notes)) if "" not in notes else ""

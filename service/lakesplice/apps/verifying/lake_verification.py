@@ -9,11 +9,15 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from lakesplice.apps.lake import table_names
-from lakesplice.apps.verifying.kept_sums import FilePlace, KeptSums, place_in_lake
-from lakesplice.apps.verifying.pace import Pace
-from lakesplice.apps.verifying.reached import Reach
+from lakesplice.apps.verifying.catch_up import CatchUp
+from lakesplice.apps.verifying.read_limit import ReadLimit
 from lakesplice.apps.verifying.report import Outcome, TableReport
-from lakesplice.apps.verifying.verification import Access, Wish, verify_table
+from lakesplice.apps.verifying.stored_sums import FilePlace, StoredSums, place_in_lake
+from lakesplice.apps.verifying.verification import (
+    VerificationRequest,
+    VerificationTools,
+    verify_table,
+)
 from lakesplice.config import Settings
 from lakesplice.errors import UsageError
 from lakesplice.model.names import TableName
@@ -29,7 +33,7 @@ ShowProgress = Callable[[str], AbstractContextManager[Progress]]
 
 
 @dataclass(frozen=True)
-class Sources:
+class SourceAccess:
     """How to reach the databases: the settings, and a password that isn't in them."""
 
     settings: Settings
@@ -63,9 +67,9 @@ class Sources:
 
 def verify_lake(
     lake: AnyStore,
-    sources: Sources,
+    sources: SourceAccess,
     patterns: Sequence[str],
-    wish: Wish,
+    request: VerificationRequest,
     show: ShowProgress,
     state: Path | None = None,
 ) -> Iterator[TableReport]:
@@ -84,15 +88,15 @@ def verify_lake(
             yield TableReport(str(name), Outcome.NOT_COMPARED, reason)
         for topic in manifest.sources:
             with show(str(name)) as progress:
-                yield verify_topic(lake, sources, name, topic, wish, progress, state=state)
+                yield verify_topic(lake, sources, name, topic, request, progress, state=state)
 
 
 def verify_topic(
     lake: AnyStore,
-    sources: Sources,
+    sources: SourceAccess,
     name: TableName,
     topic: str,
-    wish: Wish,
+    request: VerificationRequest,
     progress: Progress,
     *,
     state: Path | None = None,
@@ -104,16 +108,16 @@ def verify_topic(
     verify, clock = sources.settings.verify, sources.clock
     place = place_in_lake(lake, name.path, topic) if state is None else FilePlace(state)
     with sources.connection(topic) as connection:
-        access = Access(
+        access = VerificationTools(
             lake=lake,
             connection=connection,
-            pace=Pace(clock, verify.rows_per_second, verify.threads_running_max),
-            reach=Reach(lake, clock, verify.wait),
-            kept=KeptSums(place, clock),
+            read_limit=ReadLimit(clock, verify.rows_per_second, verify.threads_running_max),
+            catch_up=CatchUp(lake, clock, verify.wait),
+            kept=StoredSums(place, clock),
             progress=progress,
         )
         keeps = sources.settings.not_inserts(TableName.from_topic(topic)) is not None
-        report = verify_table(access, name, topic, replace(wish, insert_only=keeps))
+        report = verify_table(access, name, topic, replace(request, insert_only=keeps))
     if state is None:
         keep_result(lake, report.result(topic, clock.now_ms()))
     return report

@@ -7,10 +7,10 @@ from functools import partial
 
 import pyarrow as pa
 
+from lakesplice.apps.verifying.catch_up import epoch_of
 from lakesplice.apps.verifying.compared_table import ComparedTable
-from lakesplice.apps.verifying.differences import KEYS_AT_ONCE, Sides, in_snapshot
+from lakesplice.apps.verifying.differences import KEYS_AT_ONCE, ComparedSides, in_snapshot
 from lakesplice.apps.verifying.lake_rows import KeyedRows, rows_of_keys
-from lakesplice.apps.verifying.reached import epoch_of
 from lakesplice.errors import UsageError
 from lakesplice.planning.source_rows.checksums import row_texts
 from lakesplice.planning.source_rows.columns import ReadColumn
@@ -30,14 +30,14 @@ def why_not_repaired(table: ComparedTable) -> str:
     )
 
 
-def rows_to_repair(sides: Sides, keys: pa.Table) -> RepairedRows:
+def rows_to_repair(sides: ComparedSides, keys: pa.Table) -> RepairedRows:
     """Return the rows of keys as the source has them now; `keys` has the source's names. Blocks.
 
     A row that the lake has twice is left out, and in an insert-only table every row that it has: a
     change wouldn't mend these. `UsageError` for a value that streaming refuses.
     """
     table, columns = sides.table, sides.table.compared.columns
-    read_ms = sides.reach.clock.now_ms()
+    read_ms = sides.catch_up.clock.now_ms()
     parts, places = _read(sides, keys)
     there = pa.concat_tables(parts).combine_chunks()
     here = rows_of_keys(sides.lake(), table, keys)
@@ -66,7 +66,7 @@ def _helps(table: ComparedTable, here: KeyedRows, key: str) -> bool:
     return key not in here.twice and not (table.insert_only and _lives(here, key))
 
 
-def _read(sides: Sides, keys: pa.Table) -> tuple[list[pa.Table], list[SnapshotPlace]]:
+def _read(sides: ComparedSides, keys: pa.Table) -> tuple[list[pa.Table], list[SnapshotPlace]]:
     compared, parts, places = sides.table.compared, [], []
     for start in range(0, keys.num_rows, KEYS_AT_ONCE):
         some = keys.slice(start, KEYS_AT_ONCE)
@@ -82,7 +82,7 @@ def _read(sides: Sides, keys: pa.Table) -> tuple[list[pa.Table], list[SnapshotPl
                 )
         places.append(place)
         parts.append(pa.table({name: column.values for name, column in found.columns.items()}))
-        sides.pace.spend(some.num_rows)
+        sides.read_limit.spend(some.num_rows)
     return parts, places
 
 

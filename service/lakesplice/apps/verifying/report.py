@@ -13,7 +13,7 @@ from lakesplice.model.progress.verified import Outcome as Outcome
 from lakesplice.table.ingest.read_rows_commit import RepairedRows
 
 
-class Kind(StrEnum):
+class DifferenceKind(StrEnum):
     """How a row differs: the lake lacks it (MISSING), has it in excess (SURPLUS), or has other
     values.
     """
@@ -32,7 +32,7 @@ class Difference:
     """
 
     key: Mapping[str, str]
-    kind: Kind
+    kind: DifferenceKind
     columns: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
     note: str = ""
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from lakesplice.apps.verifying.compared_table import ComparedTable
-from lakesplice.apps.verifying.pace import Pace
+from lakesplice.apps.verifying.read_limit import ReadLimit
 from lakesplice.planning.source_rows.checksums import BucketSums
 from lakesplice.planning.source_rows.key_ranges import Bound, KeyRange, range_sql
 from lakesplice.storage.source.binlog_places import BinlogPlace, SnapshotPlace
@@ -84,26 +84,28 @@ def add_source_sums(
     connection: SourceConnection,
     table: ComparedTable,
     found: SourceSums,
-    pace: Pace,
+    read_limit: ReadLimit,
     keep: Callable[[SourceSums], None],
     progress: Progress,
 ) -> TableChanged | None:
     """Sum up the remaining ranges. Blocks; calls `keep` after each range."""
     while not found.done:
-        pace.wait_until_idle(connection)
+        read_limit.wait_until_idle(connection)
         changed = connection.in_snapshot(
-            table.source, lambda snapshot: _add_range(snapshot, table, found, pace)
+            table.source, lambda snapshot: _add_range(snapshot, table, found, read_limit)
         )
         if isinstance(changed, TableChanged):
             return changed
-        pace.spend(changed)
+        read_limit.spend(changed)
         progress.advance(changed)
         keep(found)
     return None
 
 
-def _add_range(snapshot: Snapshot, table: ComparedTable, found: SourceSums, pace: Pace) -> int:
-    count = min(pace.rows_at_once, _ROWS_AT_ONCE_MAX)
+def _add_range(
+    snapshot: Snapshot, table: ComparedTable, found: SourceSums, read_limit: ReadLimit
+) -> int:
+    count = min(read_limit.rows_at_once, _ROWS_AT_ONCE_MAX)
     bound = snapshot.bound(table.range_key, found.after, count)
     condition = range_sql(table.range_key, KeyRange(found.after, bound))
     read = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
+from lakesplice.apps.verifying.catch_up import CatchUp, epoch_of, newest_position
 from lakesplice.apps.verifying.compared_table import (
     ComparedTable,
     NotComparable,
@@ -12,18 +13,17 @@ from lakesplice.apps.verifying.compared_table import (
 )
 from lakesplice.apps.verifying.differences import (
     ChangedMeanwhileError,
-    Found,
-    Sides,
+    ComparedSides,
+    FoundDifferences,
     differing_keys,
     proven_differences,
 )
-from lakesplice.apps.verifying.kept_sums import KeptSums
 from lakesplice.apps.verifying.lake_rows import lake_sums
-from lakesplice.apps.verifying.pace import Pace
-from lakesplice.apps.verifying.reached import Reach, epoch_of, newest_position
+from lakesplice.apps.verifying.read_limit import ReadLimit
 from lakesplice.apps.verifying.repairing import rows_to_repair, why_not_repaired
 from lakesplice.apps.verifying.report import Outcome, TableReport
 from lakesplice.apps.verifying.source_sums import SourceSums, add_source_sums
+from lakesplice.apps.verifying.stored_sums import StoredSums
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.names import TableName, ways_to_read
 from lakesplice.planning.source_rows.checksums import BUCKETS, BucketSums
@@ -40,7 +40,7 @@ _DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True)
-class Wish:
+class VerificationRequest:
     """What to compare of a table, and how. A `share` below 1 compares another part of the buckets
     each day. At most `rows_max` of the differing rows are examined, with their `values` if
     requested. `insert_only` tables keep rows that their source deletes.
@@ -55,39 +55,43 @@ class Wish:
 
 
 @dataclass(frozen=True)
-class Access:
+class VerificationTools:
     """The stores and the connection that a verification uses; `kept` has the sums of an interrupted
     one. `store` is the table's own if it isn't where the lake has it: a shadow's.
     """
 
     lake: AnyStore
     connection: SourceConnection
-    pace: Pace
-    reach: Reach
-    kept: KeptSums
+    read_limit: ReadLimit
+    catch_up: CatchUp
+    kept: StoredSums
     progress: Progress = field(default=UNWATCHED)
     store: Store | None = None
 
 
-def verify_table(access: Access, name: TableName, topic: str, wish: Wish) -> TableReport:
+def verify_table(
+    access: VerificationTools, name: TableName, topic: str, request: VerificationRequest
+) -> TableReport:
     """Compare a table of a lake with the source that feeds it through a topic.
 
     Blocks for long, since the source is read slowly. Raises `SourceUnavailable` if the database
     doesn't answer; the progress until then is stored.
     """
-    begun = access.pace.clock.monotonic()
+    begun = access.read_limit.clock.monotonic()
     report = TableReport(str(name), Outcome.NOT_COMPARED, "the source's table changes too often")
     for _ in range(_BEGINNINGS_MAX):
         try:
-            report = _verified(access, name, topic, wish)
+            report = _verified(access, name, topic, request)
             break
         except ChangedMeanwhileError:
             access.kept.forget()
-    seconds = access.pace.clock.monotonic() - begun
+    seconds = access.read_limit.clock.monotonic() - begun
     return replace(report, seconds=round(seconds, 3), folder=name.path)
 
 
-def _verified(access: Access, name: TableName, topic: str, wish: Wish) -> TableReport:
+def _verified(
+    access: VerificationTools, name: TableName, topic: str, request: VerificationRequest
+) -> TableReport:
     store = access.store or access.lake.within(name.path)
     manifest = open_snapshot(store).manifest
     source = _source_table(access.connection, topic)
@@ -99,19 +103,21 @@ def _verified(access: Access, name: TableName, topic: str, wish: Wish) -> TableR
         manifest.schema,
         manifest.sources[topic],
         source,
-        quick=wish.quick,
-        insert_only=wish.insert_only,
+        quick=request.quick,
+        insert_only=request.insert_only,
     )
     if isinstance(table, NotComparable):
         return TableReport(str(name), Outcome.NOT_COMPARED, table.reason, told)
     problem = _problem(access, manifest, topic)
     if problem:
         return TableReport(str(name), Outcome.NOT_COMPARED, problem, told)
-    sides = Sides(access.connection, store, topic, table, access.pace, access.reach)
-    return replace(_compared(access, sides, str(name), wish), source=told)
+    sides = ComparedSides(
+        access.connection, store, topic, table, access.read_limit, access.catch_up
+    )
+    return replace(_compared(access, sides, str(name), request), source=told)
 
 
-def _problem(access: Access, manifest: Manifest, topic: str) -> str:
+def _problem(access: VerificationTools, manifest: Manifest, topic: str) -> str:
     """Return why the lake's positions can't be compared with the database's binlog; empty if they
     can.
     """
@@ -129,29 +135,31 @@ def _source_table(connection: SourceConnection, topic: str) -> SourceTable | Non
     return next((table for table in found if table is not None), None)
 
 
-def _compared(access: Access, sides: Sides, name: str, wish: Wish) -> TableReport:
+def _compared(
+    access: VerificationTools, sides: ComparedSides, name: str, request: VerificationRequest
+) -> TableReport:
     table = sides.table
-    buckets = _buckets_of_day(wish.share, access.reach.clock.now_ms())
-    sums = SourceSums(BucketSums(wish.quick), buckets=_condition(table, buckets))
+    buckets = _buckets_of_day(request.share, access.catch_up.clock.now_ms())
+    sums = SourceSums(BucketSums(request.quick), buckets=_condition(table, buckets))
     access.kept.take_up(sums, table)
     access.progress.expect(2 * table.source.rows_about)
     access.progress.advance(sums.rows)
     changed = add_source_sums(
-        access.connection, table, sums, access.pace, access.kept.keep, access.progress
+        access.connection, table, sums, access.read_limit, access.kept.keep, access.progress
     )
     if changed is not None or sums.places is None:
         raise ChangedMeanwhileError
     lake, ours, count = _of_lake(access, sides, buckets)
     differing = sums.sums.differing(ours)
-    if differing and access.reach.wait(sides.store, sides.topic, sums.places[1]):
+    if differing and access.catch_up.wait(sides.store, sides.topic, sums.places[1]):
         lake, ours, count = _of_lake(access, sides, buckets)
         differing = sums.sums.differing(ours)
-    found = Found()
+    found = FoundDifferences()
     if differing:
         keys = differing_keys(sides, sums, lake, differing)
-        found = proven_differences(sides, keys, wish.rows_max, values=wish.values)
+        found = proven_differences(sides, keys, request.rows_max, values=request.values)
     access.kept.forget()
-    repair, refusal = _repair(sides, found, wish)
+    repair, refusal = _repair(sides, found, request)
     return TableReport(
         repair=repair,
         not_repaired=refusal,
@@ -165,27 +173,29 @@ def _compared(access: Access, sides: Sides, name: str, wish: Wish) -> TableRepor
         not_compared=dict(sorted(table.not_compared.items())),
         place=str(found.place or sums.places[1]),
         version=lake.version,
-        method="crc32" if wish.quick else "md5",
+        method="crc32" if request.quick else "md5",
         share=len(buckets) / BUCKETS if buckets is not None else 1.0,
     )
 
 
-def _repair(sides: Sides, found: Found, wish: Wish) -> tuple[RepairedRows | None, str]:
+def _repair(
+    sides: ComparedSides, found: FoundDifferences, request: VerificationRequest
+) -> tuple[RepairedRows | None, str]:
     """Return the rows to be laid over those that differ, or why there are none."""
-    if not wish.repair or found.keys is None:
+    if not request.repair or found.keys is None:
         return None, ""
     reason = why_not_repaired(sides.table)
     return (None, reason) if reason else (rows_to_repair(sides, found.keys), "")
 
 
 def _of_lake(
-    access: Access, sides: Sides, buckets: Collection[int] | None
+    access: VerificationTools, sides: ComparedSides, buckets: Collection[int] | None
 ) -> tuple[Table, BucketSums, int]:
     lake = sides.lake()
     return lake, *lake_sums(lake, sides.table, buckets, access.progress)
 
 
-def _outcome(found: Found) -> Outcome:
+def _outcome(found: FoundDifferences) -> Outcome:
     if found.proven:
         return Outcome.DIFFERENT
     return Outcome.UNSETTLED if found.unsettled or found.unexamined else Outcome.EQUAL

@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 from lakesplice.config.sections.section import Section
 
 if TYPE_CHECKING:
-    from lakesplice.formats.events.debezium.ddl_types import Handling
+    from lakesplice.formats.events.debezium.ddl_types import ConverterSettings
 
 
 class MaxwellTopic(Section):
@@ -86,12 +86,12 @@ class SchemaChangeTopicSettings(Section):
         return self
 
     @property
-    def handling(self) -> Handling:
+    def handling(self) -> ConverterSettings:
         """How the connectors write values."""
         # The decoder takes a while to import.
-        from lakesplice.formats.events.debezium.ddl_types import Handling
+        from lakesplice.formats.events.debezium.ddl_types import ConverterSettings
 
-        return Handling(
+        return ConverterSettings(
             self.decimal_handling_mode,
             self.bigint_unsigned_handling_mode,
             self.time_precision_mode,

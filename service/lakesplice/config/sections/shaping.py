@@ -14,7 +14,7 @@ from lakesplice.errors import ConfigurationError
 if TYPE_CHECKING:
     from lakesplice.planning.shape.computing.expression import Expression
     from lakesplice.planning.shape.masks import Mask
-    from lakesplice.planning.shape.metadata_columns import Metadata
+    from lakesplice.planning.shape.metadata_columns import MetadataContent
     from lakesplice.planning.shape.shaping import Shape
 
 
@@ -28,7 +28,7 @@ def _masks(masks: Options) -> tuple[tuple[str, Mask], ...]:
         raise ValueError(str(error)) from None
 
 
-def _metadata(names: tuple[str, ...]) -> tuple[Metadata, ...]:
+def _metadata(names: tuple[str, ...]) -> tuple[MetadataContent, ...]:
     from lakesplice.planning.shape.metadata_columns import metadata_of
 
     try:

@@ -14,9 +14,9 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.strict import Flaw
 from lakesplice.formats.events.json_reading.template import Template, Verdict
+from lakesplice.formats.events.json_reading.verdict_ledger import VerdictLedger
 from lakesplice.formats.events.values.decode_context import DecodeContext
 from lakesplice.model.arrays import Integers
 from lakesplice.model.choices import FormatName
@@ -92,7 +92,7 @@ class Reader(Protocol):
         """Read one record's key; None if keys of such records aren't used."""
         ...
 
-    def build(self, group: Group, ledger: Ledger) -> None:
+    def build(self, group: Group, ledger: VerdictLedger) -> None:
         """Settle records that were read: add changes to the ledger as blocks.
 
         Records whose form differs from the group's may remain open.

@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.formats.events.event_format import Group, KeyForm, Reader, TextSelection
-from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.record_group import read_group, slices_after
 from lakesplice.formats.events.json_reading.strict import Flaw
 from lakesplice.formats.events.json_reading.template import (
@@ -27,6 +26,7 @@ from lakesplice.formats.events.json_reading.template import (
     Truncated,
     Verdict,
 )
+from lakesplice.formats.events.json_reading.verdict_ledger import VerdictLedger
 from lakesplice.formats.events.record_forms import RecordForms
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.arrays import Integers, Mask
@@ -46,7 +46,7 @@ def settle_records(
     stranger: Callable[[bytes], Halt | None],
     *,
     threads: bool,
-) -> Ledger:
+) -> VerdictLedger:
     """Read consecutive records of one partition; every record before the ledger's end is settled.
 
     `records` has the columns `key` and `value`, binary and nullable, and `offset`. `stranger` is
@@ -94,7 +94,7 @@ class _Run:
         self._offsets = records.column("offset").to_numpy()
         self._reader = reader
         self._threads = threads
-        self.ledger = Ledger(len(records))
+        self.ledger = VerdictLedger(len(records))
         nothing = self.values.is_null().to_numpy(zero_copy_only=False)
         self.ledger.ignore(np.flatnonzero(nothing), TOMBSTONE)
         empty = pc.equal(pc.binary_length(self.values), 0).fill_null(False)

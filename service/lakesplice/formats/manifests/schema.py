@@ -10,7 +10,7 @@ from typing import Any
 from lakesplice.formats.manifests.source import (
     position_in,
 )
-from lakesplice.model.schema import Column, Former, TableSchema
+from lakesplice.model.schema import Column, FormerColumn, TableSchema
 from lakesplice.model.types import ColumnType
 
 
@@ -45,7 +45,8 @@ def schema_in(value: Any) -> TableSchema:
     versions = tuple(int(count) for count in value["versions"])
     since = tuple(position_in(position) for position in value["since"])
     former = tuple(
-        Former(int(before["version"]), _column_in(before)) for before in value.get("former", ())
+        FormerColumn(int(before["version"]), _column_in(before))
+        for before in value.get("former", ())
     )
     return TableSchema(
         columns,

@@ -27,7 +27,7 @@ from lakesplice.planning.schema.evolution import (
 )
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.planning.schema.shard_columns import (
-    Fitting,
+    FittingChanges,
     ObservedColumn,
     judge,
     observed_after,
@@ -127,7 +127,7 @@ class ImageSchemas:
             if isinstance(verdict, Fits) and count:
                 offset = block.position_offset[:count]
                 fitting = block.schema, verdict.mapping, block.rows[:count], file[:count], offset
-                images.append(Fitting(*fitting))
+                images.append(FittingChanges(*fitting))
         judged = judge(self.schema, images, self._presences, self._policy)
         self._presences = presences_after(self._presences, [judged.observed_columns])
         self.observed_columns = observed_after(self.observed_columns, judged.observed_columns)

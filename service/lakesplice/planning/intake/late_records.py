@@ -15,7 +15,7 @@ from lakesplice.model.progress.source_state import PartitionState
 from lakesplice.model.schema import TableSchema
 from lakesplice.model.source_schema import SourceSchema
 from lakesplice.planning.intake.known_topic import KnownTopic
-from lakesplice.planning.intake.line import IntakeLine, Origins, RecordReading
+from lakesplice.planning.intake.line import IntakeLine, RecordReading, RecordSource
 from lakesplice.planning.intake.report import PartitionReport
 
 # After a record that stops a block, the rest of the block is decoded again.
@@ -63,7 +63,7 @@ def replay_records(
                 schema=schema,
                 state=PartitionState(Offset(0)),
                 known=known,
-                origins=Origins.LATE_RECORDS,
+                origins=RecordSource.LATE_RECORDS,
             )
             start += _take(replayed, line, records.slice(start, stop - start), schemas, start)
     return replayed

@@ -30,7 +30,7 @@ from lakesplice.planning.intake.report import IntakeResult, PartitionReport
 from lakesplice.planning.rows.appended_rows import placed
 from lakesplice.planning.schema.ignored_type_changes import with_kept_types
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
-from lakesplice.planning.shape.metadata_columns import Origin
+from lakesplice.planning.shape.metadata_columns import RecordOrigin
 from lakesplice.planning.shape.shaping import Shape, shaped
 from lakesplice.planning.sources.epochs import ChangePositions, EpochPath, epochs_of_late_records
 
@@ -108,7 +108,7 @@ class _ReadRowIntake(PartitionIntake):
         return EpochPath(np.zeros(len(positions), np.int64), len(positions), self._state)
 
 
-class Origins(Enum):
+class RecordSource(Enum):
     """Where records come from: a topic; dead letters or other records behind which later ones were
     applied, so that positions prove nothing; or the source's tables themselves.
     """
@@ -133,12 +133,12 @@ class IntakeLine:
         schema: TableSchema,
         state: PartitionState,
         known: KnownTopic,
-        origins: Origins = Origins.TOPIC,
+        origins: RecordSource = RecordSource.TOPIC,
     ) -> None:
         self._reading = reading
         self._partition = partition
         self._schema = schema
-        self._origin = Origin(topic, reading.table)
+        self._origin = RecordOrigin(topic, reading.table)
         self._format = reading.format or known.format
         self._intake: PartitionIntake = origins.value(
             topic,

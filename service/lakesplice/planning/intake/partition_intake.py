@@ -48,7 +48,7 @@ from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.planning.sources.epochs import ChangePositions, EpochPath, Opening, follow
 from lakesplice.planning.sources.gaps import lowest_above
 from lakesplice.planning.sources.position_order import accept_repetitions
-from lakesplice.planning.sources.snapshots import SnapshotMet, is_lossy, snapshot_met
+from lakesplice.planning.sources.snapshots import NewestSnapshot, is_lossy, snapshot_met
 
 
 class PartitionIntake:
@@ -84,7 +84,7 @@ class PartitionIntake:
         self._entered: dict[int, Offset] = {}
         self._lowest: Position | None = None
         self._fence = BEFORE_ALL
-        self._snapshot: SnapshotMet | None = None
+        self._snapshot: NewestSnapshot | None = None
         self._suspect_settings: frozenset[str] = frozenset()
         self.stopped = False
 

@@ -23,7 +23,7 @@ from lakesplice.model.progress.source_state import PartitionState
 from lakesplice.model.schema import TableSchema
 from lakesplice.model.source_schema import SourceSchema
 from lakesplice.planning.intake.known_topic import KnownTopic
-from lakesplice.planning.intake.line import IntakeLine, Origins, RecordReading
+from lakesplice.planning.intake.line import IntakeLine, RecordReading, RecordSource
 
 _NO_PARTITION = -1
 
@@ -49,7 +49,7 @@ class ReadRows:
 
 
 @dataclass
-class TakenRows:
+class RowIntake:
     """What rows became: changes in `changes_schema` of the table's schema.
 
     `new_schemas` are schemas that the table lacks, as `PartitionReport` has them. `refused`
@@ -68,9 +68,9 @@ def take_rows(
     *,
     schema: TableSchema,
     known: KnownTopic,
-) -> TakenRows:
+) -> RowIntake:
     """Process rows as the topic's records would be: shaped, typed and fitted to the schema."""
-    taken = TakenRows()
+    taken = RowIntake()
     for read in (one for one in reads if one.count):
         line = IntakeLine(
             reading,
@@ -79,7 +79,7 @@ def take_rows(
             schema=schema,
             state=PartitionState(Offset(0)),
             known=known,
-            origins=Origins.SOURCE_ROWS,
+            origins=RecordSource.SOURCE_ROWS,
         )
         result = line.take_decoded(np.arange(read.count, dtype=np.int64), _decoded(read, known))
         report = line.report()

@@ -18,7 +18,7 @@ from lakesplice.model.source_schema import SourceSchema
 from lakesplice.planning.intake.order.record_order import RecordIndex
 from lakesplice.planning.schema.shard_columns import ObservedColumn
 from lakesplice.planning.sources.epochs import Opening
-from lakesplice.planning.sources.snapshots import SnapshotMet
+from lakesplice.planning.sources.snapshots import NewestSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class PartitionReport:
     entered: Offsets = field(default_factory=dict)
     lowest: Position | None = None
     fence: Position = BEFORE_ALL
-    snapshot: SnapshotMet | None = None
+    snapshot: NewestSnapshot | None = None
     observed_columns: Mapping[int, ObservedColumn] = field(default_factory=dict)
     first_schema: TableSchema | None = None
     suspect_settings: frozenset[str] = frozenset()

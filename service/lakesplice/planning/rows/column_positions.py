@@ -37,7 +37,7 @@ _BEFORE_ALL = -1
 
 
 @dataclass(frozen=True)
-class Registers:
+class ColumnRegisters:
     """The registers of changes or rows, one line for each: per column by its id, and last the one
     of columns that are still to be added. `own_file` and `own_offset` are the highest position of
     each line.
@@ -67,16 +67,16 @@ class Registers:
         plain: Mask = own.all(axis=1) & alike
         return plain
 
-    def take(self, at: Integers) -> Registers:
+    def take(self, at: Integers) -> ColumnRegisters:
         """Return the lines at these places, in this order."""
-        return Registers(
+        return ColumnRegisters(
             self.own_file[at], self.own_offset[at], self.file[at], self.offset[at], self.known[at]
         )
 
-    def as_if_deleted_at(self, limit: Position) -> Registers:
+    def as_if_deleted_at(self, limit: Position) -> ColumnRegisters:
         """Return the registers as if all rows had been deleted at `limit`."""
         low = (self.file < limit.file) | ((self.file == limit.file) & (self.offset <= limit.offset))
-        return Registers(
+        return ColumnRegisters(
             self.own_file,
             self.own_offset,
             np.where(low, limit.file, self.file),
@@ -92,7 +92,7 @@ class Registers:
         deleted: Mask,
         encoded: pa.Array,
         columns: int,
-    ) -> Registers:
+    ) -> ColumnRegisters:
         """Read the registers of a schema with so many columns; `encoded` has their bytes."""
         rows, width = len(own_file), columns + 1
         file = np.repeat(own_file[:, None], width, axis=1)
@@ -121,12 +121,12 @@ class Registers:
 _NOWHERE: Integers = np.empty(0, np.int64)
 
 
-def of_images(own_file: Integers, own_offset: Integers, has: Sequence[bool]) -> Registers:
+def of_images(own_file: Integers, own_offset: Integers, has: Sequence[bool]) -> ColumnRegisters:
     """Return the registers of partial images that all have the same columns, which are marked by
     id.
     """
     known = np.repeat(np.array([[*has, False]], np.bool_), len(own_file), axis=0)
-    return Registers(
+    return ColumnRegisters(
         own_file,
         own_offset,
         np.where(known, own_file[:, None], _BEFORE_ALL),
@@ -135,10 +135,12 @@ def of_images(own_file: Integers, own_offset: Integers, has: Sequence[bool]) -> 
     )
 
 
-def concatenated(parts: Sequence[Registers]) -> Registers:
+def concatenated(parts: Sequence[ColumnRegisters]) -> ColumnRegisters:
     """Return the lines of all parts, of the same columns."""
     names = ("own_file", "own_offset", "file", "offset", "known")
-    return Registers(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    return ColumnRegisters(
+        *(np.concatenate([getattr(part, name) for part in parts]) for name in names)
+    )
 
 
 @dataclass(frozen=True)
@@ -149,12 +151,12 @@ class UnionResult:
     column c has its value from; of equal positions the last line.
     """
 
-    registers: Registers
+    registers: ColumnRegisters
     newest: Integers
     sources: Integers
 
 
-def united(lines: Registers, starts: Integers) -> UnionResult:
+def united(lines: ColumnRegisters, starts: Integers) -> UnionResult:
     """Unite consecutive lines to one line per group; the groups begin at `starts`."""
     own = _ranked(lines.own_file, lines.own_offset, np.ones(len(lines), np.bool_))
     newest = _highest(own, starts)
@@ -164,7 +166,7 @@ def united(lines: Registers, starts: Integers) -> UnionResult:
         ranks = _ranked(lines.file[:, column], lines.offset[:, column], lines.known[:, column])
         sources[:, column] = _highest(ranks, starts)
     columns = np.arange(width)
-    registers = Registers(
+    registers = ColumnRegisters(
         lines.own_file[newest],
         lines.own_offset[newest],
         lines.file[sources, columns],
@@ -233,7 +235,7 @@ def _short(data: Bytes, at: Integers) -> Integers:
     return value
 
 
-def _written(lines: Registers) -> tuple[Bytes, Integers]:
+def _written(lines: ColumnRegisters) -> tuple[Bytes, Integers]:
     """Return the bytes of all lines in sequence, and the number of bytes of each line."""
     rows, width = lines.file.shape
     ranks = _ranked(lines.file.ravel(), lines.offset.ravel(), lines.known.ravel())

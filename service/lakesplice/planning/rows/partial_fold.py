@@ -29,7 +29,12 @@ from lakesplice.model.names import (
 )
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.rows.column_positions import Registers, concatenated, of_images, united
+from lakesplice.planning.rows.column_positions import (
+    ColumnRegisters,
+    concatenated,
+    of_images,
+    united,
+)
 from lakesplice.planning.rows.edits import ColumnEdit
 from lakesplice.planning.rows.row_digest import contiguous
 
@@ -101,7 +106,7 @@ def _folded(
     schema: TableSchema,
     newest: Integers,
     sources: Integers,
-    registers: Registers,
+    registers: ColumnRegisters,
     several: Mask,
 ) -> pa.Table:
     """Take each column from the change it comes from; a single change is unchanged."""
@@ -167,7 +172,7 @@ def _system_edits(
     rows: Integers,
     changes: pa.Table,
     newest: Integers,
-    registers: Registers,
+    registers: ColumnRegisters,
     at: Integers,
     schema: TableSchema,
 ) -> dict[str, ColumnEdit]:
@@ -198,7 +203,7 @@ def _needed(schema: TableSchema) -> Mask:
     return np.array([bool(column.source_name) for column in schema.columns], np.bool_)
 
 
-def _registers(candidates: pa.Table, schema: TableSchema) -> Registers:
+def _registers(candidates: pa.Table, schema: TableSchema) -> ColumnRegisters:
     """Read the registers of changes or of rows."""
     assert schema.positions is not None, "only tables that take partial images have registers"
     file, offset = (
@@ -210,4 +215,4 @@ def _registers(candidates: pa.Table, schema: TableSchema) -> Registers:
     else:
         deleted = contiguous(candidates.column(IS_DELETED)).to_numpy(zero_copy_only=False)
     encoded = contiguous(candidates.column(schema.positions.name))
-    return Registers.of(file, offset, deleted, encoded, len(schema.columns))
+    return ColumnRegisters.of(file, offset, deleted, encoded, len(schema.columns))

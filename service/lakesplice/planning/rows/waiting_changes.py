@@ -44,7 +44,7 @@ class OrderedChanges:
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitingChanges:
     """Waiting changes of any number of deltas and file groups, which can be found by group.
 
     Change `order[i]` of `changes` is for `groups[i]`; groups ascend.
@@ -55,7 +55,7 @@ class Waiting:
     order: Integers
 
     @classmethod
-    def of(cls, changes: pa.Table) -> Waiting:
+    def of(cls, changes: pa.Table) -> WaitingChanges:
         """Take changes in the layout of `delta_schema`, in any order, with all or some of its
         columns.
         """

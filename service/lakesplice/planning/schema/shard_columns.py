@@ -33,7 +33,7 @@ from lakesplice.planning.shape.partition_columns import dropped
 
 
 @dataclass(frozen=True)
-class Fitting:
+class FittingChanges:
     """Changes of one schema that fits: the indexes of their records, their positions, and the
     columns of the table that their images have.
     """
@@ -56,7 +56,7 @@ class Fitting:
         first, last = (self.offset[self.file == file] for file in (low, high))
         return Position(low, int(first.min())), Position(high, int(last.max()))
 
-    def from_on(self, position: Position) -> Fitting | None:
+    def from_on(self, position: Position) -> FittingChanges | None:
         """Return the changes at or above a position; None if there are none."""
         late = self.file > position.file
         late |= (self.file == position.file) & (self.offset >= position.offset)
@@ -93,7 +93,10 @@ class ShardVerdict:
 
 
 def judge(
-    schema: TableSchema, images: Sequence[Fitting], known: ColumnPresences, policy: SchemaPolicy
+    schema: TableSchema,
+    images: Sequence[FittingChanges],
+    known: ColumnPresences,
+    policy: SchemaPolicy,
 ) -> ShardVerdict:
     """Judge images of one source by what is `known` of its columns, and by what they show
     themselves.
@@ -185,7 +188,7 @@ def _is_omitted(image: SourceSchema, column: Column) -> bool:
 
 
 def _drop_refused(
-    column: Column, late: Fitting, presences: ColumnPresences, policy: SchemaPolicy
+    column: Column, late: FittingChanges, presences: ColumnPresences, policy: SchemaPolicy
 ) -> Why | None:
     """Return why the source's drop of a column isn't followed; None if it is."""
     if any(field.name == column.source_name for field in late.schema.omitted):
@@ -204,7 +207,7 @@ def _drop_refused(
 
 def _other_defaults(
     schema: TableSchema,
-    images: Sequence[Fitting],
+    images: Sequence[FittingChanges],
     known: ColumnPresences,
     presences: ColumnPresences,
     policy: SchemaPolicy,

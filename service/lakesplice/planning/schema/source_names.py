@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from lakesplice.model.position import AFTER_ALL, BEFORE_ALL
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.source_schema import SourceField, Tenure
+from lakesplice.model.source_schema import NamePeriod, SourceField
 
 # A schema in which no version has a known beginning.
 SINCE_UNKNOWN = (BEFORE_ALL, AFTER_ALL)
@@ -60,7 +60,7 @@ def unplaced(schema: TableSchema, fields: Iterable[SourceField]) -> str | None:
 
 
 def _first_held(
-    schema: TableSchema, field: SourceField, names: Iterable[str], tenures: Sequence[Tenure]
+    schema: TableSchema, field: SourceField, names: Iterable[str], tenures: Sequence[NamePeriod]
 ) -> Column | None:
     """Return the first column of the schema that is the field's by one of these names, which it may
     have had during these tenures.
@@ -73,7 +73,7 @@ def _first_held(
 
 
 def _holds(
-    schema: TableSchema, column: Column, field: SourceField, tenures: Sequence[Tenure]
+    schema: TableSchema, column: Column, field: SourceField, tenures: Sequence[NamePeriod]
 ) -> bool:
     """Whether a column of the schema is the field's by the name that the source has for it there:
     another column may have had that name before, or later. If nothing shows since when the table's
@@ -86,7 +86,7 @@ def _holds(
     return since in SINCE_UNKNOWN or any(tenure.has(since) for tenure in own)
 
 
-def _before_and_after(field: SourceField) -> tuple[Sequence[Tenure], Sequence[Tenure]]:
+def _before_and_after(field: SourceField) -> tuple[Sequence[NamePeriod], Sequence[NamePeriod]]:
     """Return a field's tenures from before it had its name, and from after it; all of them in both
     if it isn't known which are which.
 

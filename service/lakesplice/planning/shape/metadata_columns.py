@@ -35,7 +35,7 @@ from lakesplice.model.source_schema import SourceField
 from lakesplice.model.types import ColumnType, Kind
 
 
-class Metadata(StrEnum):
+class MetadataContent(StrEnum):
     """The content of a metadata column."""
 
     OP_TS = "op_ts"
@@ -47,17 +47,17 @@ class Metadata(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class RecordOrigin:
     """Where records come from: their topic, and the source's name of the table."""
 
     topic: str
     table: TableName
 
 
-_OF_TOPIC: Mapping[Metadata, Callable[[Origin], str]] = {
-    Metadata.DATABASE_NAME: lambda origin: origin.table.database,
-    Metadata.TABLE_NAME: lambda origin: origin.table.table,
-    Metadata.TOPIC: lambda origin: origin.topic,
+_OF_TOPIC: Mapping[MetadataContent, Callable[[RecordOrigin], str]] = {
+    MetadataContent.DATABASE_NAME: lambda origin: origin.table.database,
+    MetadataContent.TABLE_NAME: lambda origin: origin.table.table,
+    MetadataContent.TOPIC: lambda origin: origin.topic,
 }
 _LETTERS = {Op.CREATE: "c", Op.UPDATE: "u", Op.DELETE: "d", Op.READ: "r"}
 _ELSEWHERE = {
@@ -67,44 +67,44 @@ _ELSEWHERE = {
 }
 
 
-def metadata_of(names: Sequence[str]) -> tuple[Metadata, ...]:
+def metadata_of(names: Sequence[str]) -> tuple[MetadataContent, ...]:
     """Parse names of metadata, in their order; `ConfigurationError` for an unknown or repeated
     one.
     """
     for at, name in enumerate(names):
         if name in names[:at]:
             raise ConfigurationError("metadata is named twice", metadata=name)
-        if name not in list(Metadata):
-            known = ", ".join(Metadata)
+        if name not in list(MetadataContent):
+            known = ", ".join(MetadataContent)
             why = _ELSEWHERE.get(name, f"known: {known}")
             raise ConfigurationError(f"isn't a metadata column; {why}", metadata=name)
-    return tuple(Metadata(name) for name in names)
+    return tuple(MetadataContent(name) for name in names)
 
 
-def metadata_field(name: str, what: Metadata) -> SourceField:
+def metadata_field(name: str, what: MetadataContent) -> SourceField:
     """Return the column `name` that holds it."""
     mark = OF_TOPIC if what in _OF_TOPIC else OF_CHANGE
-    kind = Kind.TIMESTAMP if what is Metadata.OP_TS else Kind.STRING
+    kind = Kind.TIMESTAMP if what is MetadataContent.OP_TS else Kind.STRING
     return SourceField(name, ColumnType(kind), f"{mark}{what}")
 
 
-def metadata_values(what: Metadata, block: ImageBlock, origin: Origin) -> pa.Array:
+def metadata_values(what: MetadataContent, block: ImageBlock, origin: RecordOrigin) -> pa.Array:
     """Return the column's value for every change of a block."""
-    if what is Metadata.OP_TS:
+    if what is MetadataContent.OP_TS:
         return block.source_ts
-    if what is Metadata.GTID:
+    if what is MetadataContent.GTID:
         return block.gtid.cast(pa.string())
-    if what is Metadata.OP:
+    if what is MetadataContent.OP:
         return _letters(block.op)
     return pa.repeat(pa.scalar(topic_value(what, origin), pa.string()), len(block))
 
 
-def topic_value(what: Metadata, origin: Origin) -> str:
+def topic_value(what: MetadataContent, origin: RecordOrigin) -> str:
     """Return the value that all rows of a topic have in a column about the topic."""
     return _OF_TOPIC[what](origin)
 
 
-def is_of_topic(what: Metadata) -> bool:
+def is_of_topic(what: MetadataContent) -> bool:
     """Whether all rows of a topic have the same value in it."""
     return what in _OF_TOPIC
 

@@ -24,8 +24,8 @@ from lakesplice.planning.shape.computing.evaluation import evaluate, type_of
 from lakesplice.planning.shape.computing.expression import Expression, columns_of
 from lakesplice.planning.shape.masks import Mask, masked, masked_field
 from lakesplice.planning.shape.metadata_columns import (
-    Metadata,
-    Origin,
+    MetadataContent,
+    RecordOrigin,
     metadata_field,
     metadata_values,
     topic_value,
@@ -50,7 +50,7 @@ class Shape:
     masks: tuple[tuple[str, Mask], ...] = ()
     secret: str = field(default="", repr=False)
     raw_dead_letters: bool = False
-    metadata: tuple[tuple[str, Metadata], ...] = ()
+    metadata: tuple[tuple[str, MetadataContent], ...] = ()
     computed: tuple[tuple[str, Expression], ...] = ()
     key: tuple[str, ...] = ()
 
@@ -70,7 +70,7 @@ class Shape:
         return next((mask for pattern, mask in self.masks if fnmatchcase(name, pattern)), None)
 
 
-def shard_of(shape: Shape | None, origin: Origin) -> tuple[tuple[str, str], ...]:
+def shard_of(shape: Shape | None, origin: RecordOrigin) -> tuple[tuple[str, str], ...]:
     """Return the key columns, by stored name, in which all rows of a topic have one value, with
     these values; empty if the source's key alone identifies rows.
     """
@@ -80,7 +80,7 @@ def shard_of(shape: Shape | None, origin: Origin) -> tuple[tuple[str, str], ...]
     return tuple((column_name(name), topic_value(metadata[name], origin)) for name in shape.key)
 
 
-def shaped(decoded: Decoded, shape: Shape, origin: Origin) -> Decoded:
+def shaped(decoded: Decoded, shape: Shape, origin: RecordOrigin) -> Decoded:
     """Return decoded records of `origin` with the images that the table stores."""
     schemas: dict[SourceSchema, SourceSchema] = {}
     blocks = []
@@ -169,7 +169,9 @@ def _taken_name(names: Iterable[str], shape: Shape) -> str:
     return ""
 
 
-def _shaped(block: ImageBlock, schema: SourceSchema, shape: Shape, origin: Origin) -> ImageBlock:
+def _shaped(
+    block: ImageBlock, schema: SourceSchema, shape: Shape, origin: RecordOrigin
+) -> ImageBlock:
     if schema.problem:
         return replace(block, schema=schema)  # no table takes it
     metadata = {name: metadata_values(what, block, origin) for name, what in shape.metadata}

@@ -16,7 +16,7 @@ from enum import Enum, auto
 
 import pyarrow as pa
 
-from lakesplice.formats.events.ddl import Kind, TableDrop
+from lakesplice.formats.events.ddl import DropKind, TableDrop
 from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.progress.source_state import SourceState
@@ -91,7 +91,7 @@ def due(
         return _parking(new[-1], blind) if new else None
     if not wanted:
         return None
-    newest = max(wanted, key=lambda drop: (drop.position, drop.kind is Kind.CAME))
+    newest = max(wanted, key=lambda drop: (drop.position, drop.kind is DropKind.CAME))
     if newest.position <= source.fence:
         return None
     if _contradicts(newest, source, reached):
@@ -100,7 +100,7 @@ def due(
             f"its transaction {newest.gtid} is newer than all that the table has, and its"
             f" position is below {reached}: another server seems to have taken over",
         )
-    if newest.kind is not Kind.DROP:
+    if newest.kind is not DropKind.DROP:
         return _moved(newest, policy)
     detail = f"the table was dropped at the source, at {newest.position}; {ADVICE}"
     return DropDecision(
@@ -110,7 +110,7 @@ def due(
 
 def kept(history: DropHistory, policy: SchemaPolicy) -> tuple[TableDrop, ...]:
     """Return the drops that aren't handled yet and whose rows are kept, for now or for good."""
-    dropped = [drop for drop in history.drops if drop.kind is Kind.DROP and not drop.lives_on]
+    dropped = [drop for drop in history.drops if drop.kind is DropKind.DROP and not drop.lives_on]
     new = [drop for drop in dropped if drop.number >= history.open_since]
     if policy.handles_drops_later:
         return tuple(drop for drop in new if not drop.again)
@@ -128,8 +128,8 @@ def open_after(history: DropHistory, policy: SchemaPolicy) -> int:
 
 def _counts(drop: TableDrop, reached: Position, policy: SchemaPolicy) -> bool:
     """Whether the policy lets a DROP do anything to a table with changes up to a position."""
-    if drop.kind is not Kind.DROP:
-        waits = drop.kind is Kind.SET_ASIDE and not drop.again
+    if drop.kind is not DropKind.DROP:
+        waits = drop.kind is DropKind.SET_ASIDE and not drop.again
         return not (drop.lives_on or waits) and _behaviour(drop, policy) not in _KEEPING
     if drop.lives_on or not (policy.drops or policy.parks_dropped):
         return False
@@ -139,18 +139,18 @@ def _counts(drop: TableDrop, reached: Position, policy: SchemaPolicy) -> bool:
 
 
 def _behaviour(drop: TableDrop, policy: SchemaPolicy) -> Behaviour:
-    return policy.drop_partition if drop.kind is Kind.PARTITION else policy.rename_table
+    return policy.drop_partition if drop.kind is DropKind.PARTITION else policy.rename_table
 
 
 def _moved(drop: TableDrop, policy: SchemaPolicy) -> DropDecision:
     """What to do about a statement that moved rows: rows are missing, unless there were none."""
-    kind = "drop_partition" if drop.kind is Kind.PARTITION else "rename_table"
+    kind = "drop_partition" if drop.kind is DropKind.PARTITION else "rename_table"
     detail = (
         f"{drop.moved} at the source, at {drop.position}, which moved rows without events; set"
         f" schema_changes.{kind} to evolve (rows from before are deleted; have the connector take"
         " a new snapshot of the table) or ignore (they are kept) and give `lakesplice unpark`"
     )
-    remedy = Remedy.PARK if drop.kind is Kind.CAME else Remedy.ASK
+    remedy = Remedy.PARK if drop.kind is DropKind.CAME else Remedy.ASK
     if _behaviour(drop, policy) is not Behaviour.EXCEPTION:
         remedy = Remedy.FENCE
     return DropDecision(remedy, drop.position, detail, ParkCode.ROWS_MOVED)
@@ -182,8 +182,8 @@ def _blind(source: SourceState, history: DropHistory, *, insert_only: bool) -> s
 
 
 def _parking(drop: TableDrop, why: str) -> DropDecision:
-    if drop.kind is not Kind.DROP:
-        kind = "drop_partition" if drop.kind is Kind.PARTITION else "rename_table"
+    if drop.kind is not DropKind.DROP:
+        kind = "drop_partition" if drop.kind is DropKind.PARTITION else "rename_table"
         remedy = _REMEDY_FOR_MOVED_ROWS.replace("drop_table", kind)
         detail = f"{drop.moved} at the source, at {drop.position}; {why}; {remedy}"
         return DropDecision(Remedy.PARK, drop.position, detail, ParkCode.ROWS_MOVED)

@@ -14,7 +14,7 @@ from lakesplice.planning.sources.epochs import declare_epoch
 from lakesplice.planning.sources.gaps import passed_over, read_until
 
 
-class FallBack(StrEnum):
+class LowerPositions(StrEnum):
     """What lower positions are, by the operator: positions of a `new-epoch`, or `repeated` ones."""
 
     NEW_EPOCH = "new-epoch"
@@ -25,7 +25,7 @@ def onward(
     source: SourceState,
     parked: ParkReason,
     offsets: Offsets,
-    fall_back: FallBack | None,
+    fall_back: LowerPositions | None,
 ) -> SourceState:
     """Return the source as it continues: at `offsets`, given by partition, else where it stopped.
 
@@ -47,7 +47,7 @@ def onward(
             "no position fell back; give unpark without --new-epoch and --repeated",
             code=parked.code,
         )
-    if fall_back is FallBack.NEW_EPOCH:
+    if fall_back is LowerPositions.NEW_EPOCH:
         return replace(source, epochs=(*source.epochs, declare_epoch(source)))
     at = parked.partition
     again = {**source.partitions, at: replace(source.partitions[at], repeating=True)}

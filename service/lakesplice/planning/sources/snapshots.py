@@ -29,7 +29,7 @@ OF_NONE, OF_SNAPSHOT, LAST_OF_SNAPSHOT = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
-class SnapshotMet:
+class NewestSnapshot:
     """The newest snapshot of which a partition had rows.
 
     `ended`: its last row was among them; `renewing`: the partition had older changes; `whole`: none
@@ -41,13 +41,13 @@ class SnapshotMet:
     renewing: bool = False
     whole: bool = True
 
-    def then(self, later: SnapshotMet) -> SnapshotMet:
+    def then(self, later: NewestSnapshot) -> NewestSnapshot:
         """Return the result of two runs of records of one partition, of which the other came
         later.
         """
         if later.position != self.position:
             return max(self, later, key=lambda met: met.position)
-        return SnapshotMet(
+        return NewestSnapshot(
             self.position,
             self.ended or later.ended,
             self.renewing or later.renewing,
@@ -57,7 +57,7 @@ class SnapshotMet:
 
 def snapshot_met(
     file: Integers, offset: Integers, mark: Marks, before: PartitionState
-) -> SnapshotMet | None:
+) -> NewestSnapshot | None:
     """Return the newest snapshot among changes of one partition, if there are rows of one.
 
     `before` is the partition's state before them; if it is lossy, the snapshot isn't whole.
@@ -69,7 +69,7 @@ def snapshot_met(
     newest = Position(int(file[at]), int(offset[at]))
     own = (file == newest.file) & (offset == newest.offset)
     older = (file < newest.file) | ((file == newest.file) & (offset < newest.offset))
-    return SnapshotMet(
+    return NewestSnapshot(
         newest,
         ended=bool(np.any(own & (mark == LAST_OF_SNAPSHOT))),
         renewing=bool(older.any()) or BEFORE_ALL < before.position < newest,
@@ -88,7 +88,7 @@ def is_lossy(before: bool, lost: int, mark: Marks) -> bool:
 def snapshot_after(
     source: SourceState,
     states: Mapping[int, PartitionState],
-    met: Mapping[int, SnapshotMet],
+    met: Mapping[int, NewestSnapshot],
     *,
     open_dead_letters: bool = False,
 ) -> SourceState:
@@ -122,7 +122,7 @@ def snapshot_after(
     return replace(source, snapshot=None, fence=fence, gaps=gaps)
 
 
-def _newest(source: SourceState, met: Mapping[int, SnapshotMet]) -> SnapshotState | None:
+def _newest(source: SourceState, met: Mapping[int, NewestSnapshot]) -> SnapshotState | None:
     renewing = [seen.position for seen in met.values() if seen.renewing]
     found = max(renewing, default=BEFORE_ALL)
     now = source.snapshot

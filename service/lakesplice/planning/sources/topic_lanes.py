@@ -17,7 +17,7 @@ BATCHES_BEHIND = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Backlog:
+class TopicBacklog:
     """What a topic has waiting: `records`, and what they have to wait for.
 
     Topics of a higher `priority` come first; of one priority those come last that are in their
@@ -35,7 +35,7 @@ class Backlog:
 
 
 def catching_up(
-    backlogs: Mapping[str, Backlog],
+    backlogs: Mapping[str, TopicBacklog],
     batch_offsets_max: int,
     present: Collection[str] | None = None,
 ) -> frozenset[str]:

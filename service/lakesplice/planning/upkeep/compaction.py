@@ -49,7 +49,7 @@ class CompactionPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class Backlog:
+class TableBacklog:
     """What waits in a table. `bytes` counts each delta's waiting share, `pages` is an estimate."""
 
     deltas: int = 0
@@ -91,11 +91,11 @@ class PlannedRewrite:
     bytes: int
 
 
-def backlog(manifest: Manifest, rows_per_page: int) -> Backlog:
+def backlog(manifest: Manifest, rows_per_page: int) -> TableBacklog:
     """Sum up what waits in a table."""
     rows = {s.group: s.rows for file in manifest.files.values() for s in file.segments}
     waiting = _waiting(manifest)
-    return Backlog(
+    return TableBacklog(
         deltas=len(manifest.deltas),
         changes=sum(waiting.values()),
         bytes=sum(
@@ -118,7 +118,7 @@ def touched_pages(rows: int, changes: int, rows_per_page: int) -> float:
     return pages * (1.0 - (1.0 - 1.0 / pages) ** changes)
 
 
-def pressure(waiting: Backlog, policy: CompactionPolicy, now_ms: EpochMs) -> Pressure:
+def pressure(waiting: TableBacklog, policy: CompactionPolicy, now_ms: EpochMs) -> Pressure:
     """Weigh a table's backlog; all zero if nothing waits, whatever the clock says."""
     if waiting.oldest_ms is None or not waiting.changes:
         return Pressure(0.0, 0.0, 0.0, 0.0, 0.0)
@@ -181,7 +181,7 @@ def tasks(
     return tuple(tuple(share) for share in shares)
 
 
-def ingest_must_wait(waiting: Backlog, deltas_max: int) -> bool:
+def ingest_must_wait(waiting: TableBacklog, deltas_max: int) -> bool:
     """Whether a table has so many waiting deltas that its ingest pauses until compaction has caught
     up.
     """

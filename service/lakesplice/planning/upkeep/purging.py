@@ -39,7 +39,7 @@ ROWS_MAX = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class PurgeBound:
     """The position that rows of a topic have to be below to be purged."""
 
     topic: str
@@ -66,7 +66,7 @@ def purge_bound(manifest: Manifest, topic: str | None = None) -> Position | None
     return min([*reached, *(ref.position for ref in letters)], default=BEFORE_ALL)
 
 
-def purge_bounds(manifest: Manifest) -> tuple[Bound, ...] | None:
+def purge_bounds(manifest: Manifest) -> tuple[PurgeBound, ...] | None:
     """Return the bound of each topic; None if all rows are below everything that may come."""
     if manifest.upserts is not None:
         return None
@@ -74,11 +74,11 @@ def purge_bounds(manifest: Manifest) -> tuple[Bound, ...] | None:
     for topic, source in manifest.sources.items():
         bound = purge_bound(manifest, topic)
         assert bound is not None, "only a table that is fed by hand has none"
-        found.append(Bound(topic, source.shard, bound))
+        found.append(PurgeBound(topic, source.shard, bound))
     return tuple(found)
 
 
-def purgeable(rows: pa.Table, bounds: Sequence[Bound] | None, before_us: int) -> Mask:
+def purgeable(rows: pa.Table, bounds: Sequence[PurgeBound] | None, before_us: int) -> Mask:
     """Mark rows, with the columns of `state_of`, that are deleted, below the bound of their topic,
     and deleted before `before_us`, in microseconds since 1970 by the source's clock. A row without
     a time stays, and so does a row that isn't deleted but has unknown columns.

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lakesplice.splicing.metadata.bounds import boundary_order, credible, extremes
 from lakesplice.splicing.metadata.writer_names import spliced_by_us, writers
-from lakesplice.splicing.pages.recoding import Recoded
+from lakesplice.splicing.pages.recoding import RecodedPages
 from lakesplice.splicing.structures.footer import Leaf, Statistics
 from lakesplice.splicing.structures.page_index import ColumnIndex
 from lakesplice.splicing.structures.source import SourceFile
@@ -60,7 +60,7 @@ class ChunkBounds:
 
 
 def described(
-    source: SourceFile, row_group: int, column: int, done: Sequence[Recoded]
+    source: SourceFile, row_group: int, column: int, done: Sequence[RecodedPages]
 ) -> ChunkBounds:
     """Describe a chunk of which some pages were re-encoded; the other pages keep their bounds."""
     leaf, chunk = source.leaf(column), source.chunk(row_group, column)
@@ -93,7 +93,7 @@ def bounds_are_whole(source: SourceFile) -> bool:
     return all(name.startswith(_WHOLE_BOUNDS.encode()) for name in writers(footer))
 
 
-def _replaced(index: ColumnIndex, done: Sequence[Recoded]) -> ColumnIndex | None:
+def _replaced(index: ColumnIndex, done: Sequence[RecodedPages]) -> ColumnIndex | None:
     null_pages, nulls = index.null_pages.copy(), index.null_counts
     nulls = None if nulls is None else nulls.copy()
     lows, highs = list(index.min_values), list(index.max_values)

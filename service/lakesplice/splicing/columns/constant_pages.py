@@ -15,7 +15,7 @@ from lakesplice.splicing.columns.chunk_statistics import bounds_are_whole
 from lakesplice.splicing.metadata.bounds import numbers
 from lakesplice.splicing.pages.page_decoding import decode_dictionary
 from lakesplice.splicing.structures.checksums import is_ours
-from lakesplice.splicing.structures.enums import Codec, Encoding, PageKind, Physical
+from lakesplice.splicing.structures.enums import Codec, Encoding, PageKind, PhysicalType
 from lakesplice.splicing.structures.footer import Leaf
 from lakesplice.splicing.structures.page_headers import PageHeader
 from lakesplice.splicing.structures.source import SourceFile
@@ -56,7 +56,7 @@ def constant_pages(source: SourceFile, row_group: int, column: int) -> ConstantP
 
 def _is_bounded(leaf: Leaf) -> bool:
     kind = numbers(leaf)
-    return leaf.physical != Physical.INT96 and (kind is None or kind.kind != "f")
+    return leaf.physical != PhysicalType.INT96 and (kind is None or kind.kind != "f")
 
 
 def _decoded(source: SourceFile, row_group: int, column: int, bounds: Sequence[bytes]) -> pa.Array:
@@ -64,9 +64,9 @@ def _decoded(source: SourceFile, row_group: int, column: int, bounds: Sequence[b
     lengths.
     """
     leaf = source.leaf(column)
-    if leaf.physical == Physical.BYTE_ARRAY:
+    if leaf.physical == PhysicalType.BYTE_ARRAY:
         bounds = [len(one).to_bytes(4, "little") + one for one in bounds]
-    if leaf.physical == Physical.BOOLEAN:
+    if leaf.physical == PhysicalType.BOOLEAN:
         flags = np.frombuffer(b"".join(bounds), np.bool_)
         bounds, count = [np.packbits(flags, bitorder="little").tobytes()], len(flags)
     else:

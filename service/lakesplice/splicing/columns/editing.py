@@ -21,8 +21,8 @@ from lakesplice.splicing.columns.chunk_statistics import described
 from lakesplice.splicing.columns.rewriting import rewritten_chunk
 from lakesplice.splicing.faults import Reason
 from lakesplice.splicing.metadata.encodings import covering
-from lakesplice.splicing.options import Options, Tally
-from lakesplice.splicing.output.images import ChunkImage, Copied, Piece, dictionary_bytes
+from lakesplice.splicing.options import Options, SpliceCounts
+from lakesplice.splicing.output.images import ChunkImage, CopiedRange, Piece, dictionary_bytes
 from lakesplice.splicing.pages.dictionaries import (
     entries_at_first,
     extended,
@@ -38,7 +38,7 @@ from lakesplice.splicing.pages.plan import (
     dictionary_ends,
     plan_chunk,
 )
-from lakesplice.splicing.pages.recoding import Dictionary, Recoded, Recoder
+from lakesplice.splicing.pages.recoding import Dictionary, RecodedPages, Recoder
 from lakesplice.splicing.structures.checksums import check_chunks
 from lakesplice.splicing.structures.enums import Encoding, PageKind
 from lakesplice.splicing.structures.page_headers import PageHeader, read_page
@@ -155,7 +155,7 @@ class _Chunk:
         dictionary: Dictionary | None,
         options: Options,
         memory: MemoryLimits,
-    ) -> list[Recoded]:
+    ) -> list[RecodedPages]:
         recoder = Recoder(
             self._source,
             self._row_group,
@@ -164,7 +164,7 @@ class _Chunk:
             self._dictionary_page,
             dictionary,
         )
-        done, held = list[Recoded](), memory.held()
+        done, held = list[RecodedPages](), memory.held()
         for one in recoder.recode(self._pages, edit, memory, verify=options.verify):
             self._check_dictionary(one.part, dictionary)
             # All have the same dictionary.
@@ -235,7 +235,7 @@ class _Chunk:
         if dictionary_decayed(entries, at_first, dictionary_bytes, size):
             raise _EncodeWhole(Reason.DICTIONARY_DECAYED)
 
-    def _image(self, done: Sequence[Recoded], dictionary: Dictionary | None) -> ChunkImage:
+    def _image(self, done: Sequence[RecodedPages], dictionary: Dictionary | None) -> ChunkImage:
         pages = _by_number(done)
         chunk, uncompressed = self._chunk, sum(part.uncompressed for part in done)
         page, pieces = self._dictionary_page, list[Piece]()
@@ -249,7 +249,7 @@ class _Chunk:
             head = grown.size
             pieces.append(grown)
         elif head:
-            pieces.append(Copied(self._source, chunk.start, head))
+            pieces.append(CopiedRange(self._source, chunk.start, head))
         sizes = self._index.sizes.copy()
         for one in done:
             sizes[one.pages] = one.part.sizes
@@ -273,7 +273,7 @@ class _Chunk:
             index=index,
             column_index=bounds.encoded,
             bloom=None,
-            tally=Tally(
+            tally=SpliceCounts(
                 pages_copied=len(index) - len(pages),
                 pages_encoded=len(pages),
                 bytes_copied=size - new_bytes,
@@ -282,7 +282,9 @@ class _Chunk:
             ),
         )
 
-    def _grown(self, done: Sequence[Recoded], dictionary: Dictionary | None) -> pa.Buffer | None:
+    def _grown(
+        self, done: Sequence[RecodedPages], dictionary: Dictionary | None
+    ) -> pa.Buffer | None:
         """The page of the extended dictionary, under the old name of its encoding; None if it
         didn't grow.
 
@@ -314,7 +316,7 @@ class _Chunk:
         gaps = np.flatnonzero(index.offsets[first + 1 : end] != index.ends[first : end - 1]) + first
         firsts, lasts = [first, *(gaps + 1).tolist()], [*gaps.tolist(), end - 1]
         return [
-            Copied(self._source, int(index.offsets[a]), int(index.ends[b] - index.offsets[a]))
+            CopiedRange(self._source, int(index.offsets[a]), int(index.ends[b] - index.offsets[a]))
             for a, b in zip(firsts, lasts, strict=True)
         ]
 
@@ -323,7 +325,7 @@ def _unpacked(header: PageHeader, size: int) -> int:
     return size + header.uncompressed_size
 
 
-def _by_number(done: Sequence[Recoded]) -> dict[int, Piece]:
+def _by_number(done: Sequence[RecodedPages]) -> dict[int, Piece]:
     found: dict[int, Piece] = {}
     for one in done:
         sizes = one.part.sizes

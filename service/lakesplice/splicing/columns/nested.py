@@ -18,7 +18,7 @@ from lakesplice.planning.rows.edits import ColumnEdit
 from lakesplice.splicing.columns.new_chunks import ROWS_PER_PAGE, style_like
 from lakesplice.splicing.faults import Reason
 from lakesplice.splicing.metadata.encodings import of_version
-from lakesplice.splicing.options import Tally
+from lakesplice.splicing.options import SpliceCounts
 from lakesplice.splicing.output.images import ChunkImage, dictionary_bytes
 from lakesplice.splicing.pages.new_values import fitting, null_refused, refused, stored
 from lakesplice.splicing.pages.page_encoding import compression, decimals_as_integers
@@ -26,7 +26,7 @@ from lakesplice.splicing.structures.decoding import decoding
 from lakesplice.splicing.structures.enums import Codec
 from lakesplice.splicing.structures.footer import MAGIC, Chunk, Footer, Leaf, RowGroup
 from lakesplice.splicing.structures.source import SourceFile
-from lakesplice.splicing.thrift.compact import Struct, Wire
+from lakesplice.splicing.thrift.compact import Struct, WireType
 
 _CHILDREN = 5  # a field of SchemaElement
 
@@ -131,7 +131,7 @@ class NestedChunks:
             index=None if index is None else index.shifted(-new.start),
             column_index=None if span is None else written.read(span.offset, span.length),
             bloom=None,
-            tally=Tally(
+            tally=SpliceCounts(
                 pages_encoded=0 if index is None else len(index),
                 bytes_encoded=size,
                 bloom_filters_dropped=int(bool(old.bloom_offset)),
@@ -182,7 +182,7 @@ def _written(source: SourceFile, leaves: list[Leaf], table: pa.Table) -> SourceF
 
 def _footer(source: SourceFile, leaves: list[Leaf], chunks: tuple[Chunk, ...], rows: int) -> Footer:
     """The footer of a file that has only this column, with the column's schema unchanged."""
-    root = Struct({4: (Wire.BINARY, b"schema"), _CHILDREN: (Wire.I32, 1)})
+    root = Struct({4: (WireType.BINARY, b"schema"), _CHILDREN: (WireType.I32, 1)})
     group = RowGroup(chunks=chunks, num_rows=rows, total_byte_size=1)
     return Footer(
         version=2,

@@ -13,9 +13,9 @@ from lakesplice.errors import UnsupportedError
 from lakesplice.model.arrays import Integers
 from lakesplice.splicing.columns.rewriting import encoded_chunk
 from lakesplice.splicing.faults import FilePart, Reason
-from lakesplice.splicing.options import Tally
+from lakesplice.splicing.options import SpliceCounts
 from lakesplice.splicing.output.images import ChunkImage, dictionary_bytes
-from lakesplice.splicing.pages.page_encoding import Style, encode_pages
+from lakesplice.splicing.pages.page_encoding import PageStyle, encode_pages
 from lakesplice.splicing.structures.enums import Codec, Encoding
 from lakesplice.splicing.structures.footer import Chunk, Leaf
 from lakesplice.splicing.structures.page_headers import PageHeader, read_page
@@ -46,7 +46,7 @@ def leaf_of(field: pa.Field, file_part: FilePart) -> Leaf:
 def fresh_chunk(
     leaf: Leaf,
     arrays: Sequence[pa.Array],
-    style: Style,
+    style: PageStyle,
     file_part: FilePart,
     encoding: int | None = None,
 ) -> ChunkImage:
@@ -66,7 +66,7 @@ def fresh_chunk(
     return encoded_chunk(_bare(chunk), pages, [pages.pages], np.cumsum(rows) - rows)
 
 
-def _empty_chunk(leaf: Leaf, style: Style) -> ChunkImage:
+def _empty_chunk(leaf: Leaf, style: PageStyle) -> ChunkImage:
     chunk = Chunk(
         physical=leaf.physical,
         path=leaf.path,
@@ -84,7 +84,7 @@ def _empty_chunk(leaf: Leaf, style: Style) -> ChunkImage:
         index=None,
         column_index=None,
         bloom=None,
-        tally=Tally(),
+        tally=SpliceCounts(),
     )
 
 
@@ -108,7 +108,7 @@ def cut(values: pa.Array, first_rows: Integers) -> list[pa.Array]:
     ]
 
 
-def style_like(source: SourceFile, column: int) -> tuple[Style, int | None]:
+def style_like(source: SourceFile, column: int) -> tuple[PageStyle, int | None]:
     """Return how the first chunk of a column is written: its style, and its encoding if it has no
     dictionary.
     """
@@ -118,8 +118,8 @@ def style_like(source: SourceFile, column: int) -> tuple[Style, int | None]:
         if header is None or chunk.codec in (Codec.LZ4, Codec.LZO):
             continue
         has_dictionary = dictionary_bytes(source, row_group, column) > 0
-        return Style.of(chunk, header), None if has_dictionary else header.encoding
-    return Style(Codec.ZSTD, v2=False, checksums=True), None
+        return PageStyle.of(chunk, header), None if has_dictionary else header.encoding
+    return PageStyle(Codec.ZSTD, v2=False, checksums=True), None
 
 
 def _data_headers(source: SourceFile, row_group: int, column: int) -> Iterator[PageHeader]:

@@ -19,12 +19,12 @@ from lakesplice.model.arrays import Integers
 from lakesplice.planning.rows.edits import ColumnEdit
 from lakesplice.splicing.columns.chunk_statistics import ChunkBounds, ordered
 from lakesplice.splicing.faults import FilePart, Reason
-from lakesplice.splicing.options import Tally
+from lakesplice.splicing.options import SpliceCounts
 from lakesplice.splicing.output.images import ChunkImage, Piece, dictionary_bytes
 from lakesplice.splicing.pages.dictionaries import extended, with_entries_at_first
 from lakesplice.splicing.pages.memory import MemoryLimits
 from lakesplice.splicing.pages.new_values import bits, laid_over, refused, stored
-from lakesplice.splicing.pages.page_encoding import EncodedPages, Style, decoded, encode_pages
+from lakesplice.splicing.pages.page_encoding import EncodedPages, PageStyle, decoded, encode_pages
 from lakesplice.splicing.pages.plan import DICTIONARY_BYTES_MAX
 from lakesplice.splicing.pages.streaming import ChunkValues, value_bytes
 from lakesplice.splicing.structures.enums import Encoding, PageKind
@@ -87,7 +87,7 @@ def _encoder(
     return _Encoder(
         source.leaf(column),
         None if dictionary_bytes(source, row_group, column) else header.encoding,
-        Style.of(chunk, header),
+        PageStyle.of(chunk, header),
         source.file_part(row_group, column),
         alone=alone,
         unlike=_dictionary_saves_little(source, row_group, column),
@@ -125,7 +125,7 @@ def encoded_chunk(
         index=OffsetIndex(offsets, pages.sizes, first_rows),
         column_index=None if index is None else pa.py_buffer(index.encode()),
         bloom=None,
-        tally=Tally(pages_encoded=len(pages.sizes), bytes_encoded=size),
+        tally=SpliceCounts(pages_encoded=len(pages.sizes), bytes_encoded=size),
     )
 
 
@@ -158,7 +158,7 @@ class _Encoder:
         self,
         leaf: Leaf,
         encoding: int | None,
-        style: Style,
+        style: PageStyle,
         file_part: FilePart,
         *,
         alone: bool,

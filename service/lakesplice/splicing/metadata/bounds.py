@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from lakesplice.splicing.structures.enums import BoundaryOrder, Physical
+from lakesplice.splicing.structures.enums import BoundaryOrder, PhysicalType
 from lakesplice.splicing.structures.footer import Leaf
 from lakesplice.splicing.thrift.compact import Struct
 
@@ -24,17 +24,17 @@ _CONVERTED_UNSIGNED = frozenset((11, 12, 13, 14))
 _LOGICAL_DECIMAL, _LOGICAL_INTEGER, _LOGICAL_FLOAT16 = 5, 10, 15
 _LOGICAL_UNORDERED = frozenset((16, 17, 18))  # variant, geometry, geography
 _NUMBERS = {
-    Physical.BOOLEAN: "?",
-    Physical.INT32: "<i4",
-    Physical.INT64: "<i8",
-    Physical.FLOAT: "<f4",
-    Physical.DOUBLE: "<f8",
+    PhysicalType.BOOLEAN: "?",
+    PhysicalType.INT32: "<i4",
+    PhysicalType.INT64: "<i8",
+    PhysicalType.FLOAT: "<f4",
+    PhysicalType.DOUBLE: "<f8",
 }
 
 
 def numbers(leaf: Leaf) -> np.dtype[Any] | None:
     """Return the type of bounds that are plain numbers; None for byte arrays."""
-    code = _NUMBERS.get(Physical(leaf.physical)) if leaf.physical in _NUMBERS else None
+    code = _NUMBERS.get(PhysicalType(leaf.physical)) if leaf.physical in _NUMBERS else None
     if code is not None:
         return np.dtype(code.replace("i", "u") if _unsigned(leaf) else code)
     return np.dtype("<f2") if _LOGICAL_FLOAT16 in _logical(leaf) else None
@@ -46,7 +46,7 @@ def order_key(leaf: Leaf) -> Key | None:
     if kind is not None:
         return lambda bound: np.frombuffer(bound, kind)[0]
     converted = leaf.element.get(_CONVERTED)
-    if leaf.physical == Physical.INT96 or converted == _CONVERTED_INTERVAL:
+    if leaf.physical == PhysicalType.INT96 or converted == _CONVERTED_INTERVAL:
         return None
     if not _LOGICAL_UNORDERED.isdisjoint(_logical(leaf)):
         return None
@@ -87,7 +87,7 @@ def credible(leaf: Leaf, lows: Sequence[bytes], highs: Sequence[bytes]) -> bool:
     key = order_key(leaf)
     if not sizes or key is None:
         return True
-    length = leaf.type_length if leaf.physical == Physical.FIXED_LEN_BYTE_ARRAY else None
+    length = leaf.type_length if leaf.physical == PhysicalType.FIXED_LEN_BYTE_ARRAY else None
     # Byte arrays may have been shortened; a number without some of its bytes is another number.
     if max(sizes) > (length or max(sizes)) or (is_decimal(leaf) and min(sizes) < (length or 1)):
         return False
@@ -114,7 +114,7 @@ def _array(bounds: Sequence[bytes], kind: np.dtype[Any]) -> Any:
 
 
 def _unsigned(leaf: Leaf) -> bool:
-    if leaf.physical not in (Physical.INT32, Physical.INT64):
+    if leaf.physical not in (PhysicalType.INT32, PhysicalType.INT64):
         return False
     if leaf.element.get(_CONVERTED) in _CONVERTED_UNSIGNED:
         return True

@@ -13,13 +13,13 @@ import pyarrow as pa
 from lakesplice.errors import UnsupportedError, UsageError
 from lakesplice.splicing.faults import Reason
 from lakesplice.splicing.structures.footer import Footer, KeyValue, Leaf, RowGroup
-from lakesplice.splicing.thrift.compact import EMPTY, Struct, Wire
+from lakesplice.splicing.thrift.compact import EMPTY, Struct, WireType
 
 _NAME, _CHILDREN = 4, 5  # fields of SchemaElement
 ARROW_SCHEMA = b"ARROW:schema"
 # It lists the columns too; Spark can read the file without it.
 _SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
-_BY_TYPE = Struct({1: (Wire.STRUCT, EMPTY)})
+_BY_TYPE = Struct({1: (WireType.STRUCT, EMPTY)})
 
 
 def inserted(footer: Footer, at: int, leaf: Leaf, field: pa.Field) -> Footer:
@@ -31,7 +31,7 @@ def inserted(footer: Footer, at: int, leaf: Leaf, field: pa.Field) -> Footer:
     if field.name in footer.columns:
         raise UsageError("the file has a column of that name", column=field.name)
     schema = [*footer.schema]
-    schema.insert(at + 1, leaf.element.replaced({_NAME: (Wire.BINARY, field.name.encode())}))
+    schema.insert(at + 1, leaf.element.replaced({_NAME: (WireType.BINARY, field.name.encode())}))
     orders = footer.column_orders
     if orders is not None:
         orders = (*orders[:at], _BY_TYPE, *orders[at:])
@@ -91,7 +91,7 @@ def refuse_doubles(footer: Footer, names: Iterable[str], path: str) -> None:
 
 
 def _counted(schema: list[Struct]) -> tuple[Struct, ...]:
-    root = schema[0].replaced({_CHILDREN: (Wire.I32, len(schema) - 1)})
+    root = schema[0].replaced({_CHILDREN: (WireType.I32, len(schema) - 1)})
     return (root, *schema[1:])
 
 

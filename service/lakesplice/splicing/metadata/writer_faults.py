@@ -11,14 +11,14 @@ from dataclasses import replace
 
 from lakesplice.splicing.faults import FilePart
 from lakesplice.splicing.metadata.bounds import numbers
-from lakesplice.splicing.structures.enums import Physical
+from lakesplice.splicing.structures.enums import PhysicalType
 from lakesplice.splicing.structures.footer import Chunk, Leaf, Statistics
 from lakesplice.splicing.structures.old_writers import writer_and_version
 
 # Earlier versions compared byte arrays as if signed (PARQUET-686), or wrote a wrong bound
 # (PARQUET-251); parquet-cpp's bounds were wrong for another reason.
 _BOUNDS_ARE_TRUE = {"parquet-mr": (1, 10, 0), "parquet-cpp": (1, 3, 0)}
-_BYTES = frozenset((Physical.BYTE_ARRAY, Physical.FIXED_LEN_BYTE_ARRAY))
+_BYTES = frozenset((PhysicalType.BYTE_ARRAY, PhysicalType.FIXED_LEN_BYTE_ARRAY))
 _NONE = (None, None)
 
 

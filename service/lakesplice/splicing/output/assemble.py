@@ -20,12 +20,12 @@ import pyarrow as pa
 
 from lakesplice.errors import CorruptFileError
 from lakesplice.splicing.metadata.writer_names import signed
-from lakesplice.splicing.options import Tally
+from lakesplice.splicing.options import SpliceCounts
 from lakesplice.splicing.output.copying import Sink
 from lakesplice.splicing.output.images import (
     ChunkImage,
-    Copied,
     CopiedChunk,
+    CopiedRange,
     MakeImage,
     copied_images,
 )
@@ -66,7 +66,7 @@ class AssembledFile:
     footer: Footer
     encoded: bytes
     pages_end: int
-    tally: Tally
+    tally: SpliceCounts
 
 
 def assemble(like: Footer, groups: Iterable[GroupPlan], sink: Sink, threads: int) -> AssembledFile:
@@ -77,7 +77,7 @@ def assemble(like: Footer, groups: Iterable[GroupPlan], sink: Sink, threads: int
     """
     writer = _Writer(sink)
     writer.write(MAGIC)
-    tallies: list[Tally] = []
+    tallies: list[SpliceCounts] = []
     placed: list[tuple[RowGroup, list[_WrittenChunk]]] = []
     plans = list(groups)
     makers = (make for group in plans for make in group.chunks)
@@ -110,7 +110,7 @@ def assemble(like: Footer, groups: Iterable[GroupPlan], sink: Sink, threads: int
     encoded = footer.encode()
     writer.write(encoded)
     writer.flush()
-    return AssembledFile(footer, encoded, pages_end, Tally.total(tallies))
+    return AssembledFile(footer, encoded, pages_end, SpliceCounts.total(tallies))
 
 
 class _Writer:
@@ -118,14 +118,14 @@ class _Writer:
 
     def __init__(self, sink: Sink) -> None:
         self._sink, self._held = sink, bytearray()
-        self._copy: Copied | None = None
+        self._copy: CopiedRange | None = None
         self.at = 0
 
     def pages(self, image: ChunkImage) -> int:
         """Write a chunk's pages and return where they start."""
         start = self.at
         for piece in image.pieces:
-            if isinstance(piece, Copied):
+            if isinstance(piece, CopiedRange):
                 self.copy(piece)
             else:
                 self.write(piece)
@@ -145,7 +145,7 @@ class _Writer:
         if len(self._held) >= _HELD_BYTES_MAX:
             self._flush_held()
 
-    def copy(self, piece: Copied) -> None:
+    def copy(self, piece: CopiedRange) -> None:
         if not piece.length:
             return
         self.at += piece.length

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from lakesplice.errors import CorruptFileError
 from lakesplice.splicing.metadata.writer_faults import believed
-from lakesplice.splicing.options import Tally
+from lakesplice.splicing.options import SpliceCounts
 from lakesplice.splicing.output.copying import Readable
 from lakesplice.splicing.structures.checksums import check_chunks
 from lakesplice.splicing.structures.footer import Chunk
@@ -26,7 +26,7 @@ _BLOOM_HEADER_BYTES = 256
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Copied:
+class CopiedRange:
     """Bytes [offset, offset + length) of a file, to be copied."""
 
     source: Readable
@@ -34,7 +34,7 @@ class Copied:
     length: int
 
 
-# A `Copied` or a buffer; pyarrow has no type annotations.
+# A `CopiedRange` or a buffer; pyarrow has no type annotations.
 Piece: TypeAlias = Any
 
 
@@ -51,8 +51,8 @@ class ChunkImage:
     dictionary_bytes: int
     index: OffsetIndex | None
     column_index: pa.Buffer | None
-    bloom: Copied | None
-    tally: Tally
+    bloom: CopiedRange | None
+    tally: SpliceCounts
 
 
 class MakeImage(Protocol):
@@ -130,12 +130,12 @@ def _copied(source: SourceFile, row_group: int, column: int) -> ChunkImage:
             source.footer.created_by,
             source.file_part(row_group, column),
         ),
-        pieces=(Copied(source, chunk.start, chunk.compressed_size),),
+        pieces=(CopiedRange(source, chunk.start, chunk.compressed_size),),
         dictionary_bytes=dictionary_bytes(source, row_group, column),
         index=None if index is None else index.shifted(-chunk.start),
         column_index=None if span is None else source.read(span.offset, span.length),
         bloom=bloom,
-        tally=Tally(
+        tally=SpliceCounts(
             pages_copied=0 if index is None else len(index),
             bytes_copied=chunk.compressed_size,
             bloom_filters_dropped=int(bool(chunk.bloom_offset) and bloom is None),
@@ -162,11 +162,11 @@ def without_bloom(chunk: Chunk) -> Chunk:
     return replace(chunk, bloom_offset=None, bloom_length=None)
 
 
-def _bloom(source: SourceFile, chunk: Chunk) -> Copied | None:
+def _bloom(source: SourceFile, chunk: Chunk) -> CopiedRange | None:
     if not chunk.bloom_offset:
         return None
     if chunk.bloom_length:
-        return Copied(source, chunk.bloom_offset, chunk.bloom_length)
+        return CopiedRange(source, chunk.bloom_offset, chunk.bloom_length)
     # Older writers didn't record its length; its header has it.
     window = min(_BLOOM_HEADER_BYTES, source.footer.start - chunk.bloom_offset)
     file_part = source.file_part(0, 0).within("a bloom filter")
@@ -180,4 +180,4 @@ def _bloom(source: SourceFile, chunk: Chunk) -> Copied | None:
         return None
     if chunk.bloom_offset + end + size > source.footer.start:
         return None
-    return Copied(source, chunk.bloom_offset, end + size)
+    return CopiedRange(source, chunk.bloom_offset, end + size)

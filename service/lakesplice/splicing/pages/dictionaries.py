@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from lakesplice.splicing.pages.new_values import bits
 from lakesplice.splicing.structures.footer import Chunk
-from lakesplice.splicing.thrift.compact import EMPTY, List, Struct, Value, Wire
+from lakesplice.splicing.thrift.compact import EMPTY, List, Struct, Value, WireType
 
 _METADATA, _KEY_VALUES = 3, 8  # fields of ColumnChunk and of ColumnMetaData
 _ENTRIES = b"lakesplice.dictionary_entries"
@@ -64,10 +64,10 @@ def with_entries_at_first(chunk: Chunk, entries: int | None) -> Chunk:
     kept = [pair for pair in _pairs(chunk) if pair.get(1) != _ENTRIES]
     if entries is not None:
         text = str(entries).encode()
-        kept.append(Struct({1: (Wire.BINARY, _ENTRIES), 2: (Wire.BINARY, text)}))
-    pairs = (Wire.LIST, List(Wire.STRUCT, tuple(kept))) if kept else None
+        kept.append(Struct({1: (WireType.BINARY, _ENTRIES), 2: (WireType.BINARY, text)}))
+    pairs = (WireType.LIST, List(WireType.STRUCT, tuple(kept))) if kept else None
     metadata = _metadata(chunk).replaced({_KEY_VALUES: pairs})
-    return replace(chunk, raw=chunk.raw.replaced({_METADATA: (Wire.STRUCT, metadata)}))
+    return replace(chunk, raw=chunk.raw.replaced({_METADATA: (WireType.STRUCT, metadata)}))
 
 
 def _pairs(chunk: Chunk) -> list[Struct]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.output.copying import Scratch
-from lakesplice.splicing.output.images import Copied, Piece
+from lakesplice.splicing.output.images import CopiedRange, Piece
 
 _SPANS = 16
 # A chunk of at most so many spans is decoded at once, so its values are hashed only once.
@@ -103,13 +103,13 @@ class PageBuffer:
             return _copy(data)
         if self._scratch is None:
             self._scratch = self._open_scratch()
-        return Copied(self._scratch, self._scratch.put(data), data.size)
+        return CopiedRange(self._scratch, self._scratch.put(data), data.size)
 
 
 def part_of(piece: Piece, at: int, size: int) -> Piece:
     """Return `size` bytes of a piece from `at`."""
-    if isinstance(piece, Copied):
-        return Copied(piece.source, piece.offset + at, size)
+    if isinstance(piece, CopiedRange):
+        return CopiedRange(piece.source, piece.offset + at, size)
     return piece.slice(at, size)
 
 

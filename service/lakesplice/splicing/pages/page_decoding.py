@@ -16,7 +16,7 @@ from lakesplice.splicing.structures.decoding import decoding
 from lakesplice.splicing.structures.enums import Encoding, PageKind, Repetition
 from lakesplice.splicing.structures.footer import MAGIC, Chunk, Footer, Leaf, RowGroup
 from lakesplice.splicing.structures.page_headers import PageHeader
-from lakesplice.splicing.thrift.compact import Struct, Wire
+from lakesplice.splicing.thrift.compact import Struct, WireType
 
 
 def decode_pages(
@@ -97,7 +97,9 @@ def decode_dictionary(
         definition_encoding=Encoding.RLE,
         repetition_encoding=Encoding.RLE,
     )
-    required = replace(leaf, element=leaf.element.replaced({3: (Wire.I32, Repetition.REQUIRED)}))
+    required = replace(
+        leaf, element=leaf.element.replaced({3: (WireType.I32, Repetition.REQUIRED)})
+    )
     plain = replace(chunk, encodings=(Encoding.PLAIN, Encoding.RLE))
     body = [pa.py_buffer(as_data.encode()), page.slice(start, header.compressed_size)]
     return decode_pages(
@@ -121,10 +123,10 @@ def read_type(leaf: Leaf, created_by: str | None, file_part: FilePart) -> pa.Dat
 
 def one_column(element: Struct, chunk: Chunk | None, rows: int, created_by: str | None) -> Footer:
     """Return the footer of a file with one column, called x, and at most one chunk."""
-    root = Struct({4: (Wire.BINARY, b"schema"), 5: (Wire.I32, 1)})
+    root = Struct({4: (WireType.BINARY, b"schema"), 5: (WireType.I32, 1)})
     return Footer(
         version=2,
-        schema=(root, element.replaced({4: (Wire.BINARY, b"x")})),
+        schema=(root, element.replaced({4: (WireType.BINARY, b"x")})),
         num_rows=rows,
         row_groups=(RowGroup(chunks=(chunk,), num_rows=rows, total_byte_size=1),) if chunk else (),
         created_by=created_by,

@@ -23,7 +23,7 @@ from lakesplice.splicing.faults import FilePart
 from lakesplice.splicing.metadata.bounds import is_decimal
 from lakesplice.splicing.metadata.encodings import of_version
 from lakesplice.splicing.pages.page_decoding import decode_pages, one_column, read_type
-from lakesplice.splicing.structures.enums import Codec, Encoding, PageKind, Physical
+from lakesplice.splicing.structures.enums import Codec, Encoding, PageKind, PhysicalType
 from lakesplice.splicing.structures.footer import Chunk, Leaf, Statistics
 from lakesplice.splicing.structures.page_headers import PageHeader, read_page
 from lakesplice.splicing.structures.page_index import ColumnIndex
@@ -59,7 +59,7 @@ def compression(codec: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Style:
+class PageStyle:
     """How the pages of a chunk are written, except their encoding."""
 
     codec: int
@@ -67,7 +67,7 @@ class Style:
     checksums: bool
 
     @classmethod
-    def of(cls, chunk: Chunk, header: PageHeader) -> Style:
+    def of(cls, chunk: Chunk, header: PageHeader) -> PageStyle:
         """Return the style of a chunk, given the header of one of its data pages."""
         return cls(chunk.codec, header.kind is PageKind.DATA_V2, header.crc is not None)
 
@@ -119,7 +119,7 @@ def encode_pages(
     leaf: Leaf,
     pages: Sequence[pa.Array],
     encoding: int | None,
-    style: Style,
+    style: PageStyle,
     file_part: FilePart,
     dictionary: pa.Array | None = None,
 ) -> EncodedPages | None:
@@ -174,7 +174,7 @@ def _writable(leaf: Leaf, kind: pa.DataType, file_part: FilePart) -> bool:
         return False
     schema = pa.schema([pa.field("x", kind, leaf.nullable)])
     buffer = pa.BufferOutputStream()
-    style = Style(Codec.UNCOMPRESSED, v2=False, checksums=False)
+    style = PageStyle(Codec.UNCOMPRESSED, v2=False, checksums=False)
     options = _options(leaf, None, style, given=False)
     pq.ParquetWriter(buffer, schema, **options).close()
     written = SourceFile(pa.BufferReader(buffer.getvalue()), f"{file_part.path}, new pages")
@@ -186,11 +186,11 @@ def decimals_as_integers(leaves: Iterable[Leaf]) -> bool:
     decimal in bytes of fixed length.
     """
     return not any(
-        leaf.physical == Physical.FIXED_LEN_BYTE_ARRAY and is_decimal(leaf) for leaf in leaves
+        leaf.physical == PhysicalType.FIXED_LEN_BYTE_ARRAY and is_decimal(leaf) for leaf in leaves
     )
 
 
-def _options(leaf: Leaf, encoding: int | None, style: Style, given: bool) -> dict[str, Any]:
+def _options(leaf: Leaf, encoding: int | None, style: PageStyle, given: bool) -> dict[str, Any]:
     options: dict[str, Any] = {
         "version": "2.6",
         "compression": compression(style.codec),

@@ -19,7 +19,7 @@ from lakesplice.splicing.metadata.bounds import is_decimal
 from lakesplice.splicing.options import SPAN_BYTES
 from lakesplice.splicing.pages.page_encoding import with_dictionary
 from lakesplice.splicing.pages.plan import runs
-from lakesplice.splicing.structures.enums import Encoding, PageKind, Physical
+from lakesplice.splicing.structures.enums import Encoding, PageKind, PhysicalType
 from lakesplice.splicing.structures.footer import Leaf
 from lakesplice.splicing.structures.many_headers import (
     NO_CHECKSUM,
@@ -35,12 +35,12 @@ _READ_BYTES = 4 * 1024 * 1024
 # The bytes of a value's position, in a dictionary or while edits are applied.
 _ROW_BYTES = 8
 _WIDTHS = {
-    Physical.BOOLEAN: 1,
-    Physical.INT32: 4,
-    Physical.INT64: 8,
-    Physical.INT96: 12,
-    Physical.FLOAT: 4,
-    Physical.DOUBLE: 8,
+    PhysicalType.BOOLEAN: 1,
+    PhysicalType.INT32: 4,
+    PhysicalType.INT64: 8,
+    PhysicalType.INT96: 12,
+    PhysicalType.FLOAT: 4,
+    PhysicalType.DOUBLE: 8,
 }
 _DECIMAL_BYTES = 16
 _IS_DATA = (PageKind.DATA, PageKind.DATA_V2)
@@ -65,9 +65,9 @@ class PageRun:
 
 def fixed_width(leaf: Leaf) -> int | None:
     """Return the bytes of a decoded value; None if they vary."""
-    if leaf.physical == Physical.BYTE_ARRAY:
+    if leaf.physical == PhysicalType.BYTE_ARRAY:
         return None
-    known = _WIDTHS.get(Physical(leaf.physical)) if leaf.physical in _WIDTHS else None
+    known = _WIDTHS.get(PhysicalType(leaf.physical)) if leaf.physical in _WIDTHS else None
     width = known or leaf.type_length or 1
     return max(width, _DECIMAL_BYTES) if is_decimal(leaf) else width
 
@@ -162,7 +162,7 @@ class _Reader:
         return _Run(first, data, starts, ends, whole)
 
     def _as_dictionary(self, encoding: int) -> bool:
-        return self._leaf.physical == Physical.BYTE_ARRAY and with_dictionary(encoding)
+        return self._leaf.physical == PhysicalType.BYTE_ARRAY and with_dictionary(encoding)
 
     def _decoded_bytes(self, headers: HeaderArrays, pages: Integers) -> Integers:
         rows = self._rows[pages]

@@ -21,7 +21,7 @@ from lakesplice.splicing.pages.new_values import bits, laid_over, refused, store
 from lakesplice.splicing.pages.page_decoding import decode_pages
 from lakesplice.splicing.pages.page_encoding import (
     EncodedPages,
-    Style,
+    PageStyle,
     encode_pages,
     with_dictionary,
 )
@@ -33,7 +33,7 @@ from lakesplice.splicing.structures.source import SourceFile
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Recoded:
+class RecodedPages:
     """Re-encoded pages of one encoding: `part` has the pages with the numbers `pages` in the chunk.
 
     `uncompressed` is the number of bytes by which they grew; nulls are counted before and after.
@@ -82,7 +82,7 @@ class Recoder:
 
     def recode(
         self, pages: Integers, edit: ColumnEdit, memory: MemoryLimits, *, verify: bool
-    ) -> Iterator[Recoded]:
+    ) -> Iterator[RecodedPages]:
         """Yield `pages` with their edits applied, a span at a time; raises `CorruptFileError`."""
         chunk = self._source, self._row_group, self._column
         span_bytes = memory.span_bytes(int(self._rows.sum()) * value_bytes(*chunk))
@@ -91,7 +91,7 @@ class Recoder:
                 recoded = self._recoded(span, edit, verify=verify)
             yield recoded
 
-    def _recoded(self, span: PageRun, edit: ColumnEdit, *, verify: bool) -> Recoded:
+    def _recoded(self, span: PageRun, edit: ColumnEdit, *, verify: bool) -> RecodedPages:
         first_rows, rows = self._index.first_rows[span.numbers], self._rows[span.numbers]
         starts = np.cumsum(rows) - rows
         count = int(rows.sum())
@@ -109,7 +109,7 @@ class Recoder:
         part = self._encoded(arrays, span)
         if verify and with_dictionary(span.header.encoding):
             self._verify(part, new)
-        return Recoded(
+        return RecodedPages(
             part,
             span.numbers,
             part.uncompressed - span.uncompressed,
@@ -153,7 +153,7 @@ class Recoder:
             if self._dictionary is None:
                 raise self._file_part.corrupt("a page refers to a dictionary that isn't there")
             entries = self._dictionary.entries
-        style = Style.of(self._chunk, span.header)
+        style = PageStyle.of(self._chunk, span.header)
         part = encode_pages(self._leaf, arrays, kind, style, self._file_part, entries)
         if part is None:
             raise refused(self._source, self._row_group, self._column, Reason.OTHER_LAYOUT)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from lakesplice.splicing.faults import FilePart
-from lakesplice.splicing.thrift.compact import EMPTY, Field, Struct, Wire
+from lakesplice.splicing.thrift.compact import EMPTY, Field, Struct, WireType
 from lakesplice.splicing.thrift.fields import (
     Fields,
     binaries,
@@ -25,7 +25,7 @@ from lakesplice.splicing.thrift.fields import (
 
 # The same bytes were already read without an error.
 _ANYWHERE = FilePart("", "")
-_I32, _BOOL = Wire.I32, Wire.TRUE
+_I32, _BOOL = WireType.I32, WireType.TRUE
 # The fields that parquet.thrift has at present. Newer fields and extensions may hold offsets, which
 # change with every splice, or describe values.
 _OF_CHUNK, _OF_METADATA, _OF_ROW_GROUP = range(1, 10), range(1, 18), range(1, 8)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import IntEnum
 
 
-class Physical(IntEnum):
+class PhysicalType(IntEnum):
     """How a value is stored."""
 
     BOOLEAN = 0

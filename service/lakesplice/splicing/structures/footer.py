@@ -26,7 +26,7 @@ from lakesplice.splicing.structures.decoding import read_at
 from lakesplice.splicing.structures.old_writers import with_true_sizes
 from lakesplice.splicing.structures.schema import Leaf, columns_of, leaves_of
 from lakesplice.splicing.structures.statistics import Statistics
-from lakesplice.splicing.thrift.compact import EMPTY, Field, Struct, Wire
+from lakesplice.splicing.thrift.compact import EMPTY, Field, Struct, WireType
 from lakesplice.splicing.thrift.decoding import decode_struct
 from lakesplice.splicing.thrift.encoding import encode_struct
 from lakesplice.splicing.thrift.fields import Fields, binary, i32, i64, structs
@@ -267,7 +267,7 @@ def _key_values(found: Struct, file_part: FilePart) -> tuple[KeyValue, ...] | No
 
 
 def _key_value(key: bytes, value: bytes | None) -> Struct:
-    fields: dict[int, Field] = {1: (Wire.BINARY, key)}
+    fields: dict[int, Field] = {1: (WireType.BINARY, key)}
     if value is not None:
-        fields[2] = (Wire.BINARY, value)
+        fields[2] = (WireType.BINARY, value)
     return Struct(fields)

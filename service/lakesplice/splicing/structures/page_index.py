@@ -15,7 +15,7 @@ import numpy as np
 
 from lakesplice.model.arrays import Integers, Mask
 from lakesplice.splicing.faults import FilePart
-from lakesplice.splicing.thrift.compact import EMPTY, Field, Struct, Wire
+from lakesplice.splicing.thrift.compact import EMPTY, Field, Struct, WireType
 from lakesplice.splicing.thrift.decoding import decode_struct
 from lakesplice.splicing.thrift.encoding import encode_struct, put_varint
 from lakesplice.splicing.thrift.fields import Fields, binaries, booleans, i32, i64s
@@ -127,21 +127,21 @@ def encode_offset_indexes(indexes: Sequence[OffsetIndex]) -> list[bytes]:
     found, first, start = [], 0, 0
     for index in indexes:
         out = bytearray((_LIST_OF_STRUCTS,))
-        _put_list_header(out, len(index), Wire.STRUCT)
+        _put_list_header(out, len(index), WireType.STRUCT)
         first += len(index)
         end = int(ends[first * _PER_PAGE - 1]) if len(index) else start
         out += encoded[start:end]
         start = end
         if index.unencoded is not None:
             out.append(_LIST_OF_STRUCTS)
-            _put_list_header(out, len(index.unencoded), Wire.I64)
+            _put_list_header(out, len(index.unencoded), WireType.I64)
             out += encode_varints(zigzag(index.unencoded))
         out.append(_STOP)
         found.append(bytes(out))
     return found
 
 
-def _put_list_header(out: bytearray, size: int, wire: Wire) -> None:
+def _put_list_header(out: bytearray, size: int, wire: WireType) -> None:
     out.append(min(size, 15) << 4 | wire)
     if size >= 15:
         put_varint(out, size)
@@ -206,7 +206,7 @@ def _head(buffer: bytes) -> tuple[int, int]:
     if buffer[:1] != bytes((_LIST_OF_STRUCTS,)) or len(buffer) < 2 or buffer[-1] > 127:
         return 0, 0
     size, at = buffer[1] >> 4, 2
-    if buffer[1] & 15 != Wire.STRUCT:
+    if buffer[1] & 15 != WireType.STRUCT:
         return 0, 0
     if size == 15:
         size, at = _long_size(buffer, at)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lakesplice.splicing.faults import FilePart
-from lakesplice.splicing.structures.enums import Physical, Repetition
+from lakesplice.splicing.structures.enums import PhysicalType, Repetition
 from lakesplice.splicing.thrift.compact import Struct
 from lakesplice.splicing.thrift.fields import Fields
 
@@ -23,7 +23,7 @@ class Leaf:
 
     column: int
     path: tuple[str, ...]
-    physical: Physical
+    physical: PhysicalType
     type_length: int | None
     repetition: Repetition
     max_definition: int
@@ -107,15 +107,15 @@ def _node(element: Struct, parent: _Group, column: int, file_part: FilePart) -> 
         return _Group(path, children or 0, definition, repeated)
     if children:
         raise file_part.corrupt("an element has both a type and children", name=path[-1])
-    if not 0 <= physical <= Physical.FIXED_LEN_BYTE_ARRAY:
+    if not 0 <= physical <= PhysicalType.FIXED_LEN_BYTE_ARRAY:
         raise file_part.corrupt("no such physical type", type=physical)
     length = fields.i32_or_none(2, "type_length", 0)
-    if physical == Physical.FIXED_LEN_BYTE_ARRAY and not length:
+    if physical == PhysicalType.FIXED_LEN_BYTE_ARRAY and not length:
         raise file_part.corrupt("a value of fixed length has no length", name=path[-1])
     return Leaf(
         column=column,
         path=path,
-        physical=Physical(physical),
+        physical=PhysicalType(physical),
         type_length=length,
         repetition=Repetition(repetition),
         max_definition=definition,

@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import TypeAlias
 
 
-class Wire(IntEnum):
+class WireType(IntEnum):
     """The types of the protocol; a boolean has the type TRUE, and its value is kept separately."""
 
     STOP = 0
@@ -32,14 +32,14 @@ class Wire(IntEnum):
 
 
 Value: TypeAlias = "bool | int | bytes | List | Map | Struct"
-Field: TypeAlias = tuple[Wire, Value]
+Field: TypeAlias = tuple[WireType, Value]
 
 
 @dataclass(frozen=True, slots=True)
 class List:
     """A list, or a set, of values of one type."""
 
-    wire: Wire
+    wire: WireType
     values: tuple[Value, ...]
 
 
@@ -47,8 +47,8 @@ class List:
 class Map:
     """Pairs, in the order in which they were read."""
 
-    key_wire: Wire
-    value_wire: Wire
+    key_wire: WireType
+    value_wire: WireType
     pairs: tuple[tuple[Value, Value], ...]
 
 

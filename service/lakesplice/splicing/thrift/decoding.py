@@ -23,7 +23,7 @@ from lakesplice.splicing.thrift.compact import (
     Map,
     Struct,
     Value,
-    Wire,
+    WireType,
 )
 from lakesplice.splicing.thrift.varints import decode_varints, unzigzag
 
@@ -41,7 +41,7 @@ class Limits:
 
 
 LIMITS = Limits()
-_WIRES = tuple(Wire)
+_WIRES = tuple(WireType)
 
 
 def decode_struct(
@@ -94,7 +94,7 @@ class _Reader:
                 raise self._corrupt("a field is there twice", field=last_id)
             self._spend(1)
             if kind in (1, 2):
-                fields[last_id] = Wire.TRUE, kind == 1
+                fields[last_id] = WireType.TRUE, kind == 1
             else:
                 fields[last_id] = self._wire(kind), self._value(kind, depth)
 
@@ -159,7 +159,7 @@ class _Reader:
     def _map(self, depth: int) -> Map:
         size = self._varint()
         if not size:
-            return Map(Wire.STOP, Wire.STOP, ())
+            return Map(WireType.STOP, WireType.STOP, ())
         kinds = self._take(1)[0]
         key, value = kinds >> 4, kinds & 15
         wires = self._wire(key), self._wire(value)
@@ -182,10 +182,10 @@ class _Reader:
                 "it holds more values than are read at once", limit=limit
             )
 
-    def _wire(self, kind: int, *, empty: bool = False) -> Wire:
-        if kind > Wire.UUID or (kind == Wire.STOP and not empty):
+    def _wire(self, kind: int, *, empty: bool = False) -> WireType:
+        if kind > WireType.UUID or (kind == WireType.STOP and not empty):
             raise self._corrupt("no such type", type=kind)
-        return Wire.TRUE if kind == Wire.FALSE else _WIRES[kind]
+        return WireType.TRUE if kind == WireType.FALSE else _WIRES[kind]
 
     def _integer(self, bits: int) -> int:
         value = self._varint()

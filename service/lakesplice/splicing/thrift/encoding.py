@@ -15,11 +15,11 @@ from lakesplice.splicing.thrift.compact import (
     Map,
     Struct,
     Value,
-    Wire,
+    WireType,
 )
 from lakesplice.splicing.thrift.varints import encode_varints, zigzag
 
-_BITS = {Wire.I16: 16, Wire.I32: 32, Wire.I64: 64}
+_BITS = {WireType.I16: 16, WireType.I32: 32, WireType.I64: 64}
 _LENGTHS = tuple(bytes((length,)) for length in range(128))  # as varints
 
 
@@ -43,22 +43,22 @@ def put_varint(out: bytearray, value: int) -> None:
 def _put_struct(out: bytearray, struct: Struct) -> None:
     last_id = 0
     for field_id, (wire, value) in struct.fields.items():
-        kind = (Wire.TRUE if value else Wire.FALSE) if wire is Wire.TRUE else wire
+        kind = (WireType.TRUE if value else WireType.FALSE) if wire is WireType.TRUE else wire
         step = field_id - last_id
         if 0 < step < 16:
             out.append(step << 4 | kind)
         else:
             out.append(kind)
             _put_integer(out, field_id, 16)
-        if wire is not Wire.TRUE:
+        if wire is not WireType.TRUE:
             _put_value(out, wire, value)
         last_id = field_id
     out.append(0)
 
 
-def _put_value(out: bytearray, wire: Wire, value: Value) -> None:
+def _put_value(out: bytearray, wire: WireType, value: Value) -> None:
     if isinstance(value, bytes):
-        if wire is Wire.BINARY:
+        if wire is WireType.BINARY:
             put_varint(out, len(value))
         out += value
     elif isinstance(value, Struct):
@@ -67,9 +67,9 @@ def _put_value(out: bytearray, wire: Wire, value: Value) -> None:
         _put_list(out, value)
     elif isinstance(value, Map):
         _put_map(out, value)
-    elif wire is Wire.TRUE:
-        out.append(Wire.TRUE if value else Wire.FALSE)
-    elif wire is Wire.BYTE:
+    elif wire is WireType.TRUE:
+        out.append(WireType.TRUE if value else WireType.FALSE)
+    elif wire is WireType.BYTE:
         out.append(value & 255)
     else:
         _put_integer(out, value, _BITS[wire])
@@ -89,12 +89,12 @@ def _put_list(out: bytearray, found: List) -> None:
     out.append(min(size, LIST_SIZE_FOLLOWS) << 4 | found.wire)
     if size >= LIST_SIZE_FOLLOWS:
         put_varint(out, size)
-    if size >= RUN_MIN and found.wire is Wire.TRUE:
-        out += bytes([Wire.TRUE if value else Wire.FALSE for value in found.values])
-    elif size >= RUN_MIN and found.wire in (Wire.I32, Wire.I64):
-        values = np.array(found.values, np.int32 if found.wire is Wire.I32 else np.int64)
+    if size >= RUN_MIN and found.wire is WireType.TRUE:
+        out += bytes([WireType.TRUE if value else WireType.FALSE for value in found.values])
+    elif size >= RUN_MIN and found.wire in (WireType.I32, WireType.I64):
+        values = np.array(found.values, np.int32 if found.wire is WireType.I32 else np.int64)
         out += encode_varints(zigzag(values.astype(np.int64)))
-    elif size >= RUN_MIN and found.wire is Wire.BINARY and _all_short(found.values):
+    elif size >= RUN_MIN and found.wire is WireType.BINARY and _all_short(found.values):
         out += b"".join([_LENGTHS[len(value)] + value for value in found.values])
     else:
         for value in found.values:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from lakesplice.splicing.faults import FilePart
-from lakesplice.splicing.thrift.compact import Field, List, Struct, Wire
+from lakesplice.splicing.thrift.compact import Field, List, Struct, WireType
 
 T = TypeVar("T")
 
@@ -25,28 +25,28 @@ class Fields:
 
     def i16_or_none(self, field_id: int) -> int | None:
         """Return an i16."""
-        value: int | None = self._value(field_id, Wire.I16)
+        value: int | None = self._value(field_id, WireType.I16)
         return value
 
     def i32(self, field_id: int, name: str, least: int | None = None) -> int:
         """Return an i32 that must be there."""
-        return self._needed(self._integer(field_id, Wire.I32, name, least), name)
+        return self._needed(self._integer(field_id, WireType.I32, name, least), name)
 
     def i32_or_none(self, field_id: int, name: str, least: int | None = None) -> int | None:
         """Return an i32."""
-        return self._integer(field_id, Wire.I32, name, least)
+        return self._integer(field_id, WireType.I32, name, least)
 
     def i64(self, field_id: int, name: str, least: int | None = None) -> int:
         """Return an i64 that must be there."""
-        return self._needed(self._integer(field_id, Wire.I64, name, least), name)
+        return self._needed(self._integer(field_id, WireType.I64, name, least), name)
 
     def i64_or_none(self, field_id: int, name: str, least: int | None = None) -> int | None:
         """Return an i64."""
-        return self._integer(field_id, Wire.I64, name, least)
+        return self._integer(field_id, WireType.I64, name, least)
 
     def boolean_or_none(self, field_id: int) -> bool | None:
         """Return a boolean."""
-        value: bool | None = self._value(field_id, Wire.TRUE)
+        value: bool | None = self._value(field_id, WireType.TRUE)
         return value
 
     def binary(self, field_id: int, name: str) -> bytes:
@@ -55,7 +55,7 @@ class Fields:
 
     def binary_or_none(self, field_id: int) -> bytes | None:
         """Return bytes."""
-        value: bytes | None = self._value(field_id, Wire.BINARY)
+        value: bytes | None = self._value(field_id, WireType.BINARY)
         return value
 
     def text(self, field_id: int, name: str) -> str:
@@ -68,7 +68,7 @@ class Fields:
 
     def struct_or_none(self, field_id: int) -> Struct | None:
         """Return a structure."""
-        value: Struct | None = self._value(field_id, Wire.STRUCT)
+        value: Struct | None = self._value(field_id, WireType.STRUCT)
         return value
 
     def structs(self, field_id: int, name: str) -> tuple[Struct, ...]:
@@ -77,43 +77,43 @@ class Fields:
 
     def structs_or_none(self, field_id: int, name: str) -> tuple[Struct, ...] | None:
         """Return a list of structures."""
-        return self._list(field_id, Wire.STRUCT, name)
+        return self._list(field_id, WireType.STRUCT, name)
 
     def i32s(self, field_id: int, name: str) -> tuple[int, ...]:
         """Return a list of i32 that must be there."""
-        return self._needed(self._list(field_id, Wire.I32, name), name)
+        return self._needed(self._list(field_id, WireType.I32, name), name)
 
     def i64s_or_none(self, field_id: int, name: str) -> tuple[int, ...] | None:
         """Return a list of i64."""
-        return self._list(field_id, Wire.I64, name)
+        return self._list(field_id, WireType.I64, name)
 
     def booleans(self, field_id: int, name: str) -> tuple[bool, ...]:
         """Return a list of booleans that must be there."""
-        return self._needed(self._list(field_id, Wire.TRUE, name), name)
+        return self._needed(self._list(field_id, WireType.TRUE, name), name)
 
     def binaries(self, field_id: int, name: str) -> tuple[bytes, ...]:
         """Return a list of bytes that must be there."""
-        return self._needed(self._list(field_id, Wire.BINARY, name), name)
+        return self._needed(self._list(field_id, WireType.BINARY, name), name)
 
     def texts(self, field_id: int, name: str) -> tuple[str, ...]:
         """Return a list of UTF-8 texts that must be there."""
         return tuple(self._text(value, name) for value in self.binaries(field_id, name))
 
-    def _integer(self, field_id: int, wire: Wire, name: str, least: int | None) -> int | None:
+    def _integer(self, field_id: int, wire: WireType, name: str, least: int | None) -> int | None:
         value: int | None = self._value(field_id, wire)
         if value is not None and least is not None and value < least:
             raise self._file_part.corrupt(f"{name} is too small", value=value)
         return value
 
-    def _list(self, field_id: int, wire: Wire, name: str) -> tuple[Any, ...] | None:
-        value: List | None = self._value(field_id, Wire.LIST)
+    def _list(self, field_id: int, wire: WireType, name: str) -> tuple[Any, ...] | None:
+        value: List | None = self._value(field_id, WireType.LIST)
         if value is None or not value.values:
             return None if value is None else ()
         if value.wire is not wire:
             raise self._file_part.corrupt(f"{name} is a list of another type", type=value.wire.name)
         return value.values
 
-    def _value(self, field_id: int, wire: Wire) -> Any:
+    def _value(self, field_id: int, wire: WireType) -> Any:
         found = self._struct.fields.get(field_id)
         return found[1] if found is not None and found[0] is wire else None
 
@@ -131,54 +131,54 @@ class Fields:
 
 def i16(value: int | None) -> Field | None:
     """Return an i16 as a field."""
-    return None if value is None else (Wire.I16, value)
+    return None if value is None else (WireType.I16, value)
 
 
 def i32(value: int | None) -> Field | None:
     """Return an i32 as a field."""
-    return None if value is None else (Wire.I32, value)
+    return None if value is None else (WireType.I32, value)
 
 
 def i64(value: int | None) -> Field | None:
     """Return an i64 as a field."""
-    return None if value is None else (Wire.I64, value)
+    return None if value is None else (WireType.I64, value)
 
 
 def boolean(value: bool | None) -> Field | None:
     """Return a boolean as a field."""
-    return None if value is None else (Wire.TRUE, value)
+    return None if value is None else (WireType.TRUE, value)
 
 
 def binary(value: bytes | None) -> Field | None:
     """Return bytes as a field."""
-    return None if value is None else (Wire.BINARY, value)
+    return None if value is None else (WireType.BINARY, value)
 
 
 def struct(value: Struct | None) -> Field | None:
     """Return a structure as a field."""
-    return None if value is None else (Wire.STRUCT, value)
+    return None if value is None else (WireType.STRUCT, value)
 
 
 def structs(values: Iterable[Struct] | None) -> Field | None:
     """Return a list of structures as a field."""
-    return None if values is None else (Wire.LIST, List(Wire.STRUCT, tuple(values)))
+    return None if values is None else (WireType.LIST, List(WireType.STRUCT, tuple(values)))
 
 
 def i32s(values: Iterable[int] | None) -> Field | None:
     """Return a list of i32 as a field."""
-    return None if values is None else (Wire.LIST, List(Wire.I32, tuple(values)))
+    return None if values is None else (WireType.LIST, List(WireType.I32, tuple(values)))
 
 
 def i64s(values: Iterable[int] | None) -> Field | None:
     """Return a list of i64 as a field."""
-    return None if values is None else (Wire.LIST, List(Wire.I64, tuple(values)))
+    return None if values is None else (WireType.LIST, List(WireType.I64, tuple(values)))
 
 
 def binaries(values: Iterable[bytes] | None) -> Field | None:
     """Return a list of bytes as a field."""
-    return None if values is None else (Wire.LIST, List(Wire.BINARY, tuple(values)))
+    return None if values is None else (WireType.LIST, List(WireType.BINARY, tuple(values)))
 
 
 def booleans(values: Iterable[bool] | None) -> Field | None:
     """Return a list of booleans as a field."""
-    return None if values is None else (Wire.LIST, List(Wire.TRUE, tuple(values)))
+    return None if values is None else (WireType.LIST, List(WireType.TRUE, tuple(values)))

@@ -35,7 +35,7 @@ _POLL_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class CommandRequest:
     """A command for a table (`database/table`); after `expires_ms` it isn't executed any more.
 
     `id` is random and belongs to this request forever.
@@ -50,7 +50,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CommandAnswer:
     """The result of a request, in words and as values of JSON; `done` says whether it was
     executed.
     """
@@ -63,10 +63,10 @@ class Answer:
 
 def ask(
     lake: Store,
-    request: Request,
+    request: CommandRequest,
     clock: Clock,
     wait: Callable[[float], object],
-) -> Answer | None:
+) -> CommandAnswer | None:
     """Ask the running driver and return its answer; None, without asking, if no driver runs.
 
     Blocks until there is an answer, until no driver was heard for the lease of the last one, or
@@ -92,22 +92,22 @@ def ask(
         wait(_POLL_SECONDS)
 
 
-def leave(lake: Store, request: Request) -> None:
+def leave(lake: Store, request: CommandRequest) -> None:
     """Leave a request to the driver, without waiting for its answer."""
     lake.put_new(request_path(request.id), json.dumps(asdict(request)).encode())
 
 
-def is_pending(lake: Store, request: Request) -> bool:
+def is_pending(lake: Store, request: CommandRequest) -> bool:
     """Whether a request waits or is being executed."""
     return lake.size(request_path(request.id)) is not None
 
 
-def pending(lake: Store) -> list[Request]:
+def pending(lake: Store) -> list[CommandRequest]:
     """Return the requests that wait, in no particular order; a damaged one is deleted."""
     found = []
     for path in lake.list(f"{REQUESTS}/"):
         try:
-            found.append(Request(**json.loads(lake.read(path))))
+            found.append(CommandRequest(**json.loads(lake.read(path))))
         except MissingFileError:
             continue  # withdrawn meanwhile
         except (ValueError, TypeError):
@@ -115,7 +115,7 @@ def pending(lake: Store) -> list[Request]:
     return found
 
 
-def answer(lake: Store, request: Request, given: Answer) -> None:
+def answer(lake: Store, request: CommandRequest, given: CommandAnswer) -> None:
     """Write the answer and delete the request; may be called twice."""
     kept = {**asdict(given), "expires_ms": request.expires_ms + _ANSWERS_KEPT_MS}
     lake.put_new(answer_path(request.id), json.dumps(kept).encode())
@@ -130,7 +130,7 @@ def forget_answers(lake: Store, now_ms: EpochMs) -> None:
                 lake.delete(path)
 
 
-def was_executed(table: Store, request: Request, since_ms: EpochMs) -> bool:
+def was_executed(table: Store, request: CommandRequest, since_ms: EpochMs) -> bool:
     """Whether a commit of the table since then executed the request."""
     entries = takewhile(lambda entry: (entry.info.timestamp_ms or 0) >= since_ms, history(table))
     return any(entry.info.parameters.get(REQUEST_PARAMETER) == request.id for entry in entries)
@@ -145,13 +145,13 @@ def _beat(lake: Store) -> str:
     return max(lake.list(f"{HEARTBEATS}/"), default="")
 
 
-def _take_answer(lake: Store, request: Request) -> Answer | None:
+def _take_answer(lake: Store, request: CommandRequest) -> CommandAnswer | None:
     path = answer_path(request.id)
     if lake.size(path) is None:
         return None
     data = lake.read(path)
     try:
-        given = Answer(**json.loads(data))
+        given = CommandAnswer(**json.loads(data))
     except (ValueError, TypeError) as error:
         raise CorruptFileError(
             "an answer cannot be read; see the table's history for what was done", path=path
@@ -160,7 +160,7 @@ def _take_answer(lake: Store, request: Request) -> Answer | None:
     return given
 
 
-def _withdrawn(lake: Store, request: Request, *, expired: bool) -> Answer | None:
+def _withdrawn(lake: Store, request: CommandRequest, *, expired: bool) -> CommandAnswer | None:
     lake.delete(request_path(request.id))
     given = _take_answer(lake, request)
     if given is None and expired:

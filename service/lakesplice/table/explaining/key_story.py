@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.parking import ParkReason
-from lakesplice.planning.keys.asked_key import AskedKey, KeyValues
+from lakesplice.planning.keys.requested_key import KeyValues, RequestedKey
 from lakesplice.table.explaining.record_fates import RecordFates
 from lakesplice.table.explaining.record_values import RecordAccess, RecordFate
 from lakesplice.table.explaining.row_states import RowState
@@ -29,7 +29,7 @@ class KeyStory:
     the table read them; `left_out` says in words which records were not read again.
     """
 
-    key: AskedKey
+    key: RequestedKey
     version: int
     first: int
     vacuumed: bool
@@ -61,7 +61,7 @@ def explain_key(
     `SourceUnavailable`.
     """
     manifest = snapshot.manifest
-    key = AskedKey.of(manifest.schema, key_values)
+    key = RequestedKey.of(manifest.schema, key_values)
     walk = VersionWalk(store, key, values=values)
     versions = walk.versions(snapshot)
     dead_letters, undecided = _dead_letters(store, manifest, key)
@@ -88,7 +88,7 @@ def explain_key(
 
 
 def _dead_letters(
-    store: Store, manifest: Manifest, key: AskedKey
+    store: Store, manifest: Manifest, key: RequestedKey
 ) -> tuple[tuple[DeadLetter, ...], int]:
     def is_of(letter: DeadLetter) -> bool | None:
         source = manifest.sources.get(letter.topic)

@@ -11,10 +11,10 @@ import pyarrow as pa
 from lakesplice.model.offsets import Offset
 from lakesplice.model.progress.source_state import PartitionState
 from lakesplice.planning.intake.known_topic import known_topic
-from lakesplice.planning.intake.line import IntakeLine, Origins
+from lakesplice.planning.intake.line import IntakeLine, RecordSource
 from lakesplice.planning.intake.order.record_order import RecordIndex
 from lakesplice.planning.intake.report import IntakeResult
-from lakesplice.planning.keys.asked_key import AskedKey
+from lakesplice.planning.keys.requested_key import RequestedKey
 from lakesplice.table.explaining.record_ranges import RecordRange
 from lakesplice.table.explaining.record_values import Outcome, RecordAccess, RecordFate
 from lakesplice.table.files.dead_letters import DeadLetter, dead_letters_of
@@ -47,7 +47,7 @@ class FoundRecords:
 
 def found_records(
     store: Store,
-    key: AskedKey,
+    key: RequestedKey,
     record_range: RecordRange,
     records_of: Iterable[tuple[int, pa.RecordBatch]],
     access: RecordAccess,
@@ -102,7 +102,7 @@ def _intake_line(record_range: RecordRange, partition: int, access: RecordAccess
         schema=manifest.schema,
         state=PartitionState(Offset(0)) if record_range.precedes_history else state,
         known=known_topic(manifest, source, record_range.offsets, whole_snapshots=True),
-        origins=Origins.LATE_RECORDS if record_range.precedes_history else Origins.TOPIC,
+        origins=RecordSource.LATE_RECORDS if record_range.precedes_history else RecordSource.TOPIC,
     )
 
 
@@ -130,7 +130,7 @@ def _fates(record_range: RecordRange, partition: int, records: pa.RecordBatch) -
 
 def _add_read_records(
     found: FoundRecords,
-    key: AskedKey,
+    key: RequestedKey,
     fates: list[RecordFate],
     records: pa.RecordBatch,
     result: IntakeResult,

@@ -24,11 +24,11 @@ from lakesplice.model.names import (
 )
 from lakesplice.model.position import Position
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.keys.asked_key import Address, AskedKey
-from lakesplice.planning.rows.column_positions import Registers
+from lakesplice.planning.keys.requested_key import Address, RequestedKey
+from lakesplice.planning.rows.column_positions import ColumnRegisters
 from lakesplice.planning.rows.edits import apply_edits
 from lakesplice.planning.rows.overlay import overlay, state_columns
-from lakesplice.planning.rows.waiting_changes import Waiting
+from lakesplice.planning.rows.waiting_changes import WaitingChanges
 from lakesplice.table.files.base_files import open_base
 from lakesplice.table.files.pending_changes import read_waiting
 from lakesplice.table.protocol.ports import Store
@@ -64,7 +64,7 @@ class RowState:
 def row_at(
     store: Store,
     manifest: Manifest,
-    key: AskedKey,
+    key: RequestedKey,
     address: Address,
     columns: Sequence[str] = (),
 ) -> RowState:
@@ -77,11 +77,11 @@ def row_at(
     schema = manifest.schema
     file = next(f for f in manifest.files.values() if any(s.group == group for s in f.segments))
     changes = changes_at(store, manifest.deltas, schema, [address], columns)
-    placed = Waiting.of(changes).for_file(file.segments, file.path)
+    placed = WaitingChanges.of(changes).for_file(file.segments, file.path)
     state = state_columns(schema, manifest.ordering)
     names = [*dict.fromkeys((*schema.key, *SYSTEM_COLUMNS, *state, *columns))]
     base = _base_row(store, file, schema, _row_in_file(file, group, row), names)
-    if AskedKey.of(schema, {name: base[name][0].as_py() for name in schema.key}) != key:
+    if RequestedKey.of(schema, {name: base[name][0].as_py() for name in schema.key}) != key:
         raise CorruptFileError(
             "the index leads to another key's row; run `lakesplice index check`", path=file.path
         )
@@ -154,7 +154,7 @@ def _parts(row: pa.Table, schema: TableSchema) -> frozenset[Position]:
     encoded = row[schema.positions.name].combine_chunks()
     own = _position(row)
     deleted = np.array([row[IS_DELETED][0].as_py()])
-    registers = Registers.of(
+    registers = ColumnRegisters.of(
         np.array([own.file]), np.array([own.offset]), deleted, encoded, len(schema.columns)
     )
     known = registers.known[0]

@@ -19,7 +19,7 @@ from lakesplice.model.manifest import Manifest
 from lakesplice.model.names import CHANGED, OP, POSITION_FILE, POSITION_OFFSET, SOURCE_TS
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.keys.asked_key import Address, AskedKey
+from lakesplice.planning.keys.requested_key import Address, RequestedKey
 from lakesplice.planning.rows.changed_columns import bitmap_bytes, bitmap_rows, changes_column
 from lakesplice.table.explaining.row_states import RowState, changes_at, row_at
 from lakesplice.table.files.index_runs import RunCache
@@ -84,7 +84,7 @@ class VersionWalk:
     blocks.
     """
 
-    def __init__(self, store: Store, key: AskedKey, *, values: bool = False) -> None:
+    def __init__(self, store: Store, key: RequestedKey, *, values: bool = False) -> None:
         self.key = key
         self.runs = RunCache()
         self._store = store

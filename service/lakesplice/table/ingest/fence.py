@@ -33,7 +33,7 @@ from lakesplice.model.position import Position
 from lakesplice.model.progress.source_state import SourceState
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.partial_fold import partial_rows
-from lakesplice.planning.rows.waiting_changes import OrderedChanges, Waiting
+from lakesplice.planning.rows.waiting_changes import OrderedChanges, WaitingChanges
 from lakesplice.planning.sources.shards import in_shard, shard_columns
 from lakesplice.table.files.base_files import addresses, open_base
 from lakesplice.table.files.pending_changes import read_waiting
@@ -158,7 +158,7 @@ def _dead_of(
     """
     schema = manifest.schema
     groups = {segment.group for segment in file.segments}
-    waiting = Waiting.of(read_waiting(store, manifest.deltas, schema, groups, columns=()))
+    waiting = WaitingChanges.of(read_waiting(store, manifest.deltas, schema, groups, columns=()))
     placed = waiting.for_file(file.segments, file.path)
     positions = () if schema.positions is None else (schema.positions.name,)
     shard = list(shard_columns((source,)))

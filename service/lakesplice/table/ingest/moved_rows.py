@@ -32,7 +32,7 @@ from lakesplice.model.names import (
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.edits import apply_edits
 from lakesplice.planning.rows.overlay import overlay
-from lakesplice.planning.rows.waiting_changes import OrderedChanges, Waiting
+from lakesplice.planning.rows.waiting_changes import OrderedChanges, WaitingChanges
 from lakesplice.planning.shape.partition_columns import partitions_of
 from lakesplice.table.files.chosen_rows import chosen_rows, edits_of_chosen
 from lakesplice.table.files.pending_changes import read_waiting
@@ -80,7 +80,7 @@ def split_moves(
     own = changes.select(layout.names).cast(layout)
     groups = np.unique(own.column(GROUP).to_numpy()).tolist()
     waiting = read_waiting(store, deltas, schema, groups).select(layout.names).cast(layout)
-    mine, both = Waiting.of(own), Waiting.of(pa.concat_tables([waiting, own]))
+    mine, both = WaitingChanges.of(own), WaitingChanges.of(pa.concat_tables([waiting, own]))
     moved, newer = [], np.zeros(own.num_rows, np.bool_)
     for number in np.unique(at[leaving]).tolist():
         file = files[number]

@@ -20,7 +20,7 @@ from lakesplice.model.schema import TableSchema
 from lakesplice.model.source_schema import SourceField, SourceSchema
 from lakesplice.planning.intake.known_topic import known_topic
 from lakesplice.planning.intake.line import RecordReading
-from lakesplice.planning.intake.read_rows import ReadRows, TakenRows, highest_of, take_rows
+from lakesplice.planning.intake.read_rows import ReadRows, RowIntake, highest_of, take_rows
 from lakesplice.planning.schema.evolution import plan_evolution
 from lakesplice.planning.sources.shards import unplaced
 from lakesplice.table.files.index_runs import RunCache
@@ -86,7 +86,7 @@ def commit_chunks(
 
 
 def _grown(
-    table: DriverTable, taken: TakenRows, reading: RecordReading
+    table: DriverTable, taken: RowIntake, reading: RecordReading
 ) -> Committed | Conflict | None:
     """Let the schema grow by what the rows showed; None if it needn't."""
     source = table.source
@@ -100,7 +100,7 @@ def _grown(
 def _intent(
     table: DriverTable,
     chunks: Mapping[int, Sequence[ReadRows]],
-    taken: TakenRows,
+    taken: RowIntake,
     reading: RecordReading,
     entropy: Entropy,
     runs: RunCache,

@@ -32,7 +32,7 @@ from lakesplice.planning.rows.changed_columns import bitmap_bytes, bitmap_rows, 
 from lakesplice.planning.rows.edits import apply_edits
 from lakesplice.planning.rows.overlay import overlay, state_columns
 from lakesplice.planning.rows.row_images import DELETE, FEED_FIELDS, INSERT, UPDATE_AFTER
-from lakesplice.planning.rows.waiting_changes import Waiting
+from lakesplice.planning.rows.waiting_changes import WaitingChanges
 from lakesplice.table.files.base_files import open_base
 from lakesplice.table.files.pending_changes import read_waiting
 from lakesplice.table.protocol.ports import Store
@@ -185,7 +185,7 @@ class _Feed:
             return rows
         changes = read_waiting(self.store, deltas, self.schema, groups, ())
         rows = rows.copy()
-        rows[Waiting.of(changes).for_file(file.segments, file.path).rows] = False
+        rows[WaitingChanges.of(changes).for_file(file.segments, file.path).rows] = False
         return rows
 
     def changed(self, moved: MovedRows | None) -> Iterator[pa.Table]:
@@ -246,8 +246,10 @@ class _Feed:
     def _states(self, changes: pa.Table, groups: frozenset[int]) -> Iterator[pa.Table]:
         """The rows at the addresses of changes, as of the version."""
         now, schema = self.version.manifest, self.schema
-        new = Waiting.of(changes)
-        waiting = Waiting.of(read_waiting(self.store, now.deltas, schema, groups, self._read))
+        new = WaitingChanges.of(changes)
+        waiting = WaitingChanges.of(
+            read_waiting(self.store, now.deltas, schema, groups, self._read)
+        )
         needed = state_columns(schema, now.ordering)
         names = tuple(dict.fromkeys((*self._read, IS_DELETED, *needed)))
         for file in in_order(now.files):

@@ -12,7 +12,7 @@ from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.manifest import DeltaRef, Manifest
 from lakesplice.model.names import GROUP, POSITION_FILE, POSITION_OFFSET
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.rows.waiting_changes import OrderedChanges, Waiting
+from lakesplice.planning.rows.waiting_changes import OrderedChanges, WaitingChanges
 from lakesplice.splicing.pages.rows import read_rows
 from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.table.files.base_files import checked_base
@@ -37,7 +37,7 @@ def took_effect(
     known = {delta.file.path for delta in before.deltas}
     new = [delta for delta in now.deltas if delta.file.path not in known]
     mine, earlier, later = (
-        Waiting.of(changes),
+        WaitingChanges.of(changes),
         _positions(store, before.deltas, schema, groups),
         _positions(store, new, schema, groups),
     )
@@ -64,8 +64,8 @@ def took_effect(
 
 def _positions(
     store: Store, deltas: Sequence[DeltaRef], schema: TableSchema, groups: frozenset[int]
-) -> Waiting:
-    return Waiting.of(read_waiting(store, deltas, schema, groups, ()))
+) -> WaitingChanges:
+    return WaitingChanges.of(read_waiting(store, deltas, schema, groups, ()))
 
 
 def _of_rows(store: Store, schema: TableSchema, file: BaseFile, rows: Integers) -> Positions:

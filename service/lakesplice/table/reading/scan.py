@@ -24,7 +24,7 @@ from lakesplice.planning.filtering.partition_pruning import left_by
 from lakesplice.planning.filtering.shown_columns import ReaderNeeds, reader_needs
 from lakesplice.planning.rows.edits import apply_edits
 from lakesplice.planning.rows.overlay import overlay
-from lakesplice.planning.rows.waiting_changes import OrderedChanges, Waiting
+from lakesplice.planning.rows.waiting_changes import OrderedChanges, WaitingChanges
 from lakesplice.table.files.base_files import open_base
 from lakesplice.table.files.pending_changes import read_waiting
 from lakesplice.table.protocol.ports import Store
@@ -38,7 +38,7 @@ class View(StrEnum):
 
 
 @dataclass(frozen=True)
-class Request:
+class ScanRequest:
     """What to read: the stored names of the columns in the wanted order, the condition, the
     view.
     """
@@ -52,7 +52,7 @@ class Request:
 def scan(
     store: Store,
     manifest: Manifest,
-    request: Request,
+    request: ScanRequest,
     paths: Collection[str] | None = None,
 ) -> Iterator[pa.Table]:
     """Yield the requested rows, one table per row group that has any; of some base files only if
@@ -71,7 +71,7 @@ def scan(
     deltas = manifest.deltas if request.view is View.REAL_TIME else ()
     waiting = None
     if any(not groups.isdisjoint(delta.waiting) for delta in deltas):
-        waiting = Waiting.of(
+        waiting = WaitingChanges.of(
             read_waiting(
                 store,
                 deltas,
@@ -87,7 +87,9 @@ def scan(
             yield rows
 
 
-def matching_files(manifest: Manifest, request: Request, paths: Collection[str]) -> Collection[str]:
+def matching_files(
+    manifest: Manifest, request: ScanRequest, paths: Collection[str]
+) -> Collection[str]:
     """Return the base files that may have matching rows, by their partitions."""
     schema, condition = manifest.schema, request.condition
     if condition is None or request.include_deleted or not schema.partitioned_by:
@@ -113,8 +115,8 @@ def _read(
     store: Store,
     manifest: Manifest,
     files: Sequence[BaseFile],
-    waiting: Waiting | None,
-    request: Request,
+    waiting: WaitingChanges | None,
+    request: ScanRequest,
 ) -> Iterator[_Raw]:
     columns, needs = _wanted(request), _needs(manifest, request)
     for file in files:
@@ -132,7 +134,7 @@ def _read(
                     yield _Raw(path, reader.read(row_group, columns))
 
 
-def _overlaid(raw: _Raw, manifest: Manifest, request: Request) -> pa.Table:
+def _overlaid(raw: _Raw, manifest: Manifest, request: ScanRequest) -> pa.Table:
     if raw.part is None:
         return raw.rows
     schema = manifest.schema
@@ -141,14 +143,14 @@ def _overlaid(raw: _Raw, manifest: Manifest, request: Request) -> pa.Table:
     return apply_edits(raw.rows.select(list(_wanted(request))), edits)
 
 
-def _matching_groups(reader: BaseReader, request: Request) -> frozenset[int]:
+def _matching_groups(reader: BaseReader, request: ScanRequest) -> frozenset[int]:
     condition = request.condition.for_statistics if request.condition is not None else None
     if condition is None:
         return frozenset(range(len(reader.row_groups)))
     return frozenset(reader.matching(condition))
 
 
-def _asked_for(rows: pa.Table, request: Request) -> pa.Table:
+def _asked_for(rows: pa.Table, request: ScanRequest) -> pa.Table:
     if not request.include_deleted:
         deleted = rows.column(IS_DELETED)
         if pc.any(deleted).as_py():
@@ -158,11 +160,11 @@ def _asked_for(rows: pa.Table, request: Request) -> pa.Table:
     return rows.select(list(request.columns))
 
 
-def _needs(manifest: Manifest, request: Request) -> ReaderNeeds:
+def _needs(manifest: Manifest, request: ScanRequest) -> ReaderNeeds:
     return reader_needs(manifest.schema, manifest.ordering, _wanted(request))
 
 
-def _wanted(request: Request) -> tuple[str, ...]:
+def _wanted(request: ScanRequest) -> tuple[str, ...]:
     """The stored columns to read: those to return, and those of the condition."""
     chosen = request.condition.columns if request.condition is not None else frozenset()
     return tuple(dict.fromkeys((*request.columns, *sorted(chosen), IS_DELETED)))

@@ -20,7 +20,7 @@ from lakesplice.table.protocol.offsets import next_offsets
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.snapshot import Snapshot, latest, open_snapshot, within_retention
 from lakesplice.table.reading.changes import changes_of, feed_schema
-from lakesplice.table.reading.scan import Request, View, scan
+from lakesplice.table.reading.scan import ScanRequest, View, scan
 
 _BATCH_ROWS = 1 << 16
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -179,7 +179,7 @@ class ReadRequest:
     columns.
     """
 
-    request: Request
+    request: ScanRequest
     stored: tuple[str, ...]
     layout: pa.Schema
 
@@ -218,7 +218,7 @@ def ask(
     stored = tuple(names[name] for name in asked)
     bound = None if condition is None else Filter(condition, schema)
     fields = [schema.arrow.field(s).with_name(n) for s, n in zip(stored, asked, strict=True)]
-    request = Request(tuple(dict.fromkeys(stored)), bound, View(view), include_deleted)
+    request = ScanRequest(tuple(dict.fromkeys(stored)), bound, View(view), include_deleted)
     return ReadRequest(request, stored, pa.schema(fields))
 
 

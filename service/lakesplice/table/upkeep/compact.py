@@ -23,7 +23,7 @@ from lakesplice.model.manifest import Manifest
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.edits import Edits
 from lakesplice.planning.rows.overlay import overlay, state_columns, without_effect
-from lakesplice.planning.rows.waiting_changes import OrderedChanges, Waiting
+from lakesplice.planning.rows.waiting_changes import OrderedChanges, WaitingChanges
 from lakesplice.splicing.verify import verify_edits
 from lakesplice.table.files.base_files import checked_base, create_base
 from lakesplice.table.files.change_images import ImageWriter
@@ -110,7 +110,7 @@ def rewrite_with(
     Return the next version of each file by its path, without files on which no change had an
     effect, and the counts of `Compacted`. Blocks and raises as `compact_files`.
     """
-    waiting = Waiting.of(changes)
+    waiting = WaitingChanges.of(changes)
     replaced: dict[str, NewFile] = {}
     work = _Rewriting(store, manifest, rewriter, entropy, images)
     work.counts["changes"] = changes.num_rows

@@ -20,7 +20,13 @@ from lakesplice.model.manifest import Manifest
 from lakesplice.model.names import POSITION_FILE, POSITION_OFFSET
 from lakesplice.model.position import Position
 from lakesplice.planning.sources.shards import in_shard
-from lakesplice.planning.upkeep.purging import Bound, plan_purge, purge_bounds, purgeable, state_of
+from lakesplice.planning.upkeep.purging import (
+    PurgeBound,
+    plan_purge,
+    purge_bounds,
+    purgeable,
+    state_of,
+)
 from lakesplice.table.files.base_files import open_base
 from lakesplice.table.protocol.intents import Purge
 from lakesplice.table.protocol.ports import UNWATCHED, Entropy, Progress, Store, watched
@@ -140,7 +146,7 @@ def purge_files(
     )
 
 
-def _highest(rows: pa.Table, bounds: Sequence[Bound]) -> dict[str, Position]:
+def _highest(rows: pa.Table, bounds: Sequence[PurgeBound]) -> dict[str, Position]:
     """Return, for each topic with such rows, the highest position of its rows."""
     found: dict[str, Position] = {}
     order = [(POSITION_FILE, "descending"), (POSITION_OFFSET, "descending")]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from lakesplice.formats.events import DecodeContext, Decoded
-from lakesplice.formats.events.debezium.ddl_types import Handling
+from lakesplice.formats.events.debezium.ddl_types import ConverterSettings
 from lakesplice.model.parking import ParkCode
 from tests.support.debezium import TABLE, Record, compact, dead, decode_all, images, payload
 from tests.unit.formats.events.test_typed import _told
@@ -27,7 +27,7 @@ A_TIME = 3_723_250_000
 
 def read(type_: str, sent: Any, **settings: Any) -> Decoded:
     history = _told(f"CREATE TABLE items (id bigint primary key, v {type_})",
-                    handling=Handling(**settings))  # fmt: skip
+                    handling=ConverterSettings(**settings))  # fmt: skip
     event = payload("c", None, {"id": 1, "v": sent}, pos=4000)
     record: Record = compact({"id": 1}), compact(event)
     return decode_all([record], DecodeContext(TABLE, history=history))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lakesplice.formats.events.ddl import Kind, SchemaChange, SchemaHistory, read_schema_change
+from lakesplice.formats.events.ddl import DropKind, SchemaChange, SchemaHistory, read_schema_change
 from lakesplice.model.names import TableName
 from tests.support import machine
 from tests.support.schema_changes import column, connect_record, maxwell_record
@@ -42,17 +42,17 @@ class _Told:
         return [
             (drop.position.parts[2], drop.again, drop.lives_on)
             for drop in self.history.drops(table)
-            if drop.kind is Kind.DROP
+            if drop.kind is DropKind.DROP
         ]
 
-    def moves(self, name: str) -> list[Kind]:
+    def moves(self, name: str) -> list[DropKind]:
         """What moved rows of a table, DROPs apart, unless it has its rows after all."""
         return [
             drop.kind
             for drop in self.history.drops(TableName("shop", name))
-            if drop.kind is not Kind.DROP
+            if drop.kind is not DropKind.DROP
             and not drop.lives_on
-            and not (drop.kind is Kind.SET_ASIDE and not drop.again)
+            and not (drop.kind is DropKind.SET_ASIDE and not drop.again)
         ]
 
 
@@ -100,21 +100,21 @@ _SWAP = "RENAME TABLE x TO tmp, y TO x, tmp TO y"
 @pytest.mark.parametrize("told_of", [(), (_CREATE,), (_CREATE, _OTHER)])
 def test_a_rename_moves_rows_of_both_names(told_of: tuple[str, ...]) -> None:
     told = _Told().tell(*told_of, "RENAME TABLE x TO y")
-    assert (told.moves("x"), told.moves("y")) == ([Kind.LEFT], [Kind.CAME])
+    assert (told.moves("x"), told.moves("y")) == ([DropKind.LEFT], [DropKind.CAME])
     told = _Told().tell(*told_of, "ALTER TABLE x RENAME TO y, ADD z int")
-    assert (told.moves("x"), told.moves("y")) == ([Kind.LEFT], [Kind.CAME])
+    assert (told.moves("x"), told.moves("y")) == ([DropKind.LEFT], [DropKind.CAME])
 
 
 def test_a_swap_moves_rows_of_both_tables_though_their_columns_are_the_same() -> None:
     told = _Told().tell(_CREATE, _OTHER, _SWAP)
     for name in ("x", "y"):
-        assert set(told.moves(name)) == {Kind.LEFT, Kind.CAME}
+        assert set(told.moves(name)) == {DropKind.LEFT, DropKind.CAME}
     told = _Told().tell(_CREATE, _OTHER)
     for was, is_ in (("x", "tmp"), ("y", "x"), ("tmp", "y")):  # as the connector tells it
         columns = [("ALTER", is_, _COLUMNS, was)]
         told.take(connect_record(f"RENAME TABLE {was} TO {is_}", pos=900, changes=columns))
     for name in ("x", "y"):
-        assert set(told.moves(name)) == {Kind.LEFT, Kind.CAME}
+        assert set(told.moves(name)) == {DropKind.LEFT, DropKind.CAME}
 
 
 @pytest.mark.parametrize(
@@ -131,9 +131,9 @@ def test_an_online_tool_s_copy_has_the_table_s_rows(copy: str, aside: str) -> No
     told = _Told().tell(*made, f"RENAME TABLE x TO {aside}", f"RENAME TABLE {copy} TO x")
     assert [told.moves(name) for name in ("x", copy, aside)] == [[], [], []]
     told = _Told().tell(*made, f"RENAME TABLE x TO {aside}", "CREATE TABLE x (id int)")
-    assert told.moves("x") == [Kind.SET_ASIDE], "another table has the name"
+    assert told.moves("x") == [DropKind.SET_ASIDE], "another table has the name"
     told = _Told().tell(_CREATE, f"CREATE TABLE {copy} (k int)", f"RENAME TABLE {copy} TO y")
-    assert told.moves("y") == [Kind.CAME], "it is no copy of that"
+    assert told.moves("y") == [DropKind.CAME], "it is no copy of that"
 
 
 @pytest.mark.parametrize(
@@ -145,12 +145,12 @@ def test_an_online_tool_s_copy_has_the_table_s_rows(copy: str, aside: str) -> No
 )  # fmt: skip
 def test_statements_about_partitions_move_rows(rest: str) -> None:
     told = _Told().tell(_CREATE, f"ALTER TABLE x {rest}")
-    assert told.moves("x") == [Kind.PARTITION]
-    assert told.moves("y") == ([Kind.PARTITION] if "TABLE y" in rest else [])
+    assert told.moves("x") == [DropKind.PARTITION]
+    assert told.moves("y") == ([DropKind.PARTITION] if "TABLE y" in rest else [])
     told = _Told().tell(_CREATE)
     record = connect_record(f"ALTER TABLE x {rest}", pos=900, changes=[("ALTER", "x", _COLUMNS)])
     told.take(record)
-    assert told.moves("x") == [Kind.PARTITION]
+    assert told.moves("x") == [DropKind.PARTITION]
     assert told.history.table(_X)[-1].columns is not None, "its columns are known still"
 
 
@@ -159,7 +159,7 @@ def test_a_table_that_becomes_a_partition_is_gone() -> None:
         _CREATE, "ALTER TABLE z CONVERT TABLE x TO PARTITION p VALUES LESS THAN (9)"
     )
     assert told.drops() == [(200, False, False)]
-    assert told.moves("z") == [Kind.PARTITION]
+    assert told.moves("z") == [DropKind.PARTITION]
 
 
 @pytest.mark.parametrize(
@@ -168,9 +168,9 @@ def test_a_table_that_becomes_a_partition_is_gone() -> None:
 )  # fmt: skip
 def test_a_rename_into_another_database_moves_rows_of_both_names(sql: str) -> None:
     told = _Told().tell(_CREATE, sql)
-    assert told.moves("x") == [Kind.LEFT]
+    assert told.moves("x") == [DropKind.LEFT]
     there = told.history.drops(TableName("other", "x"))
-    assert [drop.kind for drop in there] == [Kind.CAME]
+    assert [drop.kind for drop in there] == [DropKind.CAME]
     assert told.history.table(TableName("other", "x"))[-1].columns is not None
 
 

@@ -14,7 +14,7 @@ from lakesplice.formats.events import DecodeContext, declare
 from lakesplice.formats.events.canal.reader import CanalReader
 from lakesplice.formats.events.debezium.envelope import EnvelopeReader
 from lakesplice.formats.events.event_format import Reader
-from lakesplice.formats.events.json_reading.null_proof import Evidence
+from lakesplice.formats.events.json_reading.null_proof import NullProof
 from lakesplice.formats.events.json_reading.record_group import slices_after
 from lakesplice.formats.events.json_reading.template import Template
 from lakesplice.formats.events.json_reading.texts import read_texts
@@ -33,7 +33,7 @@ def _unproven(reader: Callable[[DecodeContext], Reader], records: Sequence[Recor
     return np.flatnonzero(_evidence(reader, records).unproven).tolist()
 
 
-def _evidence(reader: Callable[[DecodeContext], Reader], records: Sequence[Record]) -> Evidence:
+def _evidence(reader: Callable[[DecodeContext], Reader], records: Sequence[Record]) -> NullProof:
     values = pa.array([value for _, value in records], pa.binary())
     template = reader(_CONTEXT).inspect(values[0].as_py())
     assert isinstance(template, Template)

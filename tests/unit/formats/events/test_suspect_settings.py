@@ -10,7 +10,7 @@ import pytest
 
 from lakesplice.formats.events import DecodeContext, SchemaText, declare
 from lakesplice.formats.events.ddl import SchemaChange, history_of, read_schema_change
-from lakesplice.formats.events.debezium.ddl_types import Handling, types_of
+from lakesplice.formats.events.debezium.ddl_types import ConverterSettings, types_of
 from tests.property.test_format_laws import ticdc_debezium
 from tests.support.avro import CONTEXT as AVRO
 from tests.support.avro import KEY_ID, SCHEMAS, VALUE_ID, avro_record, envelope, written
@@ -96,7 +96,7 @@ def of_type(field: Json, ddl: str = "") -> set[str]:
     if ddl:
         read = read_schema_change(connect_record(ddl, pos=10, order=0))
         assert isinstance(read, SchemaChange)
-        history = types_of(history_of([read]), TABLE, Handling())
+        history = types_of(history_of([read]), TABLE, ConverterSettings())
     event = payload("c", None, {"id": 1, "v": 5}, pos=100, snapshot=None)
     value = with_schema(event, envelope_schema([ID, {**field, "optional": True, "field": "v"}]))
     record = compact(with_schema({"id": 1}, key_schema([ID]))), compact(value)
@@ -136,7 +136,7 @@ def told_of(*statements: str, listed: bool = False) -> set[str]:
         for n, s in enumerate(statements)
     ]
     history = history_of([change for change in changes if isinstance(change, SchemaChange)])
-    types = types_of(history, TABLE, Handling())
+    types = types_of(history, TABLE, ConverterSettings())
     context = DecodeContext(TABLE, declare(DECLARED), history=types)
     (event,) = [Flavour(schemas=True).record(payload("c", None, image(1), snapshot=None), 1)]
     return suspected([event], context)

@@ -8,7 +8,7 @@ import pytest
 
 from lakesplice.formats.events import DecodeContext, TypeHistory, TypeVersion, declare
 from lakesplice.formats.events.ddl import SchemaChange, history_of, read_schema_change
-from lakesplice.formats.events.debezium.ddl_types import Handling, types_of
+from lakesplice.formats.events.debezium.ddl_types import ConverterSettings, types_of
 from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import Position
 from tests.support.debezium import (
@@ -164,13 +164,13 @@ def test_flattened_changes_without_places_know_only_what_never_changed() -> None
     assert stop.code is ParkCode.TYPES_UNDECLARED
 
 
-def _told(*statements: str, handling: Handling | None = None) -> TypeHistory:
+def _told(*statements: str, handling: ConverterSettings | None = None) -> TypeHistory:
     read = [
         read_schema_change(connect_record(sql, pos=100 * (at + 1), changes=None))
         for at, sql in enumerate(statements)
     ]
     changes = [change for change in read if isinstance(change, SchemaChange)]
-    found = types_of(history_of(changes), TABLE, handling or Handling())
+    found = types_of(history_of(changes), TABLE, handling or ConverterSettings())
     assert found is not None
     return found
 

@@ -6,33 +6,37 @@ from collections.abc import Callable
 
 import pytest
 
-from lakesplice.formats.events.ddl.words import Kind, UnreadableError, Word, Words
+from lakesplice.formats.events.ddl.tokens import Token, TokenKind, Tokens, UnreadableError
 
-NAME, NUMBER, SIGN = Word(Kind.WORD, "x"), Word(Kind.NUMBER, "7"), Word(Kind.SIGN, "(")
+NAME, NUMBER, SIGN = (
+    Token(TokenKind.WORD, "x"),
+    Token(TokenKind.NUMBER, "7"),
+    Token(TokenKind.SIGN, "("),
+)
 
 
 @pytest.mark.parametrize(
     ("word", "act", "told"),
     [
-        (NAME, Words.number, "'x' where a number was expected"),
-        (Word(Kind.NUMBER, "7.5"), Words.number, "'7.5' where a number was expected"),
-        (SIGN, Words.name, "'[(]' where a name was expected"),
-        (NUMBER, Words.name, "'7' where a name was expected"),
+        (NAME, Tokens.number, "'x' where a number was expected"),
+        (Token(TokenKind.NUMBER, "7.5"), Tokens.number, "'7.5' where a number was expected"),
+        (SIGN, Tokens.name, "'[(]' where a name was expected"),
+        (NUMBER, Tokens.name, "'7' where a name was expected"),
         (NAME, lambda words: words.expect("("), "'x' where [(] was expected"),
-        (None, Words.number, "ends too soon"),
-        (None, Words.name, "ends too soon"),
-        (None, Words.take, "ends too soon"),
+        (None, Tokens.number, "ends too soon"),
+        (None, Tokens.name, "ends too soon"),
+        (None, Tokens.take, "ends too soon"),
     ],
 )
 def test_another_word_than_expected_is_unreadable(
-    word: Word | None, act: Callable[[Words], object], told: str
+    word: Token | None, act: Callable[[Tokens], object], told: str
 ) -> None:
     with pytest.raises(UnreadableError, match=told):
-        act(Words([] if word is None else [word]))
+        act(Tokens([] if word is None else [word]))
 
 
 def test_what_is_expected_is_read() -> None:
-    words = Words([NAME, NUMBER, SIGN])
+    words = Tokens([NAME, NUMBER, SIGN])
     assert (words.name(), words.number()) == ("x", 7)
     words.expect("(")
     assert not words

@@ -23,7 +23,7 @@ from lakesplice.apps.cli.progress import progress_bar
 from lakesplice.errors import UsageError
 
 if TYPE_CHECKING:
-    from lakesplice.apps.bootstrap import Wishes
+    from lakesplice.apps.bootstrap import FillRequest
 
 
 class RebuildFrom(StrEnum):
@@ -184,14 +184,14 @@ def bootstrap(
 
     if bool(files) != bool(position):
         raise UsageError("give --files and --position together, or none of them")
-    wishes = replace(
-        _wishes(tables or (), options),
+    request = replace(
+        _request(tables or (), options),
         filled_from=FilledFrom.FILES if files else FilledFrom.DATABASE,
         files=files,
         position=position,
         connector_ran=connector_ran,
     )
-    _fill(wishes, options)
+    _fill(request, options)
 
 
 @with_options_of(FillingOptions)
@@ -215,19 +215,19 @@ def rebuild(
     if source is RebuildFrom.SNAPSHOT:
         raise UsageError(_NO_SNAPSHOT)
 
-    wishes = replace(
-        _wishes((table,), options),
+    request = replace(
+        _request((table,), options),
         rebuild=True,
         verify=verify,
         filled_from=FilledFrom.TOPIC if source is RebuildFrom.TOPIC else FilledFrom.DATABASE,
     )
-    _fill(wishes, options)
+    _fill(request, options)
 
 
-def _wishes(tables: Sequence[str], options: FillingOptions) -> Wishes:
-    from lakesplice.apps.bootstrap import Wishes
+def _request(tables: Sequence[str], options: FillingOptions) -> FillRequest:
+    from lakesplice.apps.bootstrap import FillRequest
 
-    return Wishes(
+    return FillRequest(
         tables=tables,
         again=options.again,
         give_up=options.give_up,
@@ -237,7 +237,7 @@ def _wishes(tables: Sequence[str], options: FillingOptions) -> Wishes:
     )
 
 
-def _fill(wishes: Wishes, options: FillingOptions) -> None:
+def _fill(request: FillRequest, options: FillingOptions) -> None:
     import os
 
     from lakesplice.apps.bootstrap import Database, LoadBounds
@@ -249,8 +249,8 @@ def _fill(wishes: Wishes, options: FillingOptions) -> None:
 
     settings = load(options.config)
     named = options.database or settings.doctor.database
-    is_read = wishes.filled_from is FilledFrom.DATABASE
-    if named is None and not wishes.give_up and (wishes.verify or is_read):
+    is_read = request.filled_from is FilledFrom.DATABASE
+    if named is None and not request.give_up and (request.verify or is_read):
         without = "" if is_read else ", or --no-verify,"
         raise UsageError(f"which database? give --database{without} or set doctor.database")
     source = None
@@ -264,7 +264,7 @@ def _fill(wishes: Wishes, options: FillingOptions) -> None:
         )
         source = Database(address, bounds, options.certificates)
     with progress_bar("chunks") as progress:
-        done = fill(settings, source, wishes, progress, RequestWait(options.wait))
+        done = fill(settings, source, request, progress, RequestWait(options.wait))
         rows = [_shown(asdict(one)) for one in done]
     show(rows, _COLUMNS, Listing.JSON if options.as_json else Listing.TABLE, "no topics match")
     if any(row["state"] not in _GOOD for row in rows):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from lakesplice.apps.erasing.searched_table import SearchResult
     from lakesplice.apps.table_commands.command_table import CommandResult
-    from lakesplice.planning.keys.asked_key import KeyValues
+    from lakesplice.planning.keys.requested_key import KeyValues
 
 _FOUND = 1
 _TEMPORARIES_MS = 60_000

@@ -67,11 +67,13 @@ def unpark(
 ) -> None:
     """Let parked tables continue, where they stopped or at the given offsets."""
     from lakesplice.apps.table_commands.work import UNPARK
-    from lakesplice.planning.sources.operator_directions import FallBack
+    from lakesplice.planning.sources.operator_directions import LowerPositions
 
     if new_epoch and repeated:
         raise UsageError("give either --new-epoch or --repeated, not both")
     offsets = sorted(dict(map(parse_offset, from_offset or [])).items())
-    stated = FallBack.NEW_EPOCH if new_epoch else FallBack.REPEATED if repeated else None
+    stated = (
+        LowerPositions.NEW_EPOCH if new_epoch else LowerPositions.REPEATED if repeated else None
+    )
     arguments = {"offsets": offsets, "stated": stated, "topic": topic}
     give_to_tables(tables, UNPARK, arguments, wait=wait, config=config, as_json=as_json)

@@ -108,19 +108,21 @@ def verify(
     3 if rows are undecided or a table couldn't be compared.
     """
     from lakesplice.apps.cli.options import settings_of
-    from lakesplice.apps.verifying.lake_verification import Sources, verify_lake
+    from lakesplice.apps.verifying.lake_verification import SourceAccess, verify_lake
     from lakesplice.apps.verifying.report import exit_code
-    from lakesplice.apps.verifying.verification import Wish
+    from lakesplice.apps.verifying.verification import VerificationRequest
     from lakesplice.storage.stores import open_store
 
     settings = settings_of(config)
     if settings is None:
         raise UsageError("give the service's --config: it says where lake and database are")
     lake = open_store(settings.lake.address, settings.lake.options)
-    sources = Sources(settings, os.environ.get(PASSWORD, ""), certificates)
-    wish = Wish(quick=quick, share=sample, rows_max=rows, values=values, repair=repair)
+    sources = SourceAccess(settings, os.environ.get(PASSWORD, ""), certificates)
+    request = VerificationRequest(
+        quick=quick, share=sample, rows_max=rows, values=values, repair=repair
+    )
     reports = []
-    for report in verify_lake(lake, sources, tables or (), wish, progress_bar, state):
+    for report in verify_lake(lake, sources, tables or (), request, progress_bar, state):
         _note(lake, report)
         if report.repair is not None:
             report = _repaired(lake, report, settings)

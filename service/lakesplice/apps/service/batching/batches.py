@@ -14,10 +14,10 @@ from contextvars import copy_context
 from pyspark.sql import DataFrame
 
 from lakesplice.apps.service.activity import Batch
+from lakesplice.apps.service.batching.batch_selection import BatchSelection, TopicSpan, by_table
 from lakesplice.apps.service.batching.dropped_tables import TableDrops
 from lakesplice.apps.service.batching.job import BatchJob, RunJob
 from lakesplice.apps.service.batching.restart import Restart, RestartReason
-from lakesplice.apps.service.batching.spans import BatchSpans, Span, by_table
 from lakesplice.apps.service.batching.table_commits import PartOutcome, TableCommits
 from lakesplice.apps.service.batching.table_failures import TableFailures
 from lakesplice.apps.service.driver import Driver
@@ -65,7 +65,7 @@ class BatchRunner:
         self._ending = threading.Event()
         self._lane = ""
         self._restart = Restart()
-        self._spans = BatchSpans(driver, tables, drops, self._restart)
+        self._selection = BatchSelection(driver, tables, drops, self._restart)
         self._job = BatchJob(driver, catalogue, cores, self._ending.is_set, run_job, self._restart)
         failures = TableFailures(driver)
         self._commits = TableCommits(driver, drops, dead_letters, self._restart, failures)
@@ -131,7 +131,7 @@ class BatchRunner:
             driver.generation.check()
             with driver.metrics.timed(metric.BATCH_SECONDS, phase="plan"):
                 topics = self._catalogue.describe({*ends, *self._schema_topics})
-                spans = self._spans.choose(topics, starts, ends)
+                spans = self._selection.choose(topics, starts, ends)
             held_back = self._hold_back([span.table for span in spans.values()])
             if held_back and self._ending.is_set():
                 return  # held back for too long: the query ends, and the next one begins here
@@ -158,7 +158,7 @@ class BatchRunner:
         schema_topics = self._driver.schema_topics
         return () if schema_topics is None else schema_topics.names
 
-    def _commit_all(self, frame: DataFrame, spans: Mapping[str, Span]) -> int:
+    def _commit_all(self, frame: DataFrame, spans: Mapping[str, TopicSpan]) -> int:
         """Run the job and commit each table; repeat it for tables whose schema was extended. Return
         how many topics' parts were committed.
         """

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from lakesplice.apps.record_reading import reading_of
+from lakesplice.apps.service.batching.batch_selection import TopicSpan, continues
 from lakesplice.apps.service.batching.restart import Restart, RestartReason
-from lakesplice.apps.service.batching.spans import Span, continues
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable
 from lakesplice.formats.events import TypeHistory
@@ -43,7 +43,7 @@ class BatchJob:
     run_job: RunJob
     restart: Restart
 
-    def results(self, frame: DataFrame, spans: Mapping[str, Span]) -> dict[str, TopicResult]:
+    def results(self, frame: DataFrame, spans: Mapping[str, TopicSpan]) -> dict[str, TopicResult]:
         """Run the job. A job that dies twice is run by halves until the table at fault is found;
         that table is parked and has no result.
         """
@@ -60,7 +60,7 @@ class BatchJob:
                     return self._by_halves(frame, spans, error)
 
     def _by_halves(
-        self, frame: DataFrame, spans: Mapping[str, Span], error: Exception
+        self, frame: DataFrame, spans: Mapping[str, TopicSpan], error: Exception
     ) -> dict[str, TopicResult]:
         """Run each half of the tables on its own; a table that is alone is parked for the error."""
         # Asked before a table is blamed: without the broker every job fails.
@@ -80,7 +80,7 @@ class BatchJob:
                 self.restart.ask(RestartReason.REDIRECT)
         return {}
 
-    def _plan(self, spans: Mapping[str, Span]) -> BatchPlan:
+    def _plan(self, spans: Mapping[str, TopicSpan]) -> BatchPlan:
         driver = self.driver
         expected: Counter[TableName] = Counter()
         for span in spans.values():
@@ -96,7 +96,7 @@ class BatchJob:
         read_tasks = cores * _READ_TASKS_PER_CORE
         return BatchPlan(driver.lake, driver.entropy, topics, cores, read_tasks, driver.schemas)
 
-    def _topic_plan(self, topic: str, span: Span, targets: Mapping[int, int]) -> TopicPlan:
+    def _topic_plan(self, topic: str, span: TopicSpan, targets: Mapping[int, int]) -> TopicPlan:
         table, settings = span.table, self.driver.settings
         return TopicPlan(
             topic=topic,

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
 
+from lakesplice.apps.service.batching.batch_selection import TopicSpan, refuse
 from lakesplice.apps.service.batching.dropped_tables import TableDrops
 from lakesplice.apps.service.batching.restart import Restart, RestartReason
-from lakesplice.apps.service.batching.spans import Span, refuse
 from lakesplice.apps.service.batching.table_failures import TableFailures
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable
@@ -50,7 +50,7 @@ class TableCommits:
 
     def commit(
         self,
-        spans: Mapping[str, Span],
+        spans: Mapping[str, TopicSpan],
         versions: Mapping[str, int],
         results: Mapping[str, TopicResult],
     ) -> dict[str, PartOutcome]:
@@ -63,7 +63,7 @@ class TableCommits:
             if name in results
         }
 
-    def _commit(self, span: Span, planned_on: int, result: TopicResult) -> PartOutcome:
+    def _commit(self, span: TopicSpan, planned_on: int, result: TopicResult) -> PartOutcome:
         table = span.table
         if result.errors:
             return self._failed(table, result.errors[0])

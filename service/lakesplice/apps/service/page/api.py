@@ -16,10 +16,10 @@ from lakesplice.apps.service.page.answers import (
     TableDetailAnswer,
     TablesAnswer,
 )
-from lakesplice.apps.service.page.board import Board
 from lakesplice.apps.service.page.history import VERSIONS_MAX
 from lakesplice.apps.service.page.openapi import Operation, Query, document
 from lakesplice.apps.service.page.selection import ASCENDING, DESCENDING, SORTS, Selection
+from lakesplice.apps.service.page.service_answers import ServiceAnswers
 from lakesplice.apps.service.page.tables import history_of, table_detail
 from lakesplice.errors import UsageError
 from lakesplice.model.driver_status import TopicState
@@ -30,22 +30,22 @@ VERSIONS = 50
 FRESH = {"Cache-Control": "no-store"}
 
 
-def _lake(board: Board, _query: Query, _table: str) -> Answer:
-    return board.overview().lake
+def _lake(answers: ServiceAnswers, _query: Query, _table: str) -> Answer:
+    return answers.overview().lake
 
 
-def _tables(board: Board, query: Query, _table: str) -> Answer:
-    rows = board.overview().tables
+def _tables(answers: ServiceAnswers, query: Query, _table: str) -> Answer:
+    rows = answers.overview().tables
     return TablesAnswer(tables=Selection.from_query(query).of(rows), all=len(rows))
 
 
-def _table(board: Board, _query: Query, table: str) -> Answer:
-    return table_detail(board, table)
+def _table(answers: ServiceAnswers, _query: Query, table: str) -> Answer:
+    return table_detail(answers, table)
 
 
-def _history(board: Board, query: Query, table: str) -> Answer:
+def _history(answers: ServiceAnswers, query: Query, table: str) -> Answer:
     limit = number(query, "limit")
-    return history_of(board, table, VERSIONS if limit is None else limit, number(query, "before"))
+    return history_of(answers, table, VERSIONS if limit is None else limit, number(query, "before"))
 
 
 def number(query: Query, name: str) -> int | None:
@@ -99,7 +99,7 @@ OPERATIONS = (
 )
 
 
-def api_routes(board: Board) -> list[Route]:
+def api_routes(answers: ServiceAnswers) -> list[Route]:
     """Return the routes of the JSON; calls that block on the lake run in a small pool of
     threads.
     """
@@ -108,7 +108,7 @@ def api_routes(board: Board) -> list[Route]:
     async def openapi(_request: Request) -> Response:
         return JSONResponse(described)
 
-    routes = [Route(one.path, _endpoint(board, one)) for one in OPERATIONS]
+    routes = [Route(one.path, _endpoint(answers, one)) for one in OPERATIONS]
     return [*routes, Route(OPENAPI, openapi)]
 
 
@@ -117,10 +117,10 @@ def path_of(request: Request) -> str:
     return f"{request.path_params['database']}/{request.path_params['table']}"
 
 
-def _endpoint(board: Board, operation: Operation) -> Callable[[Request], Response]:
+def _endpoint(answers: ServiceAnswers, operation: Operation) -> Callable[[Request], Response]:
     def endpoint(request: Request) -> Response:
         path = path_of(request) if "table" in request.path_params else ""
-        answer = operation.give(board, request.query_params, path)
+        answer = operation.give(answers, request.query_params, path)
         return Response(answer.model_dump_json(), headers=FRESH, media_type="application/json")
 
     return endpoint

@@ -19,11 +19,11 @@ from starlette.routing import Route
 
 from lakesplice.apps.service.page.answers import HistoryAnswer, LakeAnswer
 from lakesplice.apps.service.page.api import number, path_of
-from lakesplice.apps.service.page.board import Board
 from lakesplice.apps.service.page.chart import chart
+from lakesplice.apps.service.page.formatting import FILTERS
 from lakesplice.apps.service.page.selection import ASCENDING, ATTENTION, Selection
+from lakesplice.apps.service.page.service_answers import ServiceAnswers
 from lakesplice.apps.service.page.tables import history_of, table_detail
-from lakesplice.apps.service.page.words import FILTERS
 from lakesplice.errors import LakespliceError
 from lakesplice.model.driver_status import WORST_FIRST
 from lakesplice.secrets import masked_text
@@ -59,10 +59,10 @@ class Heading:
 
 
 class Pages:
-    """The pages about what a board shows."""
+    """The pages about a running service."""
 
-    def __init__(self, board: Board) -> None:
-        self._board = board
+    def __init__(self, answers: ServiceAnswers) -> None:
+        self._answers = answers
         self._templates = Environment(
             loader=PackageLoader("lakesplice.apps.service.page"),
             autoescape=True,
@@ -94,7 +94,7 @@ class Pages:
 
     def overview(self, request: Request) -> Response:
         """Show every table that the query selects."""
-        overview, selection = self._board.overview(), Selection.from_query(request.query_params)
+        overview, selection = self._answers.overview(), Selection.from_query(request.query_params)
         return self._page(
             request,
             "overview.html",
@@ -110,16 +110,16 @@ class Pages:
     def table(self, request: Request) -> Response:
         """Show one table; blocks on its history."""
         path, before = path_of(request), number(request.query_params, "before")
-        detail, problem = table_detail(self._board, path), ""
+        detail, problem = table_detail(self._answers, path), ""
         try:
-            history = history_of(self._board, path, _VERSIONS_SHOWN, before)
+            history = history_of(self._answers, path, _VERSIONS_SHOWN, before)
         except LakespliceError as error:
             # What is in memory can still be shown.
             problem, history = masked_text(str(error)), HistoryAnswer(versions=[], before=None)
         return self._page(
             request,
             "table.html",
-            self._board.overview().lake,
+            self._answers.overview().lake,
             row=detail.table,
             topics=detail.topics,
             columns=detail.columns,
@@ -130,7 +130,7 @@ class Pages:
 
     def error(self, request: Request, error: str, status: HTTPStatus) -> Response:
         """Show why a request failed."""
-        lake = self._board.overview().lake
+        lake = self._answers.overview().lake
         return self._page(request, "error.html", lake, status, heading=status.phrase, error=error)
 
     def _page(

@@ -12,7 +12,7 @@ from pydantic.json_schema import models_json_schema
 
 from lakesplice import __version__
 from lakesplice.apps.service.page.answers import Answer, ErrorAnswer
-from lakesplice.apps.service.page.board import Board
+from lakesplice.apps.service.page.service_answers import ServiceAnswers
 
 Query = Mapping[str, str]
 
@@ -31,7 +31,7 @@ class Operation:
     path: str
     summary: str
     answer: type[Answer]
-    give: Callable[[Board, Query, str], Answer]
+    give: Callable[[ServiceAnswers, Query, str], Answer]
     parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     errors: tuple[HTTPStatus, ...] = ()
 

@@ -12,14 +12,14 @@ from starlette.routing import Route
 from starlette.types import ExceptionHandler
 
 from lakesplice.apps.service.page.api import API, FRESH, api_routes
-from lakesplice.apps.service.page.board import Board
 from lakesplice.apps.service.page.html import Pages
+from lakesplice.apps.service.page.service_answers import ServiceAnswers
 from lakesplice.errors import LakespliceError, TableNotFoundError, UsageError
 from lakesplice.secrets import masked_text
 
 
 @dataclass(frozen=True)
-class Site:
+class PageRoutes:
     """The routes of the page and of its JSON, and the handlers of a lake's errors, by error
     class.
     """
@@ -28,9 +28,9 @@ class Site:
     errors: Mapping[type[Exception], ExceptionHandler]
 
 
-def site(board: Board) -> Site:
-    """Return everything that is served about what a board shows."""
-    pages = Pages(board)
+def site(answers: ServiceAnswers) -> PageRoutes:
+    """Return everything that is served about a running service."""
+    pages = Pages(answers)
 
     def failed(request: Request, error: Exception) -> Response:
         message, status = masked_text(str(error)), _status(error)
@@ -38,7 +38,7 @@ def site(board: Board) -> Site:
             return JSONResponse({"error": message}, status, FRESH)
         return pages.error(request, message, status)
 
-    return Site([*pages.routes(), *api_routes(board)], {LakespliceError: failed})
+    return PageRoutes([*pages.routes(), *api_routes(answers)], {LakespliceError: failed})
 
 
 def _status(error: Exception) -> HTTPStatus:

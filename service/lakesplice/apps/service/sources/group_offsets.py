@@ -19,7 +19,7 @@ from lakesplice.errors import SourceUnavailable
 from lakesplice.model.moments import NO_MOMENT, later
 from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.spark.kafka.consumer_group import GroupOffset, TopicPartition
-from lakesplice.table.driver.requests import Request, is_pending, leave
+from lakesplice.table.driver.requests import CommandRequest, is_pending, leave
 from lakesplice.table.protocol.layout import group_path
 
 _REQUEST_SECONDS = 600.0
@@ -43,10 +43,10 @@ class _Asked:
     """A reset that was asked for."""
 
     offsets: Offsets
-    request: Request
+    request: CommandRequest
 
 
-_NOTHING = _Asked({}, Request("", "", "", "", NO_MOMENT))
+_NOTHING = _Asked({}, CommandRequest("", "", "", "", NO_MOMENT))
 
 
 @dataclass
@@ -146,7 +146,7 @@ class GroupOffsets:
 
     def _leave(self, table: ServiceTable, offsets: Offsets) -> None:
         driver, by = self.driver, f"consumer group {self.group.name}"
-        request = Request(
+        request = CommandRequest(
             f"{driver.entropy.bits(_ID_BITS):016x}",
             "reset",
             table.name.path,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.resting import RetryPauses
+from lakesplice.apps.service.retry_pauses import RetryPauses
 from lakesplice.apps.service.sources.connectors import Connectors
 from lakesplice.apps.service.sources.lost_records import deal_with_loss
 from lakesplice.apps.service.sources.new_topics import NewTopics
@@ -23,7 +23,7 @@ from lakesplice.model.driver_status import TopicCondition, TopicState
 from lakesplice.model.moments import epoch_seconds
 from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.planning.sources.source_check import check_source
-from lakesplice.planning.sources.topic_lanes import Backlog
+from lakesplice.planning.sources.topic_lanes import TopicBacklog
 from lakesplice.spark.kafka.query import TopicOffsets
 from lakesplice.spark.kafka.topics import Topic, TopicCatalogue
 from lakesplice.table.explaining.record_values import TopicRecords
@@ -42,7 +42,7 @@ class ReadableTopics:
     """What can be read: each partition's first offset, and what each topic has waiting."""
 
     starts: TopicOffsets
-    backlogs: Mapping[str, Backlog]
+    backlogs: Mapping[str, TopicBacklog]
 
 
 @dataclass
@@ -186,11 +186,11 @@ class TopicSelection:
             self._driver.metrics.since(metric.LAST_BATCH, moment)
         return ReadableTopics(starts, backlogs)
 
-    def _backlog(self, topic: Topic, offsets: Offsets) -> Backlog:
+    def _backlog(self, topic: Topic, offsets: Offsets) -> TopicBacklog:
         waiting, table = topic.behind(offsets), self._tables.get(topic.name)
         read = sum(max(0, offsets.get(at, 0) - start) for at, start in topic.earliest.items())
         priority = 0 if table is None else self._driver.settings.priority(table.origin)
-        return Backlog(waiting, priority, is_first_load=read < waiting)
+        return TopicBacklog(waiting, priority, is_first_load=read < waiting)
 
     def any_rests(self) -> bool:
         """Whether a table rests, so that its records are not among what can be read. One that

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from lakesplice.apps.service.activity import ChangeRate
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.resting import RetryPauses
+from lakesplice.apps.service.retry_pauses import RetryPauses
 from lakesplice.apps.service.tables.freshness import Freshness, TopicProgress, least_fresh
 from lakesplice.apps.service.tables.gauges import (
     CHANGE_OPS,

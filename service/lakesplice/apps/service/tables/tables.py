@@ -13,7 +13,7 @@ from lakesplice.model.manifest import Manifest
 from lakesplice.model.names import TableName
 from lakesplice.model.offsets import Offsets
 from lakesplice.model.progress.source_state import PartitionState, SourceState
-from lakesplice.planning.shape.metadata_columns import Origin
+from lakesplice.planning.shape.metadata_columns import RecordOrigin
 from lakesplice.planning.shape.shaping import shard_of
 from lakesplice.planning.sources.shards import joining_problem
 from lakesplice.table.ingest.driver_table import DriverTable
@@ -82,7 +82,7 @@ class ServiceTables:
     def shard(self, topic: str) -> tuple[tuple[str, str], ...]:
         """Return the topic's shard of its table, empty if all rows belong to the topic."""
         origin = self.names.of(topic)
-        return shard_of(self._driver.settings.shape(origin), Origin(topic, origin))
+        return shard_of(self._driver.settings.shape(origin), RecordOrigin(topic, origin))
 
     def _require_apart(
         self, name: TableName, source: SourceState, first: ServiceTable | None

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from lakesplice.apps.service.activity import Failure, Work
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.resting import RetryPauses
+from lakesplice.apps.service.retry_pauses import RetryPauses
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.apps.service.threads import Slots
 from lakesplice.apps.service.upkeep.table_upkeep import Upkeep
@@ -24,9 +24,9 @@ from lakesplice.formats.parquet import ROWS_PER_PAGE
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.planning.upkeep.compaction import (
-    Backlog,
     CompactionPolicy,
     Pressure,
+    TableBacklog,
     backlog,
     ingest_must_wait,
     next_tables,
@@ -84,7 +84,7 @@ class Compactor:
         self._lock = threading.Lock()
         self._running: set[str] = set()
         self._rests: dict[str, RetryPauses] = {}
-        self._backlogs: dict[str, tuple[Manifest, Backlog]] = {}
+        self._backlogs: dict[str, tuple[Manifest, TableBacklog]] = {}
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
 
@@ -192,7 +192,7 @@ class Compactor:
             return Pressure(0.0, 0.0, 0.0, 0.0, 0.0)
         return found
 
-    def _backlog(self, table: ServiceTable) -> Backlog:
+    def _backlog(self, table: ServiceTable) -> TableBacklog:
         """Return what waits in the table. It is computed once per manifest, since every turn looks
         at every table.
         """

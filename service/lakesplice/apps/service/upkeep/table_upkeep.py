@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.resting import RetryPauses
+from lakesplice.apps.service.retry_pauses import RetryPauses
 from lakesplice.apps.service.tables import ServiceTable
 from lakesplice.apps.service.upkeep.purges import Purges
 from lakesplice.apps.service.upkeep.vacuums import Vacuums

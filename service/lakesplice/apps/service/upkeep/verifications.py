@@ -14,12 +14,12 @@ from dataclasses import replace
 
 from lakesplice.apps.service.activity import VERIFICATION, Work
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.resting import RetryPauses
+from lakesplice.apps.service.retry_pauses import RetryPauses
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.apps.table_commands.work import VERIFY, verified_arguments
-from lakesplice.apps.verifying.lake_verification import Sources, verify_topic
+from lakesplice.apps.verifying.lake_verification import SourceAccess, verify_topic
 from lakesplice.apps.verifying.report import Outcome, TableReport
-from lakesplice.apps.verifying.verification import Wish
+from lakesplice.apps.verifying.verification import VerificationRequest
 from lakesplice.errors import FencedError, LakespliceError, UsageError
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.names import TableName
@@ -182,10 +182,12 @@ class Verifications:
         self, name: TableName, topic: str, clock: Clock, progress: Progress
     ) -> TableReport:
         settings = self._driver.settings
-        sources = Sources(settings, os.environ.get("MYSQL_PWD", ""), clock=clock)
-        wish = replace(Wish(), quick=settings.verify.quick, share=settings.verify.sample)
+        sources = SourceAccess(settings, os.environ.get("MYSQL_PWD", ""), clock=clock)
+        request = replace(
+            VerificationRequest(), quick=settings.verify.quick, share=settings.verify.sample
+        )
         lake = open_store(settings.lake.address, settings.lake.options)
-        return verify_topic(lake, sources, name, topic, wish, progress)
+        return verify_topic(lake, sources, name, topic, request, progress)
 
 
 class _StoppingClock:

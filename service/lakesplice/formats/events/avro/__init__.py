@@ -4,7 +4,7 @@
 values: field by field, of all records together. No format of change events is known here.
 """
 
-from lakesplice.formats.events.avro.frame import Framed, framed, schema_ids
+from lakesplice.formats.events.avro.frame import FramedRecord, framed, schema_ids
 from lakesplice.formats.events.avro.schema import (
     Node,
     Record,
@@ -13,12 +13,17 @@ from lakesplice.formats.events.avro.schema import (
     Union,
     parse_schema,
 )
-from lakesplice.formats.events.avro.walk import Read, WantedMembers, arrow_type, read_values
+from lakesplice.formats.events.avro.walk import (
+    DecodedValues,
+    WantedMembers,
+    arrow_type,
+    read_values,
+)
 
 __all__ = [
-    "Framed",
+    "DecodedValues",
+    "FramedRecord",
     "Node",
-    "Read",
     "Record",
     "RecordField",
     "Scalar",

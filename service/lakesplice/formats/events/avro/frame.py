@@ -20,21 +20,21 @@ _SHORT, _LONG = 5, 9
 
 
 @dataclass(frozen=True, slots=True)
-class Framed:
+class FramedRecord:
     """A record's head: its bytes, and the number of the schema that it names."""
 
     prefix: bytes
     schema: int
 
 
-def framed(record: bytes) -> Framed | None:
+def framed(record: bytes) -> FramedRecord | None:
     """Return the head of a record; None if it has none."""
     if len(record) < _SHORT or record[0] != MAGIC:
         return None
     if number := int.from_bytes(record[1:_SHORT], "big"):
-        return Framed(record[:_SHORT], number)
+        return FramedRecord(record[:_SHORT], number)
     number = int.from_bytes(record[_SHORT:_LONG], "big")
-    return Framed(record[:_LONG], number) if number and len(record) >= _LONG else None
+    return FramedRecord(record[:_LONG], number) if number and len(record) >= _LONG else None
 
 
 def schema_ids(columns: Iterable[pa.Array]) -> set[int]:

@@ -46,14 +46,16 @@ _ARROW: dict[str, pa.DataType] = {
 
 
 @dataclass
-class Read:
+class DecodedValues:
     """The result: `values` has a row per record, which is valid if `flaws` has none for it."""
 
     values: pa.Array
     flaws: dict[int, Flaw]
 
 
-def read_values(records: pa.Array, node: Record, wanted: WantedMembers | None = None) -> Read:
+def read_values(
+    records: pa.Array, node: Record, wanted: WantedMembers | None = None
+) -> DecodedValues:
     """Read binary values, none of them null, which were written by the schema `node`.
 
     A record becomes a struct of the `wanted` members, or of all; `int` and `long` become int64,
@@ -66,7 +68,7 @@ def read_values(records: pa.Array, node: Record, wanted: WantedMembers | None = 
     values, at = walk.record(node, wanted, at, rows, node.name)
     left = np.flatnonzero(at != walk.ends)
     walk.fail(left, "there are bytes after the end of the value", at[left])
-    return Read(values, walk.flaws)
+    return DecodedValues(values, walk.flaws)
 
 
 def arrow_type(node: Node, wanted: WantedMembers | None = None) -> pa.DataType:

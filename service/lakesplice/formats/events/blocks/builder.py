@@ -11,9 +11,9 @@ import pyarrow as pa
 from lakesplice.formats.events.blocks.positions import Positions
 from lakesplice.formats.events.blocks.wrong_units import of_another_unit
 from lakesplice.formats.events.cells.conversion import convert
-from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.strict import Flaw
 from lakesplice.formats.events.json_reading.template import Halt, Truncated
+from lakesplice.formats.events.json_reading.verdict_ledger import VerdictLedger
 from lakesplice.formats.events.values.column_types import PositionRange
 from lakesplice.formats.events.values.encoding import Cell
 from lakesplice.formats.events.values.refusals import DeadReason
@@ -23,11 +23,11 @@ from lakesplice.model.position import Position
 
 
 @dataclass
-class Build:
+class BlockBuilder:
     """A block that is being built: `live` marks the rows that are still changes."""
 
     records: Integers
-    ledger: Ledger
+    ledger: VerdictLedger
     live: Mask = field(init=False)
 
     def __post_init__(self) -> None:

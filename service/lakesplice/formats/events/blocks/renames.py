@@ -9,14 +9,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from lakesplice.formats.events.json_reading.ledger import Ledger
+from lakesplice.formats.events.json_reading.verdict_ledger import VerdictLedger
 from lakesplice.formats.events.values.blocks import ImageBlock
 from lakesplice.formats.events.values.column_types import TypeHistory, TypeVersion
 from lakesplice.model.position import Ordering, Position
 from lakesplice.model.source_schema import SourceField
 
 
-def name_formerly(ledger: Ledger, history: TypeHistory | None) -> None:
+def name_formerly(ledger: VerdictLedger, history: TypeHistory | None) -> None:
     """Add to each block's schema the other names of its columns, as seen from its last change.
 
     Changes from before and after a name passed from one column to another become separate blocks.

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.strict import Flaw
+from lakesplice.formats.events.json_reading.verdict_ledger import VerdictLedger
 from lakesplice.formats.events.values.blocks import ImageBlock
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.arrays import Mask
@@ -34,7 +34,7 @@ class _Rule:
     convert: Callable[[pa.Array], tuple[pa.Array, Mask | None]]
 
 
-def map_types(ledger: Ledger, chosen: Collection[TypeMapping]) -> None:
+def map_types(ledger: VerdictLedger, chosen: Collection[TypeMapping]) -> None:
     """Change the types of the ledger's blocks; of several mappings for one column the first in the
     order of `TypeMapping` counts.
     """
@@ -43,7 +43,7 @@ def map_types(ledger: Ledger, chosen: Collection[TypeMapping]) -> None:
         ledger.blocks = [_mapped(block, rules, ledger) for block in ledger.blocks]
 
 
-def _mapped(block: ImageBlock, rules: list[_Rule], ledger: Ledger) -> ImageBlock:
+def _mapped(block: ImageBlock, rules: list[_Rule], ledger: VerdictLedger) -> ImageBlock:
     fields, wrong = [], np.zeros(len(block), np.bool_)
     before, after = block.before, block.after
     for at, field in enumerate(block.schema.fields):
@@ -83,7 +83,7 @@ def _with_column(table: pa.Table, at: int, rule: _Rule) -> tuple[pa.Table, Mask]
 
 
 def _refuse(
-    block: ImageBlock, wrong: Mask, field: SourceField, rule: _Rule, ledger: Ledger
+    block: ImageBlock, wrong: Mask, field: SourceField, rule: _Rule, ledger: VerdictLedger
 ) -> None:
     detail = f"{field.name} is beyond {rule.to.name}, to which type_mapping maps its type"
     for row in np.unique(block.rows[wrong]).tolist():

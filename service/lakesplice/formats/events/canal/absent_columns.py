@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from lakesplice.formats.events.json_reading.null_proof import Evidence, null_offsets
+from lakesplice.formats.events.json_reading.null_proof import NullProof, null_offsets
 from lakesplice.formats.events.json_reading.texts import positions_of, rows_of, text_bytes
 from lakesplice.model.arrays import Bytes, Integers, Mask
 
@@ -22,7 +22,7 @@ _CLOSING, _END = b"}],", b"}]}"
 _FAR = np.iinfo(np.int64).max
 
 
-def prove_messages(texts: pa.Array, rows: pa.Array) -> Evidence:
+def prove_messages(texts: pa.Array, rows: pa.Array) -> NullProof:
     """Mark the texts in which every null that was read outside of `old` was written."""
     data, offsets = text_bytes(texts)
     ends = offsets[1:]
@@ -45,7 +45,7 @@ def prove_messages(texts: pa.Array, rows: pa.Array) -> Evidence:
     written = np.bincount(owner[~in_old], minlength=len(texts))
     proven = (written == _expected(rows)) & (~has_old | closes)
     proven &= has_old == rows.field("old").is_valid().to_numpy(zero_copy_only=False)
-    return Evidence(~proven)
+    return NullProof(~proven)
 
 
 def _openings(data: Bytes, opening: bytes) -> Integers:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.blocks.builder import Build, mask_of, members_of
+from lakesplice.formats.events.blocks.builder import BlockBuilder, mask_of, members_of
 from lakesplice.formats.events.blocks.positions import (
     Positions,
     kafka_positions,
@@ -18,8 +18,8 @@ from lakesplice.formats.events.blocks.positions import (
 )
 from lakesplice.formats.events.canal.types import declared_cell
 from lakesplice.formats.events.event_format import Group
-from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.template import TOMBSTONE
+from lakesplice.formats.events.json_reading.verdict_ledger import VerdictLedger
 from lakesplice.formats.events.values.blocks import ImageBlock
 from lakesplice.formats.events.values.decode_context import DecodeContext
 from lakesplice.formats.events.values.encoding import Cell
@@ -39,14 +39,14 @@ def build_block(
     key: tuple[str, ...],
     types: Mapping[str, str],
     context: DecodeContext,
-    ledger: Ledger,
+    ledger: VerdictLedger,
 ) -> None:
     """Settle the messages that were read: add changes to the ledger as one block.
 
     Messages with another key or other types remain open. If a row doesn't have these types, its
     whole message becomes a dead letter.
     """
-    build = Build(group.records, ledger)
+    build = BlockBuilder(group.records, ledger)
     empty = mask_of(group.payloads.is_null())
     ledger.ignore(group.records[empty], TOMBSTONE)
     build.live[empty] = False
@@ -83,7 +83,7 @@ def _refuse_others(
     key: tuple[str, ...],
     types: Mapping[str, str],
     context: DecodeContext,
-    build: Build,
+    build: BlockBuilder,
 ) -> None:
     for row, flaw in other_tables(members["database"], members["table"], context.table).items():
         if build.live[row]:
@@ -98,7 +98,7 @@ def _refuse_others(
     build.leave(np.flatnonzero(~alike & build.live))
 
 
-def _operations(members: dict[str, pa.Array], build: Build) -> Marks:
+def _operations(members: dict[str, pa.Array], build: BlockBuilder) -> Marks:
     places = pc.index_in(members["type"], pa.array(list(OPS))).fill_null(-1).to_numpy()
     build.drop_marked(places < 0, DeadReason.UNKNOWN_OP, f"the type isn't one of {', '.join(OPS)}")
     op: Marks = np.array(list(OPS.values()), np.int8)[places]
@@ -129,7 +129,7 @@ def _add(
     times: pa.Array,
     key: tuple[str, ...],
     omitted: tuple[SourceField, ...],
-    messages: Build,
+    messages: BlockBuilder,
     chosen: Integers,
 ) -> None:
     """Add a block with the rows of the chosen messages."""
@@ -139,7 +139,7 @@ def _add(
     owner = np.repeat(chosen, lengths)
     place = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     ops = op[owner]
-    build = Build(group.records[owner], messages.ledger)
+    build = BlockBuilder(group.records[owner], messages.ledger)
     build.drop_marked(
         mask_of(data.flatten().is_null()), DeadReason.MISSING_IMAGE, "a row of the message is null"
     )
@@ -203,7 +203,7 @@ def _key_before(
     ops: Marks,
     key: tuple[str, ...],
     group: Group,
-    build: Build,
+    build: BlockBuilder,
 ) -> tuple[pa.Table, Mask]:
     """Return the rows with their former keys, and a mask of rows whose key changed.
 

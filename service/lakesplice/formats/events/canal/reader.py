@@ -19,7 +19,6 @@ from lakesplice.formats.events.canal.absent_columns import prove_messages
 from lakesplice.formats.events.canal.block import OPS, build_block
 from lakesplice.formats.events.canal.types import cell_of, declared_cell
 from lakesplice.formats.events.event_format import EventFormat, FormatCapabilities, Group
-from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.member_types import shown_type
 from lakesplice.formats.events.json_reading.null_proof import prove_nothing
 from lakesplice.formats.events.json_reading.payload_shape import EventShape
@@ -38,6 +37,7 @@ from lakesplice.formats.events.json_reading.template import (
     Verdict,
     open_event,
 )
+from lakesplice.formats.events.json_reading.verdict_ledger import VerdictLedger
 from lakesplice.formats.events.values.decode_context import DecodeContext
 from lakesplice.formats.events.values.encoding import Cell
 from lakesplice.formats.events.values.refusals import DeadReason
@@ -157,7 +157,7 @@ class CanalReader:
             return Flaw(DeadReason.MISSING_KEY, f"the row has no key column {missing!r}")
         return CanalKey(self._key)
 
-    def build(self, group: Group, ledger: Ledger) -> None:
+    def build(self, group: Group, ledger: VerdictLedger) -> None:
         """Make a block of the messages that were read."""
         build_block(group, self._key, self._types, self._context, ledger)
 

@@ -28,7 +28,7 @@ from functools import lru_cache
 from lakesplice.formats.events.ddl import DefinedColumn
 from lakesplice.formats.events.ddl.added_columns import CHARACTERS
 from lakesplice.formats.events.ddl.definitions import column_definition
-from lakesplice.formats.events.ddl.words import UnreadableError, Words, statements
+from lakesplice.formats.events.ddl.tokens import Tokens, UnreadableError, statements
 from lakesplice.formats.events.values.declared_types import DeclaredType
 from lakesplice.formats.events.values.encoding import Cell, Encoding
 from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Kind
@@ -84,7 +84,7 @@ def cell_of(name: str, mysql_type: str) -> Cell | None:
 def _column(mysql_type: str) -> DefinedColumn | None:
     try:
         (words,) = statements(f"`v` {mysql_type}")
-        return column_definition(Words(words)).column
+        return column_definition(Tokens(words)).column
     except (UnreadableError, ValueError):
         return None
 

@@ -7,7 +7,7 @@ docs/decisions/0032-types-from-ddl.md and 0036-dropped-tables.md have the reason
 """
 
 from lakesplice.formats.events.ddl.columns import DefinedColumn
-from lakesplice.formats.events.ddl.drops import Kind, TableDrop
+from lakesplice.formats.events.ddl.drops import DropKind, TableDrop
 from lakesplice.formats.events.ddl.history import SchemaHistory, history_of
 from lakesplice.formats.events.ddl.maxwell_records import MARK as MAXWELLS_MARK
 from lakesplice.formats.events.ddl.records import read_schema_change
@@ -18,7 +18,7 @@ from lakesplice.formats.events.ddl.versions import TableVersion
 __all__ = [
     "MAXWELLS_MARK",
     "DefinedColumn",
-    "Kind",
+    "DropKind",
     "SchemaChange",
     "SchemaHistory",
     "TableDrop",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from lakesplice.formats.events.ddl.columns import DefinedColumn
-from lakesplice.formats.events.ddl.words import Kind, UnreadableError, Words
+from lakesplice.formats.events.ddl.tokens import TokenKind, Tokens, UnreadableError
 
 # MySQL's other words for a type.
 _SYNONYMS = {
@@ -50,7 +50,7 @@ def type_name(text: str) -> str:
     return f"{plain} UNSIGNED" if unsigned and plain in _NUMBERS else plain
 
 
-def column_definition(words: Words) -> Definition:
+def column_definition(words: Tokens) -> Definition:
     """Read `name type attributes` up to the end of the words; `UnreadableError` if they aren't a
     definition.
     """
@@ -61,9 +61,9 @@ def column_definition(words: Words) -> Definition:
     return _attributes(column, rest)
 
 
-def _typed(name: str, words: Words) -> tuple[DefinedColumn, Words]:
+def _typed(name: str, words: Tokens) -> tuple[DefinedColumn, Tokens]:
     first = words.take()
-    if first.kind is not Kind.WORD:
+    if first.kind is not TokenKind.WORD:
         raise UnreadableError(f"{first.text!r} where the type of {name!r} was expected")
     said = [first.key]
     while words.next.key in _SECOND and not (
@@ -91,7 +91,7 @@ def _typed(name: str, words: Words) -> tuple[DefinedColumn, Words]:
     return replace(column, length=length, scale=scale), words
 
 
-def _attributes(column: DefinedColumn, words: Words) -> Definition:
+def _attributes(column: DefinedColumn, words: Tokens) -> Definition:
     is_key = False
     while words:
         if words.accept("NOT", "NULL"):
@@ -127,7 +127,7 @@ def _collated(column: DefinedColumn, collation: str) -> DefinedColumn:
     return column
 
 
-def _with_default(column: DefinedColumn, words: Words) -> DefinedColumn:
+def _with_default(column: DefinedColumn, words: Tokens) -> DefinedColumn:
     """Read the text of a constant; a computed default is skipped."""
     minus = "-" if words.accept("-") else ""
     if words.accept("NULL"):
@@ -138,9 +138,9 @@ def _with_default(column: DefinedColumn, words: Words) -> DefinedColumn:
     point = "0." if words.accept(".") else ""
     word = words.take()
     words.skip_bracketed()
-    if word.kind is Kind.NUMBER:
+    if word.kind is TokenKind.NUMBER:
         return replace(column, default=minus + point + word.text)
-    if word.kind is Kind.TEXT and not minus:
+    if word.kind is TokenKind.TEXT and not minus:
         return replace(column, default=word.text)
     truth = _TRUTHS.get(word.key)
     return replace(column, default=truth, default_known=truth is not None)

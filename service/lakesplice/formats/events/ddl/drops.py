@@ -20,7 +20,7 @@ from lakesplice.model.position import Position
 Columns = Mapping[str, DefinedColumn]
 
 
-class Kind(Enum):
+class DropKind(Enum):
     """What removed rows from a table, or added some. `LEFT`: the table got another name;
     `SET_ASIDE`: one that an online tool gives to the table that its copy replaces; `CAME`: a table
     got this name, which another had before, or none; `PARTITION`: rows of some partitions.
@@ -47,7 +47,7 @@ class TableDrop:
     gtid: str | None = None
     again: bool = False
     lives_on: bool = False
-    kind: Kind = Kind.DROP
+    kind: DropKind = DropKind.DROP
     moved: str = ""
 
 
@@ -108,16 +108,18 @@ class Drops:
         aside = _is_aside(to, former)
         if not aside:
             came = f"the name was given to {former} by a RENAME"
-            drop = TableDrop(self.count, position, gtid, kind=Kind.CAME, moved=came)
+            drop = TableDrop(self.count, position, gtid, kind=DropKind.CAME, moved=came)
             self._note(to, replace(drop, again=True))
-        kind = Kind.SET_ASIDE if aside else Kind.LEFT
+        kind = DropKind.SET_ASIDE if aside else DropKind.LEFT
         moved = f"the table was renamed to {to}"
         self._note(former, TableDrop(self.count, position, gtid, kind=kind, moved=moved))
         self._columns[former] = columns
 
     def moved(self, table: TableName, position: Position, gtid: str | None, what: str) -> None:
         """Record that a statement moved rows of a table's partitions."""
-        drop = TableDrop(self.count, position, gtid, kind=Kind.PARTITION, moved=f"there was {what}")
+        drop = TableDrop(
+            self.count, position, gtid, kind=DropKind.PARTITION, moved=f"there was {what}"
+        )
         self._note(table, replace(drop, again=True))
 
     def there(
@@ -131,7 +133,7 @@ class Drops:
             return
         # By name: a copy is made of what SHOW CREATE TABLE says, which has digits that people omit.
         lives_on = bool(copied) and set(copied or ()) == set(self._columns[table] or ())
-        if drops[-1].kind is not Kind.DROP:
+        if drops[-1].kind is not DropKind.DROP:
             lives_on = lives_on and former is not None and _is_copy(former, table)
         drops[-1] = replace(drops[-1], again=True, lives_on=lives_on)
 

@@ -27,7 +27,7 @@ from lakesplice.formats.events.ddl.columns import (
     TableUnread,
 )
 from lakesplice.formats.events.ddl.definitions import column_definition
-from lakesplice.formats.events.ddl.words import UnreadableError, Word, Words, statements
+from lakesplice.formats.events.ddl.tokens import Token, Tokens, UnreadableError, statements
 from lakesplice.model.names import TableName
 
 _KEYS = frozenset(
@@ -77,10 +77,10 @@ def read_statements(sql: str, database: str) -> list[Statement]:
     except UnreadableError as error:
         return [TableUnread(None, str(error))]
     own = takewhile(lambda words: not _is_program(words), cut)
-    return [found for words in own for found in _statement(Words(words), database)]
+    return [found for words in own for found in _statement(Tokens(words), database)]
 
 
-def _is_program(words: list[Word]) -> bool:
+def _is_program(words: list[Token]) -> bool:
     """Whether a procedure, function, trigger or event begins; the rest are its own statements."""
     if not words or words[0].key not in ("CREATE", "ALTER"):
         return False
@@ -88,7 +88,7 @@ def _is_program(words: list[Word]) -> bool:
     return next((kind for kind in kinds if kind in _PROGRAMS | _OBJECTS), "") in _PROGRAMS
 
 
-def _statement(words: Words, database: str) -> list[Statement]:
+def _statement(words: Tokens, database: str) -> list[Statement]:
     try:
         if words.accept("CREATE"):
             return list(_create(words, database))
@@ -111,14 +111,14 @@ def _statement(words: Words, database: str) -> list[Statement]:
     return []
 
 
-def _table(words: Words, database: str) -> TableName:
+def _table(words: Tokens, database: str) -> TableName:
     name = words.name()
     if words.accept("."):
         return TableName(name, words.name())
     return TableName(database, name)
 
 
-def _create(words: Words, database: str) -> Iterator[Statement]:
+def _create(words: Tokens, database: str) -> Iterator[Statement]:
     replaces = words.accept("OR", "REPLACE")
     if not words.accept("TABLE"):
         return  # a temporary table among others: its rows are in no binlog
@@ -134,12 +134,12 @@ def _create(words: Words, database: str) -> Iterator[Statement]:
         yield TableUnread(table, str(error))
 
 
-def _cascades(words: Words, table: TableName) -> Iterator[Statement]:
+def _cascades(words: Tokens, table: TableName) -> Iterator[Statement]:
     if any(words.has(*clause) for clause in _CASCADING):
         yield ForeignKeyCascades(table)
 
 
-def _created(words: Words, table: TableName, database: str, *, unless_there: bool) -> Statement:
+def _created(words: Tokens, table: TableName, database: str, *, unless_there: bool) -> Statement:
     if words.accept("LIKE"):
         return TableLike(table, _table(words, database), unless_there)
     inside = words.bracketed()
@@ -165,7 +165,7 @@ def _created(words: Words, table: TableName, database: str, *, unless_there: boo
     return TableDefined(table, tuple(columns), key, unless_there=unless_there)
 
 
-def _primary(words: Words) -> tuple[str, ...]:
+def _primary(words: Tokens) -> tuple[str, ...]:
     """The columns of a primary key; none if it is another one."""
     if words.accept("CONSTRAINT") and words.next.key != "PRIMARY":
         words.name()
@@ -176,7 +176,7 @@ def _primary(words: Words) -> tuple[str, ...]:
     return tuple(part.name() for part in words.bracketed().parts())
 
 
-def _alter(words: Words, database: str) -> list[Statement]:
+def _alter(words: Tokens, database: str) -> list[Statement]:
     words.accept("IF", "EXISTS")
     table = _table(words, database)
     _patience(words)
@@ -205,7 +205,7 @@ def _alter(words: Words, database: str) -> list[Statement]:
     return [*cascades, *([TableAltered(table, tuple(actions), to)] if actions or to else [])]
 
 
-def _moved_beside(words: Words, database: str, moved: RowsMoved) -> Iterator[Statement]:
+def _moved_beside(words: Tokens, database: str, moved: RowsMoved) -> Iterator[Statement]:
     """Yield what a statement about partitions does to another table."""
     while words:
         if words.accept("EXCHANGE"):
@@ -222,7 +222,7 @@ def _moved_beside(words: Words, database: str, moved: RowsMoved) -> Iterator[Sta
             words.take()
 
 
-def _table_after(words: Words, database: str, preposition: str) -> TableName | None:
+def _table_after(words: Tokens, database: str, preposition: str) -> TableName | None:
     while words:
         if words.accept(preposition, "TABLE"):
             return _table(words, database)
@@ -230,14 +230,14 @@ def _table_after(words: Words, database: str, preposition: str) -> TableName | N
     return None
 
 
-def _patience(words: Words) -> None:
+def _patience(words: Tokens) -> None:
     """How long MariaDB waits for the table."""
     if words.accept("WAIT"):
         words.number()
     words.accept("NOWAIT")
 
 
-def _renamed(words: Words, database: str) -> TableName | ColumnRenamed | None:
+def _renamed(words: Tokens, database: str) -> TableName | ColumnRenamed | None:
     if words.accept("COLUMN"):
         if_there = words.accept("IF", "EXISTS")
         name = words.name()
@@ -249,7 +249,7 @@ def _renamed(words: Words, database: str) -> TableName | ColumnRenamed | None:
     return _table(words, database)
 
 
-def _actions(words: Words) -> Iterator[Action]:
+def _actions(words: Tokens) -> Iterator[Action]:
     if words.accept("ADD"):
         yield from _added(words)
     elif words.accept("DROP"):
@@ -277,12 +277,12 @@ def _actions(words: Words) -> Iterator[Action]:
         raise UnreadableError(f"{words.next.text!r} isn't a known part of ALTER TABLE")
 
 
-def _is_history(words: Words) -> bool:
+def _is_history(words: Tokens) -> bool:
     """The words by which MariaDB keeps a table's past; columns may have such names, too."""
     return words.accept("SYSTEM", "VERSIONING") or words.accept("PERIOD", "FOR")
 
 
-def _added(words: Words) -> Iterator[Action]:
+def _added(words: Tokens) -> Iterator[Action]:
     if words.next.key in _KEYS or _is_history(words):
         return
     words.accept("COLUMN")
@@ -295,7 +295,7 @@ def _added(words: Words) -> Iterator[Action]:
             yield ColumnAdded(column_definition(part).column, unless_there)
 
 
-def _renames(words: Words, database: str) -> Iterator[Statement]:
+def _renames(words: Tokens, database: str) -> Iterator[Statement]:
     """The renames of one statement are applied from left to right."""
     words.accept("IF", "EXISTS")
     for part in words.parts():
@@ -305,7 +305,7 @@ def _renames(words: Words, database: str) -> Iterator[Statement]:
         yield TableAltered(table, (), _table(part, database))
 
 
-def _drop(words: Words, database: str) -> Iterator[Statement]:
+def _drop(words: Tokens, database: str) -> Iterator[Statement]:
     if words.accept("DATABASE") or words.accept("SCHEMA"):
         words.accept("IF", "EXISTS")
         yield TableGone(words.name(), None)

@@ -14,7 +14,7 @@ from lakesplice.formats.events.values.column_types import PartialType, TypeHisto
 from lakesplice.formats.events.values.declared_types import DeclaredType
 from lakesplice.model.names import TableName
 from lakesplice.model.position import BEFORE_ALL, Position
-from lakesplice.model.source_schema import Tenure
+from lakesplice.model.source_schema import NamePeriod
 from lakesplice.model.types import ColumnType, Kind
 
 CASCADES = (
@@ -175,7 +175,7 @@ def _filled(type_: DeclaredType, fill: _Fill | None) -> DeclaredType:
     return replace(type_, fill=as_fill(fill.text, type_.type)) if kept else type_
 
 
-def _tenures(versions: Sequence[TableVersion]) -> list[dict[str, tuple[Tenure, ...]]]:
+def _tenures(versions: Sequence[TableVersion]) -> list[dict[str, tuple[NamePeriod, ...]]]:
     """Return per version, for columns whose names other columns had too, where they have these
     names.
 
@@ -184,7 +184,7 @@ def _tenures(versions: Sequence[TableVersion]) -> list[dict[str, tuple[Tenure, .
     marks = count()
     bearer: dict[str, int] = {}
     since: dict[int, tuple[str, Position]] = {}
-    ended: dict[int, list[Tenure]] = {}
+    ended: dict[int, list[NamePeriod]] = {}
     bearers: list[dict[str, int]] = []
     for at, version in enumerate(versions):
         if version.columns is None:
@@ -197,20 +197,20 @@ def _tenures(versions: Sequence[TableVersion]) -> list[dict[str, tuple[Tenure, .
         held = {(mark, name) for name, mark in now.items()}
         for mark, (name, first) in list(since.items()):
             if (mark, name) not in held:
-                ended.setdefault(mark, []).append(Tenure(name, first, version.position))
+                ended.setdefault(mark, []).append(NamePeriod(name, first, version.position))
                 del since[mark]
         for name, mark in now.items():
             since.setdefault(mark, (name, version.position if at else BEFORE_ALL))
         bearers.append(now)
         bearer = now
     for mark, (name, first) in since.items():
-        ended.setdefault(mark, []).append(Tenure(name, first))
+        ended.setdefault(mark, []).append(NamePeriod(name, first))
     return [_shared(now, ended) for now in bearers]
 
 
 def _shared(
-    now: Mapping[str, int], tenures: Mapping[int, Sequence[Tenure]]
-) -> dict[str, tuple[Tenure, ...]]:
+    now: Mapping[str, int], tenures: Mapping[int, Sequence[NamePeriod]]
+) -> dict[str, tuple[NamePeriod, ...]]:
     had: dict[str, set[int]] = {}
     for mark, own in tenures.items():
         for tenure in own:

@@ -17,15 +17,15 @@ from lakesplice.formats.events.debezium.avro_schema import (
     shape_of_row,
 )
 from lakesplice.formats.events.debezium.block import BINLOG, BY_COMMIT, COMMIT, build_block
-from lakesplice.formats.events.debezium.connect import NoShape
+from lakesplice.formats.events.debezium.connect import UnsupportedSchema
 from lakesplice.formats.events.debezium.envelope import DEBEZIUM, PLACEHOLDER, key_shape
 from lakesplice.formats.events.debezium.flattened import FLATTENED, build_rows, no_deletes
 from lakesplice.formats.events.debezium.keys import in_image
 from lakesplice.formats.events.debezium.suspect_settings import NULLS_IN_AVRO
 from lakesplice.formats.events.event_format import EventFormat, Group
-from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.strict import Flaw, shown
 from lakesplice.formats.events.json_reading.template import Halt, Template, Verdict
+from lakesplice.formats.events.json_reading.verdict_ledger import VerdictLedger
 from lakesplice.formats.events.values.decode_context import DecodeContext, SchemaText
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.choices import FormatName
@@ -36,7 +36,9 @@ class AvroReader:
     """Reads events by the schemas that their heads name."""
 
     def __init__(
-        self, context: DecodeContext, shape_of: Callable[[SchemaText], AvroShape | NoShape]
+        self,
+        context: DecodeContext,
+        shape_of: Callable[[SchemaText], AvroShape | UnsupportedSchema],
     ) -> None:
         self._context = context
         self._shape_of = shape_of
@@ -54,14 +56,16 @@ class AvroReader:
             detail = f"the registry has no schema {head.schema}, which the value names"
             return Flaw(DeadReason.UNKNOWN_SCHEMA, detail)
         shape = self._shape_of(schema)
-        return shape.verdict if isinstance(shape, NoShape) else shape.template(head.prefix)
+        return (
+            shape.verdict if isinstance(shape, UnsupportedSchema) else shape.template(head.prefix)
+        )
 
     def inspect_key(self, key: bytes | None, template: Template) -> AvroKey | Flaw | None:
         """Read one record's key, all of whose columns the row must have."""
         shape = None if key is None else inspect_avro_key(key, self._context)
         return in_image(shape, template.shape.names) if isinstance(shape, AvroKey) else shape
 
-    def build(self, group: Group, ledger: Ledger) -> None:
+    def build(self, group: Group, ledger: VerdictLedger) -> None:
         """Make a block of the records that were read."""
         key = key_shape(group.key)
         source = group.template.shape.payload.field("source").type
@@ -81,7 +85,7 @@ class FlattenedAvroReader(AvroReader):
                 return no_deletes()
         return template
 
-    def build(self, group: Group, ledger: Ledger) -> None:
+    def build(self, group: Group, ledger: VerdictLedger) -> None:
         """Make a block of the records that were read."""
         build_rows(group, key_shape(group.key), self._context, ledger)
 

@@ -28,10 +28,10 @@ from lakesplice.formats.events.avro import (
     read_values,
 )
 from lakesplice.formats.events.debezium.block import COMMIT
-from lakesplice.formats.events.debezium.connect import NoShape, cell_of, with_fill
+from lakesplice.formats.events.debezium.connect import UnsupportedSchema, cell_of, with_fill
 from lakesplice.formats.events.debezium.flattened import is_added
 from lakesplice.formats.events.json_reading.payload_shape import EventShape
-from lakesplice.formats.events.json_reading.template import Reading, Template
+from lakesplice.formats.events.json_reading.template import ReadTexts, Template
 from lakesplice.formats.events.values.decode_context import SchemaText
 from lakesplice.formats.events.values.encoding import Cell, Encoding
 from lakesplice.model.arrays import Integers
@@ -81,15 +81,15 @@ class AvroShape:
         return Template(prefix, b"", self.event, exact=True, binary=partial(_read, self))
 
 
-def _read(shape: AvroShape, texts: pa.Array, places: Integers) -> Reading:
+def _read(shape: AvroShape, texts: pa.Array, places: Integers) -> ReadTexts:
     whole = len(places) == len(texts)
     read = read_values(texts if whole else texts.take(pa.array(places)), shape.node, shape.wanted)
     if not read.flaws:
-        return Reading(places, read.values)
+        return ReadTexts(places, read.values)
     sound = np.ones(len(places), np.bool_)
     sound[list(read.flaws)] = False
     flaws = {int(places[row]): flaw for row, flaw in read.flaws.items()}
-    return Reading(places[sound], read.values.filter(pa.array(sound)), flaws)
+    return ReadTexts(places[sound], read.values.filter(pa.array(sound)), flaws)
 
 
 @lru_cache(maxsize=1024)
@@ -106,35 +106,35 @@ def format_of(schema: SchemaText) -> FormatName | None:
 
 
 @lru_cache(maxsize=1024)
-def shape_of_envelope(schema: SchemaText) -> AvroShape | NoShape:
+def shape_of_envelope(schema: SchemaText) -> AvroShape | UnsupportedSchema:
     """Read the schema of whole events."""
     try:
         node = _record(parse_schema(schema.text, schema.references))
         members = {member.name: member.node for member in node.fields}
         if not _OF_ENVELOPE.keys() <= members.keys():
-            return NoShape("its schema has no before, after, source and op")
+            return UnsupportedSchema("its schema has no before, after, source and op")
         images = [_record(members[name]) for name in ("after", "before")]
         after, before = ([_cell(m.name, m.node) for m in image.fields] for image in images)
         if after != before:
-            return NoShape("before and after have different schemas", unsupported=True)
+            return UnsupportedSchema("before and after have different schemas", unsupported=True)
         return _shape(tuple(after), node, _OF_ENVELOPE)
     except UnsupportedError as error:
-        return NoShape(str(error), unsupported=True)
+        return UnsupportedSchema(str(error), unsupported=True)
     except _NO_SCHEMA_ERRORS as error:
-        return NoShape(f"its schema isn't a schema of Connect's in Avro: {error!r}")
+        return UnsupportedSchema(f"its schema isn't a schema of Connect's in Avro: {error!r}")
 
 
 @lru_cache(maxsize=1024)
-def shape_of_row(schema: SchemaText) -> AvroShape | NoShape:
+def shape_of_row(schema: SchemaText) -> AvroShape | UnsupportedSchema:
     """Read the schema of flattened events."""
     try:
         node = _record(parse_schema(schema.text, schema.references))
         cells = tuple(_cell(m.name, m.node) for m in node.fields if not is_added(m.name))
         return _shape(cells, node, None)
     except UnsupportedError as error:
-        return NoShape(str(error), unsupported=True)
+        return UnsupportedSchema(str(error), unsupported=True)
     except _NO_SCHEMA_ERRORS as error:
-        return NoShape(f"its schema isn't a schema of Connect's in Avro: {error!r}")
+        return UnsupportedSchema(f"its schema isn't a schema of Connect's in Avro: {error!r}")
 
 
 def _shape(cells: tuple[Cell, ...], node: Record, wanted: WantedMembers | None) -> AvroShape:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.blocks.builder import Build, mask_of, members_of
+from lakesplice.formats.events.blocks.builder import BlockBuilder, mask_of, members_of
 from lakesplice.formats.events.blocks.positions import (
     Positions,
     binlog_positions,
@@ -26,9 +26,9 @@ from lakesplice.formats.events.debezium.suspect_settings import (
 )
 from lakesplice.formats.events.debezium.verdicts import truncated, truncated_somewhere, unknown_op
 from lakesplice.formats.events.event_format import Group
-from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.strict import Flaw
 from lakesplice.formats.events.json_reading.template import MESSAGE, TOMBSTONE
+from lakesplice.formats.events.json_reading.verdict_ledger import VerdictLedger
 from lakesplice.formats.events.values.blocks import ImageBlock
 from lakesplice.formats.events.values.decode_context import DecodeContext
 from lakesplice.formats.events.values.refusals import DeadReason
@@ -123,7 +123,7 @@ def build_block(
     group: Group,
     key: ComparedKey | None,
     context: DecodeContext,
-    ledger: Ledger,
+    ledger: VerdictLedger,
     position_source: PositionSource = BINLOG,
     nulls: str = NULLS_IN_JSON,
 ) -> None:
@@ -133,7 +133,7 @@ def build_block(
     open. `nulls` is the setting to suspect if nulls became defaults.
     """
     records, payloads, shape = group.records, group.payloads, group.template.shape
-    build = Build(records, ledger)
+    build = BlockBuilder(records, ledger)
     members = _members(payloads, build)
     if position_source is BINLOG and _is_placeless(members["source"], build):
         position_source = BY_RECORD
@@ -180,7 +180,7 @@ def _gtids(source: Mapping[str, pa.Array], positions: PositionSource, count: int
     return source.get("gtid", unknown) if positions is not BY_RECORD else unknown
 
 
-def _members(payloads: pa.Array, build: Build) -> dict[str, pa.Array]:
+def _members(payloads: pa.Array, build: BlockBuilder) -> dict[str, pa.Array]:
     """Return the members of the payloads; ignore tombstones, which have none."""
     none = mask_of(payloads.is_null())
     build.ledger.ignore(build.records[none], TOMBSTONE)
@@ -191,7 +191,7 @@ def _members(payloads: pa.Array, build: Build) -> dict[str, pa.Array]:
     return members
 
 
-def _is_placeless(source: pa.Array, build: Build) -> bool:
+def _is_placeless(source: pa.Array, build: BlockBuilder) -> bool:
     """Whether the first event has no position in a binlog, like Flink CDC's; events that differ
     from it in this remain open.
     """
@@ -208,7 +208,7 @@ def _is_placeless(source: pa.Array, build: Build) -> bool:
 
 
 def _source_members(
-    members: dict[str, pa.Array], build: Build, position_source: PositionSource
+    members: dict[str, pa.Array], build: BlockBuilder, position_source: PositionSource
 ) -> dict[str, pa.Array] | None:
     source = members["source"]
     build.drop_marked(mask_of(source.is_null()), DeadReason.NOT_AN_ENVELOPE, "source is null")
@@ -233,7 +233,7 @@ def _source_members(
 def _operations(
     members: dict[str, pa.Array],
     source: dict[str, pa.Array],
-    build: Build,
+    build: BlockBuilder,
     context: DecodeContext,
 ) -> Marks:
     for row, flaw in other_tables(source["db"], source["table"], context.table).items():
@@ -243,7 +243,7 @@ def _operations(
 
 
 def settle_operations(
-    named: pa.Array, build: Build, source: Mapping[str, pa.Array] | None
+    named: pa.Array, build: BlockBuilder, source: Mapping[str, pa.Array] | None
 ) -> Marks:
     """Return operations; rows whose operation changes no row are settled.
 
@@ -269,7 +269,7 @@ def check_keys(
     key: ComparedKey | None,
     op: Marks,
     present: dict[str, Mask],
-    build: Build,
+    build: BlockBuilder,
 ) -> None:
     """Compare keys with images, and complete deletes that have only a key.
 
@@ -301,7 +301,11 @@ def _chosen(deletes: Mask, before: pa.Array, after: pa.Array) -> pa.Array:
 
 
 def _fill_from_keys(
-    before: dict[str, pa.Array], keys: pa.Array, key: ComparedKey, rows: Integers, build: Build
+    before: dict[str, pa.Array],
+    keys: pa.Array,
+    key: ComparedKey,
+    rows: Integers,
+    build: BlockBuilder,
 ) -> None:
     types = {name: before[name].type for name in key.names}
     values, flaws = key.images([keys[int(row)].as_py() for row in rows], types)
@@ -314,7 +318,7 @@ def _fill_from_keys(
         before[name] = pc.replace_with_mask(before[name], pa.array(mask), filled)
 
 
-def _times(source: dict[str, pa.Array], build: Build) -> pa.Array:
+def _times(source: dict[str, pa.Array], build: BlockBuilder) -> pa.Array:
     units = {"ts_us": 1, "ts_ms": 1000}
     stated = [(source[name], unit) for name, unit in units.items() if name in source]
     times, beyond = source_times(*(stated or [(pa.nulls(len(build.live), pa.int64()), 1)]))

@@ -83,7 +83,7 @@ _Members: TypeAlias = Mapping[str, Mapping[str, object]]
 
 
 @dataclass(frozen=True, slots=True)
-class NoShape:
+class UnsupportedSchema:
     """Why events of a schema can't be decoded: no envelope, or types without a column type."""
 
     detail: str
@@ -98,7 +98,7 @@ class NoShape:
 
 
 @lru_cache(maxsize=1024)
-def shape_of_schema(text: str) -> EventShape | NoShape:
+def shape_of_schema(text: str) -> EventShape | UnsupportedSchema:
     """Read the `schema` member of an event; `text` is its JSON, the same for all events of a
     version.
     """
@@ -106,7 +106,7 @@ def shape_of_schema(text: str) -> EventShape | NoShape:
 
 
 @lru_cache(maxsize=1024)
-def shape_of_row(text: str, beside: Callable[[str], bool]) -> EventShape | NoShape:
+def shape_of_row(text: str, beside: Callable[[str], bool]) -> EventShape | UnsupportedSchema:
     """Read the `schema` member of an event that is a row; `beside` says which members aren't
     columns of it.
     """
@@ -114,23 +114,23 @@ def shape_of_row(text: str, beside: Callable[[str], bool]) -> EventShape | NoSha
 
 
 def _shape(
-    text: str, of_members: Callable[[_Members], EventShape | NoShape]
-) -> EventShape | NoShape:
+    text: str, of_members: Callable[[_Members], EventShape | UnsupportedSchema]
+) -> EventShape | UnsupportedSchema:
     try:
         return of_members(_fields(json.loads(text)))
     except UnsupportedError as error:
-        return NoShape(str(error), unsupported=True)
+        return UnsupportedSchema(str(error), unsupported=True)
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        return NoShape(f"its schema is no Connect schema: {error!r}")
+        return UnsupportedSchema(f"its schema is no Connect schema: {error!r}")
 
 
-def _envelope_shape(members: _Members) -> EventShape | NoShape:
+def _envelope_shape(members: _Members) -> EventShape | UnsupportedSchema:
     if not {"before", "after", "source", "op"} <= members.keys():
-        return NoShape("its schema has no before, after, source and op")
+        return UnsupportedSchema("its schema has no before, after, source and op")
     columns = _fields(members["after"])
     cells = tuple(cell_of(name, field) for name, field in columns.items())
     if cells != tuple(cell_of(name, field) for name, field in _fields(members["before"]).items()):
-        return NoShape("before and after have different schemas", unsupported=True)
+        return UnsupportedSchema("before and after have different schemas", unsupported=True)
     cells = tuple(with_fill(cell, columns[cell.name]) for cell in cells)
     images = image_type(cells)
     types = [

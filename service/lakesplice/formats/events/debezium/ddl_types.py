@@ -1,7 +1,7 @@
 """How Debezium writes MySQL's types into JSON without schemas, according to its documentation.
 
 Parts of this depend on settings of the connector and its converter, which no record shows
-(`Handling`). The connector's `binary.handling.mode` is assumed to have its default.
+(`ConverterSettings`). The connector's `binary.handling.mode` is assumed to have its default.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _NAMES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Handling:
+class ConverterSettings:
     """The connector's settings with these names, and its converter's `decimal.format`, which decide
     how values are written.
     """
@@ -67,7 +67,7 @@ class Handling:
     decimal_format: Literal["base64", "numeric"] = "base64"
 
 
-def type_of(column: DefinedColumn, handling: Handling) -> DeclaredType | None:
+def type_of(column: DefinedColumn, handling: ConverterSettings) -> DeclaredType | None:
     """Return how a column's values are written; None if they have no exact column type."""
     name = _declaration(column, handling)
     if name is None:
@@ -80,12 +80,14 @@ def type_of(column: DefinedColumn, handling: Handling) -> DeclaredType | None:
         return None
 
 
-def types_of(history: SchemaHistory, table: TableName, handling: Handling) -> TypeHistory | None:
+def types_of(
+    history: SchemaHistory, table: TableName, handling: ConverterSettings
+) -> TypeHistory | None:
     """Return the types of a table's columns by its source's DDL; None if no DDL of it was read."""
     return type_history(history, table, lambda column: type_of(column, handling))
 
 
-def _declaration(column: DefinedColumn, handling: Handling) -> str | None:
+def _declaration(column: DefinedColumn, handling: ConverterSettings) -> str | None:
     type_, length = column.type, column.length
     if type_ in CHARACTERS and column.charset == "binary":
         return "binary"
@@ -120,7 +122,7 @@ def _moment(type_: str, digits: int, mode: TimeMode) -> str:
     return "time_millis" if in_millis else "time"
 
 
-def _decimal(column: DefinedColumn, handling: Handling) -> DeclaredType | None:
+def _decimal(column: DefinedColumn, handling: ConverterSettings) -> DeclaredType | None:
     precision = _DECIMAL_LENGTH if column.length is None else column.length
     scale = _DECIMAL_SCALE if column.scale is None else column.scale
     if not 1 <= precision <= _DECIMAL_LENGTH_MAX or scale > precision:

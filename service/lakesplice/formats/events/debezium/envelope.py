@@ -7,7 +7,7 @@ from typing import cast
 
 from lakesplice.formats.events.blocks.positions import binlog_position, other_table
 from lakesplice.formats.events.debezium.block import build_block
-from lakesplice.formats.events.debezium.connect import NoShape, shape_of_schema
+from lakesplice.formats.events.debezium.connect import UnsupportedSchema, shape_of_schema
 from lakesplice.formats.events.debezium.keys import (
     ComparedKey,
     KeyShape,
@@ -16,10 +16,9 @@ from lakesplice.formats.events.debezium.keys import (
     without_table_id,
 )
 from lakesplice.formats.events.debezium.numeric import key_in_numbers, read_as
-from lakesplice.formats.events.debezium.schemaless import Shapes, Undeclared
+from lakesplice.formats.events.debezium.schemaless import TableShapes, UndeclaredColumns
 from lakesplice.formats.events.debezium.verdicts import truncated, undeclared, unknown_op
 from lakesplice.formats.events.event_format import EventFormat, FormatCapabilities, Group, KeyForm
-from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.payload_shape import EventShape
 from lakesplice.formats.events.json_reading.strict import Flaw, shown
 from lakesplice.formats.events.json_reading.template import (
@@ -30,6 +29,7 @@ from lakesplice.formats.events.json_reading.template import (
     Verdict,
     open_event,
 )
+from lakesplice.formats.events.json_reading.verdict_ledger import VerdictLedger
 from lakesplice.formats.events.values.column_types import EVERYWHERE
 from lakesplice.formats.events.values.decode_context import DecodeContext
 from lakesplice.formats.events.values.refusals import DeadReason
@@ -45,7 +45,7 @@ class EnvelopeReader:
 
     def __init__(self, context: DecodeContext) -> None:
         self._context = context
-        self._shapes = Shapes(context.declared or {}, context.history)
+        self._shapes = TableShapes(context.declared or {}, context.history)
 
     def inspect(self, value: bytes) -> Template | Verdict:
         """Read one record with every check."""
@@ -63,7 +63,7 @@ class EnvelopeReader:
             return shape
         return key_in_numbers(template, shape.names) or in_image(shape, template.shape.names)
 
-    def build(self, group: Group, ledger: Ledger) -> None:
+    def build(self, group: Group, ledger: VerdictLedger) -> None:
         """Make a block of the records that were read."""
         build_block(group, key_shape(group.key), self._context, ledger)
 
@@ -80,7 +80,7 @@ def _recognises(payload: Mapping[str, object]) -> bool:
     return source.get("connector") != TICDC_CONNECTOR
 
 
-def inspect(value: bytes, context: DecodeContext, shapes: Shapes) -> Template | Verdict:
+def inspect(value: bytes, context: DecodeContext, shapes: TableShapes) -> Template | Verdict:
     """Read one record with every check; `shapes` are those of the table's events without
     schemas.
     """
@@ -116,13 +116,13 @@ def inspect(value: bytes, context: DecodeContext, shapes: Shapes) -> Template | 
 
 def _shape_with_schema(schema: str) -> EventShape | Verdict:
     shape = shape_of_schema(schema)
-    return shape.verdict if isinstance(shape, NoShape) else shape
+    return shape.verdict if isinstance(shape, UnsupportedSchema) else shape
 
 
 def shape_without_schema(
     payload: Mapping[str, object],
     context: DecodeContext,
-    shapes: Shapes,
+    shapes: TableShapes,
     needed: tuple[str, ...] = ("before", "after"),
 ) -> EventShape | Verdict:
     """Return the shape of an event that doesn't contain its columns' types."""
@@ -140,7 +140,7 @@ def shape_without_schema(
             DeadReason.MISSING_IMAGE, "the event has neither the row before nor the row after"
         )
     shape = shapes.of_event(payload, names)
-    return undeclared(shape, context) if isinstance(shape, Undeclared) else shape
+    return undeclared(shape, context) if isinstance(shape, UndeclaredColumns) else shape
 
 
 def _no_envelope(payload: Mapping[str, object]) -> Flaw | Ignored:

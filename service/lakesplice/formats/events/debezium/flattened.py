@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.blocks.builder import Build, mask_of, members_of
+from lakesplice.formats.events.blocks.builder import BlockBuilder, mask_of, members_of
 from lakesplice.formats.events.blocks.positions import (
     Positions,
     binlog_position,
@@ -30,11 +30,11 @@ from lakesplice.formats.events.blocks.positions import (
     source_times,
 )
 from lakesplice.formats.events.debezium.block import check_keys, settle_operations, snapshot_marks
-from lakesplice.formats.events.debezium.connect import NoShape, shape_of_row
+from lakesplice.formats.events.debezium.connect import UnsupportedSchema, shape_of_row
 from lakesplice.formats.events.debezium.envelope import DEBEZIUM, PLACEHOLDER, key_shape
 from lakesplice.formats.events.debezium.keys import ComparedKey, KeyShape, in_image, inspect_key
 from lakesplice.formats.events.debezium.numeric import key_in_numbers, read_as
-from lakesplice.formats.events.debezium.schemaless import Types, as_sent
+from lakesplice.formats.events.debezium.schemaless import TableTypes, as_sent
 from lakesplice.formats.events.debezium.suspect_settings import (
     NULLS_IN_FLATTENED,
     cautions_by_types,
@@ -42,7 +42,6 @@ from lakesplice.formats.events.debezium.suspect_settings import (
 )
 from lakesplice.formats.events.debezium.verdicts import truncated_somewhere, undeclared
 from lakesplice.formats.events.event_format import EventFormat, FormatCapabilities, Group
-from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.payload_shape import EventShape
 from lakesplice.formats.events.json_reading.strict import Flaw, shown
 from lakesplice.formats.events.json_reading.template import (
@@ -53,6 +52,7 @@ from lakesplice.formats.events.json_reading.template import (
     Verdict,
     open_event,
 )
+from lakesplice.formats.events.json_reading.verdict_ledger import VerdictLedger
 from lakesplice.formats.events.values.blocks import ImageBlock
 from lakesplice.formats.events.values.column_types import EVERYWHERE
 from lakesplice.formats.events.values.decode_context import DecodeContext
@@ -110,12 +110,12 @@ class FlattenedReader:
         else:
             if history is not None:
                 types, span = history.at(_position(row))
-            shape = self._shape(row, Types(self._context.declared or {}, types))
+            shape = self._shape(row, TableTypes(self._context.declared or {}, types))
         if not isinstance(shape, EventShape):
             return shape
         return read_as(opened, shape, span)
 
-    def _shape(self, row: Mapping[str, object], types: Types) -> EventShape | Halt:
+    def _shape(self, row: Mapping[str, object], types: TableTypes) -> EventShape | Halt:
         columns = [name for name in row if name in types.columns or not is_added(name)]
         if missing := types.undeclared(columns):
             return undeclared(missing, self._context)
@@ -129,14 +129,14 @@ class FlattenedReader:
             return shape
         return key_in_numbers(template, shape.names) or in_image(shape, template.shape.names)
 
-    def build(self, group: Group, ledger: Ledger) -> None:
+    def build(self, group: Group, ledger: VerdictLedger) -> None:
         """Make a block of the records that were read."""
         build_rows(group, key_shape(group.key), self._context, ledger)
 
 
 def _with_schema(schema: str) -> EventShape | Verdict:
     shape = shape_of_row(schema, is_added)
-    return shape.verdict if isinstance(shape, NoShape) else shape
+    return shape.verdict if isinstance(shape, UnsupportedSchema) else shape
 
 
 @lru_cache(maxsize=256)
@@ -166,11 +166,11 @@ def no_deletes() -> Halt:
 
 
 def build_rows(
-    group: Group, key: ComparedKey | None, context: DecodeContext, ledger: Ledger
+    group: Group, key: ComparedKey | None, context: DecodeContext, ledger: VerdictLedger
 ) -> None:
     """Settle the records whose rows were read: add changes to the ledger as one block."""
     shape = group.template.shape
-    build = Build(group.records, ledger)
+    build = BlockBuilder(group.records, ledger)
     empty = mask_of(group.payloads.is_null())
     ledger.ignore(group.records[empty], TOMBSTONE)
     build.live[empty] = False
@@ -222,7 +222,7 @@ def _added(row: Mapping[str, pa.Array], columns: Sequence[str]) -> dict[str, pa.
 
 
 def _refuse_other_tables(
-    added: Mapping[str, pa.Array], context: DecodeContext, build: Build
+    added: Mapping[str, pa.Array], context: DecodeContext, build: BlockBuilder
 ) -> None:
     if "table" not in added:
         return
@@ -232,7 +232,7 @@ def _refuse_other_tables(
             build.drop([at], flaw)
 
 
-def _operations(added: Mapping[str, pa.Array], build: Build) -> Marks:
+def _operations(added: Mapping[str, pa.Array], build: BlockBuilder) -> Marks:
     """Return operations; without `__op` a row that is not deleted was inserted, updated or read."""
     stated = added.get("deleted", pa.nulls(len(build.live), pa.string()))
     deleted, kept = (mask_of(pc.equal(stated, said).fill_null(False)) for said in ("true", "false"))

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.json_reading.null_proof import Evidence
+from lakesplice.formats.events.json_reading.null_proof import NullProof
 from lakesplice.formats.events.json_reading.payload_shape import EventShape, image_type
 from lakesplice.formats.events.json_reading.strict import Check, Flaw
 from lakesplice.formats.events.json_reading.template import Opened, Template
@@ -95,10 +95,10 @@ def with_numbers(shape: EventShape) -> EventShape:
     )
     quoted = rf'(?:{written})\s*:\s*"'
 
-    def prove(texts: pa.Array, rows: pa.Array) -> Evidence:
+    def prove(texts: pa.Array, rows: pa.Array) -> NullProof:
         evidence = shape.prove(texts, rows)
         in_quotes: Mask = np.asarray(pc.match_substring_regex(texts, quoted).fill_null(False))
-        return Evidence(evidence.unproven | in_quotes, evidence.notes)
+        return NullProof(evidence.unproven | in_quotes, evidence.notes)
 
     return NumericShape(cells, pa.struct(members), shape.optional, prove)
 

@@ -46,14 +46,14 @@ _WHERE_NULL: dict[str, Form] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Undeclared:
+class UndeclaredColumns:
     """Columns whose types are not known; `why` is what the source's DDL says about them."""
 
     names: tuple[str, ...]
     why: str = ""
 
 
-class Types:
+class TableTypes:
     """The types of a table's columns at one position: from the source's DDL, otherwise as
     declared.
     """
@@ -64,19 +64,19 @@ class Types:
         self.columns = {**declared, **(version.columns if version else {})}
         self.version = version
 
-    def undeclared(self, names: Iterable[str]) -> Undeclared | None:
+    def undeclared(self, names: Iterable[str]) -> UndeclaredColumns | None:
         """Return which of some columns have no type."""
         missing = tuple(name for name in names if name not in self.columns)
         if not missing:
             return None
         if self.version is None:
-            return Undeclared(missing)
+            return UndeclaredColumns(missing)
         untyped = self.version.untyped
         reasons = [f"{name}: {untyped[name]}" for name in missing if name in untyped]
-        return Undeclared(missing, "; ".join(filter(None, (self.version.gap, *reasons))))
+        return UndeclaredColumns(missing, "; ".join(filter(None, (self.version.gap, *reasons))))
 
 
-class Shapes:
+class TableShapes:
     """The shapes of one table's events; `latest` are the columns of the last event, if any."""
 
     def __init__(
@@ -84,7 +84,7 @@ class Shapes:
     ) -> None:
         self._declared = declared
         self._history = history
-        self._here = Types(declared)
+        self._here = TableTypes(declared)
         self._met: dict[tuple[object, ...], EventShape] = {}
         self.latest: tuple[str, ...] | None = None
 
@@ -96,7 +96,7 @@ class Shapes:
             return EVERYWHERE
         version, span = self._history.at(place)
         if version is not self._here.version:
-            self._here = Types(self._declared, version)
+            self._here = TableTypes(self._declared, version)
             self.latest = None
         return span
 
@@ -109,7 +109,7 @@ class Shapes:
 
     def of_event(
         self, payload: Mapping[str, object], names: tuple[str, ...]
-    ) -> EventShape | Undeclared:
+    ) -> EventShape | UndeclaredColumns:
         """Return the shape of an event whose row images have the columns `names`."""
         if missing := self._here.undeclared(names):
             return missing

@@ -24,10 +24,9 @@ from lakesplice.formats.events.debezium.envelope import (
     shape_without_schema,
 )
 from lakesplice.formats.events.debezium.keys import KeyShape, in_image, inspect_key
-from lakesplice.formats.events.debezium.schemaless import Shapes
+from lakesplice.formats.events.debezium.schemaless import TableShapes
 from lakesplice.formats.events.debezium.verdicts import unknown_op
 from lakesplice.formats.events.event_format import EventFormat, FormatCapabilities, Group
-from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.payload_shape import EventShape
 from lakesplice.formats.events.json_reading.strict import Flaw, shown
 from lakesplice.formats.events.json_reading.template import (
@@ -39,6 +38,7 @@ from lakesplice.formats.events.json_reading.template import (
     Verdict,
     split_payload,
 )
+from lakesplice.formats.events.json_reading.verdict_ledger import VerdictLedger
 from lakesplice.formats.events.values.declared_types import DeclaredType
 from lakesplice.formats.events.values.decode_context import DecodeContext
 from lakesplice.formats.events.values.encoding import Encoding
@@ -62,7 +62,7 @@ class TicdcReader:
             declared = {n: _as_sent(n, type_) for n, type_ in (context.declared or {}).items()}
         except UnsupportedError as error:
             self._refused, declared = Halt(ParkCode.UNSUPPORTED, str(error)), {}
-        self._shapes = Shapes(declared)
+        self._shapes = TableShapes(declared)
 
     def inspect(self, value: bytes) -> Template | Verdict:
         """Read one record with every check."""
@@ -121,7 +121,7 @@ class TicdcReader:
                 shape = replace(shape, prefix=prefix, suffix=suffix)
         return in_image(shape, template.shape.names) if isinstance(shape, KeyShape) else shape
 
-    def build(self, group: Group, ledger: Ledger) -> None:
+    def build(self, group: Group, ledger: VerdictLedger) -> None:
         """Make a block of the records that were read."""
         build_block(group, key_shape(group.key), self._context, ledger, BY_COMMIT)
 

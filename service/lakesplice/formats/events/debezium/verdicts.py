@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 
 from lakesplice.formats.events.blocks.positions import binlog_position
-from lakesplice.formats.events.debezium.schemaless import Undeclared
+from lakesplice.formats.events.debezium.schemaless import UndeclaredColumns
 from lakesplice.formats.events.json_reading.strict import Flaw, shown
 from lakesplice.formats.events.json_reading.template import Halt, Truncated
 from lakesplice.formats.events.values.decode_context import DecodeContext
@@ -42,7 +42,7 @@ def truncated_somewhere() -> Halt:
     )
 
 
-def undeclared(missing: Undeclared, context: DecodeContext) -> Halt:
+def undeclared(missing: UndeclaredColumns, context: DecodeContext) -> Halt:
     """The verdict on events with columns whose types aren't known."""
     names = ", ".join(missing.names)
     columns = ", ".join(f"{json.dumps(name)}: TYPE" for name in missing.names)

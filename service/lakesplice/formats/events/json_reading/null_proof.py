@@ -29,7 +29,7 @@ NO_NAME_ENDS_IN[list(b"\\:,{[ \t\r\n")] = True
 
 
 @dataclass(frozen=True)
-class Evidence:
+class NullProof:
     """The result of a proof: a mask of `unproven` rows, and `notes`, further findings for the
     format, one per row and null where unproven. `notes` is None if the format needs none.
     """
@@ -38,16 +38,16 @@ class Evidence:
     notes: pa.Array | None = None
 
 
-def prove_rows(texts: pa.Array, rows: pa.Array) -> Evidence:
+def prove_rows(texts: pa.Array, rows: pa.Array) -> NullProof:
     """Prove for each row that all its null cells were written as null."""
-    return Evidence(unproven_rows(texts, rows))
+    return NullProof(unproven_rows(texts, rows))
 
 
-def prove_nothing(texts: pa.Array, _rows: pa.Array) -> Evidence:
+def prove_nothing(texts: pa.Array, _rows: pa.Array) -> NullProof:
     """Prove nothing, so that every text is read strictly: a member of unknown form may look like
     another.
     """
-    return Evidence(np.ones(len(texts), np.bool_))
+    return NullProof(np.ones(len(texts), np.bool_))
 
 
 def unproven_rows(texts: pa.Array, rows: pa.Array) -> Mask:

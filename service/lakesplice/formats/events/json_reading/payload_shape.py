@@ -9,12 +9,12 @@ from functools import cached_property
 import pyarrow as pa
 from pyarrow import json as arrow_json
 
-from lakesplice.formats.events.json_reading.null_proof import Evidence, prove_rows
+from lakesplice.formats.events.json_reading.null_proof import NullProof, prove_rows
 from lakesplice.formats.events.json_reading.strict import Check, check_of
 from lakesplice.formats.events.json_reading.texts import parse_options
 from lakesplice.formats.events.values.encoding import Cell
 
-Proof = Callable[[pa.Array, pa.Array], Evidence]
+Proof = Callable[[pa.Array, pa.Array], NullProof]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from lakesplice.formats.events.json_reading.bad_texts import matching, starting_right
 from lakesplice.formats.events.json_reading.strict import Flaw
-from lakesplice.formats.events.json_reading.template import Reading, Template, read_payload
+from lakesplice.formats.events.json_reading.template import ReadTexts, Template, read_payload
 from lakesplice.formats.events.json_reading.texts import blocks, read_texts, unsafe_texts
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.arrays import Integers
@@ -28,7 +28,7 @@ class _Reader:
     own: int
     template: Template
     threads: bool
-    pieces: list[Reading] = field(default_factory=list)
+    pieces: list[ReadTexts] = field(default_factory=list)
     slow: list[Integers] = field(default_factory=list)
     flaws: dict[int, Flaw] = field(default_factory=dict)
     suspicious: bool = False
@@ -73,7 +73,7 @@ class _Reader:
             self.slow.append(at[evidence.unproven])
             rows, at = rows.filter(pa.array(proven)), at[proven]
             notes = None if notes is None else notes.filter(pa.array(proven))
-        self.pieces.append(Reading(at, rows, notes=notes))
+        self.pieces.append(ReadTexts(at, rows, notes=notes))
 
     def _screened(
         self, recognises_shape: TextFilter, texts: pa.Array, at: Integers, *, patient: bool
@@ -119,7 +119,7 @@ class _Reader:
         """
         rows = self.read(texts)
         if rows is not None:
-            self.pieces.append(Reading(at, rows))
+            self.pieces.append(ReadTexts(at, rows))
         elif len(at) == 1:
             if not self.template.span.is_everything and int(at[0]) != self.own:
                 return  # it may belong to another position, where other types are in force
@@ -132,7 +132,7 @@ class _Reader:
 
 def read_group(
     texts: pa.Array, places: Integers, template: Template, *, patient: bool, threads: bool
-) -> Reading:
+) -> ReadTexts:
     """Read the texts with these ascending indexes; a text is what follows the prefix of a record.
 
     The first text is the template's own. Every text of the template's shape is read or gets a flaw.
@@ -147,19 +147,21 @@ def read_group(
     return _joined(reader.pieces, template, reader.flaws)
 
 
-def _joined(pieces: list[Reading], template: Template, flaws: dict[int, Flaw]) -> Reading:
+def _joined(pieces: list[ReadTexts], template: Template, flaws: dict[int, Flaw]) -> ReadTexts:
     if not pieces:
-        return Reading(np.empty(0, np.int64), pa.array([], template.shape.payload), flaws)
+        return ReadTexts(np.empty(0, np.int64), pa.array([], template.shape.payload), flaws)
     at = np.concatenate([piece.at for piece in pieces])
     rows, notes = pa.concat_arrays([piece.rows for piece in pieces]), _joined_notes(pieces)
     if np.all(at[1:] > at[:-1]):
-        return Reading(at, rows, flaws, notes)
+        return ReadTexts(at, rows, flaws, notes)
     order = np.argsort(at)
     taken = pa.array(order)
-    return Reading(at[order], rows.take(taken), flaws, None if notes is None else notes.take(taken))
+    return ReadTexts(
+        at[order], rows.take(taken), flaws, None if notes is None else notes.take(taken)
+    )
 
 
-def _joined_notes(pieces: list[Reading]) -> pa.Array | None:
+def _joined_notes(pieces: list[ReadTexts]) -> pa.Array | None:
     of = next((piece.notes.type for piece in pieces if piece.notes is not None), None)
     if of is None:
         return None

@@ -19,7 +19,7 @@ from lakesplice.formats.events.json_reading.member_types import shown_type
 from lakesplice.formats.events.json_reading.object_members import members_in
 from lakesplice.formats.events.json_reading.record_group import read_group
 from lakesplice.formats.events.json_reading.strict import find_flaw
-from lakesplice.formats.events.json_reading.template import Reading, Template
+from lakesplice.formats.events.json_reading.template import ReadTexts, Template
 from lakesplice.model.arrays import Integers
 
 _NOTHING = ""
@@ -45,12 +45,14 @@ def skipping(names: Collection[str], template: Template) -> Template:
     return replace(template, binary=partial(_read, frozenset(names), template))
 
 
-def _read(names: Collection[str], template: Template, texts: pa.Array, places: Integers) -> Reading:
+def _read(
+    names: Collection[str], template: Template, texts: pa.Array, places: Integers
+) -> ReadTexts:
     texts_read = pa.array([_text(texts[int(at)].as_py(), names) for at in places], pa.binary())
     everything = np.arange(len(places))
     read = read_group(texts_read, everything, template, patient=False, threads=False)
     flaws = {int(places[at]): flaw for at, flaw in read.flaws.items()}
-    return Reading(places[read.at], read.rows, flaws, read.notes)
+    return ReadTexts(places[read.at], read.rows, flaws, read.notes)
 
 
 def _text(payload: bytes, names: Collection[str]) -> bytes:

@@ -27,7 +27,7 @@ _WRAPPED = "p"
 
 
 @dataclass
-class Reading:
+class ReadTexts:
     """The result of reading a group of texts. `at` are the indexes of texts that were read,
     ascending; `rows` are their payloads. `flaws` are verdicts on other texts; a text in neither has
     another shape. `notes` are those of the proof (`null_proof.py`), null for rows that it didn't
@@ -41,7 +41,7 @@ class Reading:
 
 
 # Reads the values with these ascending indexes, each after the prefix.
-BinaryReading = Callable[[pa.Array, Integers], Reading]
+BinaryReading = Callable[[pa.Array, Integers], ReadTexts]
 
 
 @dataclass(frozen=True)

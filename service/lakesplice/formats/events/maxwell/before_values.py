@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 from lakesplice.formats.events.event_format import Group
 from lakesplice.formats.events.json_reading.null_proof import (
     NO_NAME_ENDS_IN,
-    Evidence,
+    NullProof,
     null_offsets,
 )
 from lakesplice.formats.events.json_reading.template import read_payload
@@ -42,7 +42,7 @@ _BRACE, _COMMA, _BRACE_OPEN = b"},{"
 _NOTES = pa.list_(pa.int32())
 
 
-def prove_parts(texts: pa.Array, rows: pa.Array) -> Evidence:
+def prove_parts(texts: pa.Array, rows: pa.Array) -> NullProof:
     """Prove that every null that was read outside of `old` was written. The notes have for each
     text the ordinals of all columns that are written as null in `old`; these are all its nulls.
     """
@@ -77,7 +77,7 @@ def prove_parts(texts: pa.Array, rows: pa.Array) -> Evidence:
     if NO_NAME_ENDS_IN[list(_by_ending(names))].any():
         # The null of a column with such a name isn't found.
         proven &= ~has_old
-    return Evidence(~proven, _notes(of[column >= 0], column[column >= 0], proven))
+    return NullProof(~proven, _notes(of[column >= 0], column[column >= 0], proven))
 
 
 def _columns(data: Bytes, places: Integers, opened: Integers, names: tuple[str, ...]) -> Integers:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.blocks.builder import Build, mask_of, members_of
+from lakesplice.formats.events.blocks.builder import BlockBuilder, mask_of, members_of
 from lakesplice.formats.events.blocks.positions import (
     Positions,
     binlog_positions,
@@ -18,8 +18,8 @@ from lakesplice.formats.events.blocks.positions import (
     source_times,
 )
 from lakesplice.formats.events.event_format import Group
-from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.template import TOMBSTONE
+from lakesplice.formats.events.json_reading.verdict_ledger import VerdictLedger
 from lakesplice.formats.events.maxwell.before_values import changed_columns
 from lakesplice.formats.events.maxwell.ddl_types import KnownTypes
 from lakesplice.formats.events.maxwell.keys import MaxwellKey
@@ -61,14 +61,14 @@ def build_block(
     key: MaxwellKey | None,
     types: KnownTypes,
     context: DecodeContext,
-    ledger: Ledger,
+    ledger: VerdictLedger,
 ) -> None:
     """Settle the records that were read: add changes to the ledger as one block.
 
     Without `key` their keys are null. Records whose key has other columns remain open, and so do
     records at positions where other types than `types` are in force.
     """
-    build = Build(group.records, ledger)
+    build = BlockBuilder(group.records, ledger)
     empty = mask_of(group.payloads.is_null())
     ledger.ignore(group.records[empty], TOMBSTONE)
     build.live[empty] = False
@@ -112,7 +112,9 @@ def _omitted(cells: Sequence[Cell], types: KnownTypes) -> tuple[SourceField, ...
     return tuple(cell_of(name, type_).field for name, type_ in types.omitted(sent))
 
 
-def _operations(members: Mapping[str, pa.Array], context: DecodeContext, build: Build) -> Marks:
+def _operations(
+    members: Mapping[str, pa.Array], context: DecodeContext, build: BlockBuilder
+) -> Marks:
     """Return the operations; make dead letters of events of other tables, kinds, or without a
     row.
     """
@@ -129,7 +131,7 @@ def _operations(members: Mapping[str, pa.Array], context: DecodeContext, build: 
 
 
 def _positions(
-    members: dict[str, pa.Array], group: Group, op: Marks, build: Build
+    members: dict[str, pa.Array], group: Group, op: Marks, build: BlockBuilder
 ) -> tuple[Positions, Ordering]:
     stated = mask_of(members["position"].is_valid())
     if not (stated & build.live).any():
@@ -170,7 +172,7 @@ def _file_and_offset(position: pa.Array) -> tuple[pa.Array, pa.Array]:
     return pc.list_element(halves, 0), pc.list_element(halves, 1)
 
 
-def _stop_at(marked: Mask, detail: str, build: Build) -> None:
+def _stop_at(marked: Mask, detail: str, build: BlockBuilder) -> None:
     """Stop at the first marked row: nothing from it on is applied."""
     rows = np.flatnonzero(marked)
     if len(rows):
@@ -183,7 +185,7 @@ def _images(
     members: dict[str, pa.Array],
     op: Marks,
     key: tuple[str, ...],
-    build: Build,
+    build: BlockBuilder,
 ) -> _Images:
     """Make the before-image: `data` with the values in `old`. Columns in `old` changed, also to or
     from null.

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from lakesplice.formats.events.blocks.positions import binlog_position, other_table
 from lakesplice.formats.events.event_format import EventFormat, FormatCapabilities, Group
-from lakesplice.formats.events.json_reading.ledger import Ledger
 from lakesplice.formats.events.json_reading.member_types import shown_type
 from lakesplice.formats.events.json_reading.null_proof import prove_nothing
 from lakesplice.formats.events.json_reading.payload_shape import EventShape, image_type
@@ -31,6 +30,7 @@ from lakesplice.formats.events.json_reading.template import (
     Verdict,
     open_event,
 )
+from lakesplice.formats.events.json_reading.verdict_ledger import VerdictLedger
 from lakesplice.formats.events.maxwell.before_values import REQUIRED, prove_parts
 from lakesplice.formats.events.maxwell.block import OPS, build_block
 from lakesplice.formats.events.maxwell.ddl_types import KnownTypes
@@ -162,7 +162,7 @@ class MaxwellReader:
             return None
         return key_of(key, self._stated_key, template.shape.names)
 
-    def build(self, group: Group, ledger: Ledger) -> None:
+    def build(self, group: Group, ledger: VerdictLedger) -> None:
         """Make a block of the records that were read."""
         assert group.key is None or isinstance(group.key, MaxwellKey)
         build_block(group, group.key, self._types, self._context, ledger)

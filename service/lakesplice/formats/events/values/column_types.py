@@ -14,7 +14,7 @@ from functools import cached_property
 
 from lakesplice.formats.events.values.declared_types import DeclaredType
 from lakesplice.model.position import BEFORE_ALL, Position
-from lakesplice.model.source_schema import Tenure
+from lakesplice.model.source_schema import NamePeriod
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class TypeVersion:
     gap: str = ""
     formerly: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     later: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    tenures: Mapping[str, tuple[Tenure, ...]] = field(default_factory=dict)
+    tenures: Mapping[str, tuple[NamePeriod, ...]] = field(default_factory=dict)
     partly: Mapping[str, PartialType] = field(default_factory=dict)
     came: frozenset[str] = frozenset()
 
@@ -126,7 +126,7 @@ class TypeHistory:
         return tuple(sorted(position for position in places if position not in (None, BEFORE_ALL)))
 
     @cached_property
-    def _tenures(self) -> frozenset[Tenure]:
+    def _tenures(self) -> frozenset[NamePeriod]:
         versions = (version.tenures.values() for version in self.versions)
         return frozenset(tenure for held in versions for own in held for tenure in own)
 

@@ -14,8 +14,8 @@ from lakesplice.formats.rowindex import Run
 from lakesplice.model.arrays import Integers, KeyHashes, Mask
 from lakesplice.model.manifest import DeadLetterRef, DeltaRef, Manifest, RunRef
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.keys.asked_key import AskedKey
-from lakesplice.planning.keys.letters_of_keys import is_of_keys
+from lakesplice.planning.keys.dead_letters_of_keys import is_of_keys
+from lakesplice.planning.keys.requested_key import RequestedKey
 from lakesplice.planning.rows.keyhash import key_hash
 from lakesplice.planning.rows.locate import UNKNOWN, locate
 from lakesplice.table.files.base_files import open_base
@@ -29,10 +29,10 @@ from lakesplice.table.protocol.ports import Store
 class WantedKeys:
     """The keys whose rows are to be erased, each once."""
 
-    keys: tuple[AskedKey, ...]
+    keys: tuple[RequestedKey, ...]
 
     @classmethod
-    def of(cls, keys: Sequence[AskedKey]) -> WantedKeys:
+    def of(cls, keys: Sequence[RequestedKey]) -> WantedKeys:
         """Return the keys, each once, in the order of their hashes."""
         once = {(key.high, key.low): key for key in keys}
         return cls(tuple(once[halves] for halves in sorted(once)))

@@ -20,7 +20,7 @@ _EXECUTED = re.compile(
 )
 
 
-class Kind(Enum):
+class TokenKind(Enum):
     """What a word is."""
 
     WORD = "word"
@@ -31,30 +31,30 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class Token:
     """A word: a keyword or plain name, a name in backticks, a text, a number or a sign."""
 
-    kind: Kind
+    kind: TokenKind
     text: str
 
     @property
     def key(self) -> str:
         """The word as a keyword or sign; empty if it is neither."""
-        return self.text.upper() if self.kind in (Kind.WORD, Kind.SIGN) else ""
+        return self.text.upper() if self.kind in (TokenKind.WORD, TokenKind.SIGN) else ""
 
 
 class UnreadableError(Exception):
     """The words aren't what was expected; contains the reason."""
 
 
-def statements(sql: str) -> Iterator[list[Word]]:
+def statements(sql: str) -> Iterator[list[Token]]:
     """Yield the words of each statement, without comments except those that servers execute.
     `UnreadableError` if it is no SQL.
     """
-    found: list[Word] = []
+    found: list[Token] = []
     executed = _EXECUTED.sub(lambda part: part["kept"] or f" {part['inside']} ", sql)
     for word in _words(executed if "/*" in sql else sql):
-        if word.kind is Kind.SIGN and word.text == ";":
+        if word.kind is TokenKind.SIGN and word.text == ";":
             if found:
                 yield found
             found = []
@@ -64,7 +64,7 @@ def statements(sql: str) -> Iterator[list[Word]]:
         yield found
 
 
-def _words(sql: str) -> Iterator[Word]:
+def _words(sql: str) -> Iterator[Token]:
     try:
         tokens = sqlglot.tokenize(sql, read="mysql")
     except (SqlglotError, ValueError) as error:
@@ -76,25 +76,25 @@ def _words(sql: str) -> Iterator[Word]:
             # What follows isn't in the library's grammar: it gives the rest as one text.
             yield from _words(token.text)
         elif kind == "IDENTIFIER":
-            yield Word(Kind.QUOTED, token.text)
+            yield Token(TokenKind.QUOTED, token.text)
         elif kind == "STRING":
-            yield Word(Kind.TEXT, token.text)
+            yield Token(TokenKind.TEXT, token.text)
         elif kind == "NUMBER":
-            yield Word(Kind.NUMBER, token.text)
+            yield Token(TokenKind.NUMBER, token.text)
         elif token.text[:1].isalnum() or token.text[:1] in "_$@":
             for part in token.text.split():
-                yield Word(Kind.WORD, part)
+                yield Token(TokenKind.WORD, part)
         else:
-            yield Word(Kind.SIGN, token.text)
+            yield Token(TokenKind.SIGN, token.text)
         after = token.text.upper() if kind != "STRING" else None
 
 
-class Words:
+class Tokens:
     """A place in a sequence of words. A word that is expected and missing raises
     `UnreadableError`.
     """
 
-    def __init__(self, words: list[Word]) -> None:
+    def __init__(self, words: list[Token]) -> None:
         self._words = words
         self._at = 0
 
@@ -102,11 +102,11 @@ class Words:
         return self._at < len(self._words)
 
     @property
-    def next(self) -> Word:
+    def next(self) -> Token:
         """The word at this place; after the last one a sign without text."""
-        return self._words[self._at] if self else Word(Kind.SIGN, "")
+        return self._words[self._at] if self else Token(TokenKind.SIGN, "")
 
-    def take(self) -> Word:
+    def take(self) -> Token:
         """Return the word and continue."""
         word = self.next
         if not self:
@@ -141,14 +141,14 @@ class Words:
     def name(self) -> str:
         """Return a name and continue."""
         word = self.take()
-        if word.kind not in (Kind.WORD, Kind.QUOTED):
+        if word.kind not in (TokenKind.WORD, TokenKind.QUOTED):
             raise UnreadableError(f"{word.text!r} where a name was expected")
         return word.text
 
     def number(self) -> int:
         """Return a whole number and continue."""
         word = self.take()
-        if word.kind is not Kind.NUMBER or not word.text.isdecimal():
+        if word.kind is not TokenKind.NUMBER or not word.text.isdecimal():
             raise UnreadableError(f"{word.text!r} where a number was expected")
         return int(word.text)
 
@@ -158,9 +158,9 @@ class Words:
         rest = self._words[self._at :]
         return len(rest) == 1 or (len(rest) == 2 and rest[1].key in ("ASC", "DESC"))
 
-    def parts(self) -> list[Words]:
+    def parts(self) -> list[Tokens]:
         """Split the rest at commas outside of brackets."""
-        found: list[list[Word]] = [[]]
+        found: list[list[Token]] = [[]]
         depth = 0
         while self:
             word = self.take()
@@ -173,18 +173,18 @@ class Words:
                 found[-1].append(word)
         if depth:
             raise UnreadableError("a bracket never closes")
-        return [Words(part) for part in found]
+        return [Tokens(part) for part in found]
 
-    def bracketed(self) -> Words:
+    def bracketed(self) -> Tokens:
         """Return the words in the brackets that open here, and move past them."""
         self.expect(_OPEN)
-        inner: list[Word] = []
+        inner: list[Token] = []
         depth = 1
         while depth:
             word = self.take()
             depth += (word.key == _OPEN) - (word.key == _CLOSE)
             inner.append(word)
-        return Words(inner[:-1])
+        return Tokens(inner[:-1])
 
     def skip_bracketed(self) -> None:
         """Move past brackets, if any open here."""

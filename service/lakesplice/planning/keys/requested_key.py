@@ -29,7 +29,7 @@ _AS_IN_JSON = (Kind.STRING, Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG, Kind
 
 
 @dataclass(frozen=True)
-class AskedKey:
+class RequestedKey:
     """A key of a table: its columns' values by stored name, and its hash."""
 
     values: Mapping[str, Any]
@@ -37,7 +37,7 @@ class AskedKey:
     low: int
 
     @classmethod
-    def of(cls, schema: TableSchema, key_values: KeyValues) -> AskedKey:
+    def of(cls, schema: TableSchema, key_values: KeyValues) -> RequestedKey:
         """Convert the values; a text may stand for a value of any type, in the form that `read`
         shows.
 
@@ -87,13 +87,13 @@ class AskedKey:
 
         `shard` has the values of the key columns that the record's topic gives.
         """
-        other = AskedKey.sent(raw, schema, shard)
+        other = RequestedKey.sent(raw, schema, shard)
         return None if other is None else (other.high, other.low) == (self.high, self.low)
 
     @classmethod
     def sent(
         cls, raw: bytes | None, schema: TableSchema, shard: Mapping[str, str]
-    ) -> AskedKey | None:
+    ) -> RequestedKey | None:
         """Return the key that a record has, in JSON; None if it can't be decided. `shard` as in
         `is_of`.
         """

@@ -50,7 +50,7 @@ def newest_position(state: SourceState) -> Position:
 
 
 @dataclass
-class Reach:
+class CatchUp:
     """Waits until a lake has everything that a connector sent before it passed a place. Not
     thread-safe.
     """

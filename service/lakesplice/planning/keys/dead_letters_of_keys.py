@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.keys.asked_key import AskedKey
+from lakesplice.planning.keys.requested_key import RequestedKey
 
 _WORD = rb"[0-9A-Za-z_]"
 
@@ -21,14 +21,14 @@ _WORD = rb"[0-9A-Za-z_]"
 def is_of_keys(
     key: bytes | None,
     value: bytes | None,
-    keys: Sequence[AskedKey],
+    keys: Sequence[RequestedKey],
     schema: TableSchema,
     shard: Mapping[str, str],
 ) -> bool | None:
     """Return whether a letter, with the record's key and value, may belong to one of the keys; None
     if that is unknown.
     """
-    sent = AskedKey.sent(key, schema, shard)
+    sent = RequestedKey.sent(key, schema, shard)
     if sent is not None:
         return any((one.high, one.low) == (sent.high, sent.low) for one in keys)
     content = b"\n".join(part for part in (key, value) if part)
@@ -38,11 +38,11 @@ def is_of_keys(
     return False if texts_alone or _is_text(content) else None
 
 
-def _values(key: AskedKey, shard: Mapping[str, str]) -> list[object]:
+def _values(key: RequestedKey, shard: Mapping[str, str]) -> list[object]:
     return [value for name, value in key.values.items() if name not in shard]
 
 
-def _occurs(key: AskedKey, content: bytes, shard: Mapping[str, str]) -> bool:
+def _occurs(key: RequestedKey, content: bytes, shard: Mapping[str, str]) -> bool:
     return all(
         any(_is_in(form, content) for form in _forms(value)) for value in _values(key, shard)
     )

@@ -36,7 +36,7 @@ class Step:
     ended: Callable[[], None] | None = None
 
 
-class Track:
+class StepRunner:
     """Runs steps in a thread that doesn't keep the process from ending."""
 
     def __init__(self, steps: Sequence[Step]) -> None:

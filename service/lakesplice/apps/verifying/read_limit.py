@@ -14,7 +14,7 @@ _SECONDS_AT_ONCE = 1.0
 
 
 @dataclass
-class Pace:
+class ReadLimit:
     """The limits for one connection. Not thread-safe."""
 
     clock: Clock

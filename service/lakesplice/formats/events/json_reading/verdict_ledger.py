@@ -21,7 +21,7 @@ TRUNCATE, DROP = "truncate", "drop"
 
 
 @dataclass
-class Ledger:
+class VerdictLedger:
     """Collects verdicts on `count` records; of two verdicts on one record the first counts."""
 
     count: int

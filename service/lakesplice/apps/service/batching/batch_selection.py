@@ -21,7 +21,7 @@ from lakesplice.spark.kafka.topics import Topic
 
 
 @dataclass(frozen=True)
-class Span:
+class TopicSpan:
     """One topic's part of a batch: per partition its first offset and the offset after its last."""
 
     table: ServiceTable
@@ -34,7 +34,7 @@ class Span:
         return sum(self.ends.values()) - sum(self.starts.values())
 
 
-class BatchSpans:
+class BatchSelection:
     """Chooses the tables of one lane's batches. A table that can't continue is parked or refused,
     and the query is asked to restart.
     """
@@ -49,7 +49,7 @@ class BatchSpans:
 
     def choose(
         self, topics: Mapping[str, Topic], starts: TopicOffsets, ends: TopicOffsets
-    ) -> dict[str, Span]:
+    ) -> dict[str, TopicSpan]:
         """Return the spans of a batch by topic; blocks on the topics of schema changes."""
         spans = {}
         for name, topic_ends in ends.items():
@@ -59,12 +59,14 @@ class BatchSpans:
             if not continues(self._driver, table, topics.get(name), self._restart):
                 continue
             moved = {at: end for at, end in topic_ends.items() if end > starts[name][at]}
-            span = Span(table, {at: starts[name][at] for at in moved}, moved)
+            span = TopicSpan(table, {at: starts[name][at] for at in moved}, moved)
             if moved and self._stands_at(span):
                 spans[name] = span
         return self._with_types(topics, spans)
 
-    def _with_types(self, topics: Mapping[str, Topic], spans: dict[str, Span]) -> dict[str, Span]:
+    def _with_types(
+        self, topics: Mapping[str, Topic], spans: dict[str, TopicSpan]
+    ) -> dict[str, TopicSpan]:
         """Read the new schema changes, and leave out tables that are parked because of them."""
         schema_topics = self._driver.schema_topics
         if schema_topics is None or not spans:
@@ -84,7 +86,7 @@ class BatchSpans:
                 known[name] = span
         return known
 
-    def _stands_at(self, span: Span) -> bool:
+    def _stands_at(self, span: TopicSpan) -> bool:
         here = span.table.next_offsets(span.starts)
         if here == span.starts:
             return True
@@ -117,9 +119,9 @@ def refuse(driver: Driver, table: ServiceTable, detail: str, restart: Restart) -
     restart.ask(RestartReason.REFUSED_COMMIT)
 
 
-def by_table(spans: Mapping[str, Span]) -> list[dict[str, Span]]:
+def by_table(spans: Mapping[str, TopicSpan]) -> list[dict[str, TopicSpan]]:
     """Return the spans of each table together."""
-    tables: dict[TableName, dict[str, Span]] = {}
+    tables: dict[TableName, dict[str, TopicSpan]] = {}
     for name, span in spans.items():
         tables.setdefault(span.table.name, {})[name] = span
     return list(tables.values())

@@ -58,7 +58,7 @@ def place_in_lake(lake: Store, table: str, topic: str) -> LastFile:
 
 
 @dataclass
-class KeptSums:
+class StoredSums:
     """The stored sums of one table's verification. Not thread-safe."""
 
     place: _Place

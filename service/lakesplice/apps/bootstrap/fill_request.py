@@ -30,7 +30,7 @@ class TableOutcome:
 
 
 @dataclass(frozen=True)
-class Wishes:
+class FillRequest:
     """What to do: `rebuild` existing tables, start again from the beginning (`again`), only abandon
     what was started (`give_up`), or only report (`dry_run`). `excluded` are columns that the
     connector leaves out, as `table.column` or by their name alone. `files` is a glob of files that

@@ -37,7 +37,7 @@ from lakesplice.telemetry.health import Health
 
 
 @dataclass(frozen=True)
-class Driving:
+class RunningDriver:
     """A running driver, and the objects that know its state."""
 
     driver: Driver
@@ -50,36 +50,36 @@ class Driving:
 
 
 @dataclass(frozen=True)
-class Overview:
+class ServiceOverview:
     """The service and all its tables at one moment."""
 
     lake: LakeAnswer
     tables: tuple[TableAnswer, ...]
 
 
-class Board:
+class ServiceAnswers:
     """Shows one service; safe from any thread. `driving` is None until a driver runs."""
 
     def __init__(self, settings: Settings, health: Health, clock: Clock) -> None:
         self._settings = settings
         self._health = health
         self._clock = clock
-        self.driving: Driving | None = None
+        self.driving: RunningDriver | None = None
 
     def show(self, driver: Driver, tables: ServiceTables, reporter: StatusReporter) -> None:
         """Set the driver to show from now on."""
-        self.driving = Driving(driver, tables, reporter)
+        self.driving = RunningDriver(driver, tables, reporter)
 
-    def overview(self) -> Overview:
+    def overview(self) -> ServiceOverview:
         """Return the state of the service and its tables."""
         driving = self.driving
         if driving is None:
-            return Overview(self._lake(None, (), Activity()), ())
+            return ServiceOverview(self._lake(None, (), Activity()), ())
         status = driving.reporter.status(running=True)
         held = {str(table.name): table for table in driving.tables}
         activity, now_ms = driving.driver.activity, self._clock.now_ms()
         tables = table_answers(status.topics, held, activity, now_ms)
-        return Overview(self._lake(status, tables, activity), tables)
+        return ServiceOverview(self._lake(status, tables, activity), tables)
 
     def topics(self, table: str) -> list[TopicAnswer]:
         """Return the topics of a table, the one in the worst state first."""
