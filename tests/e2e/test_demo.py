@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -11,16 +12,28 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+import pymysql
 import pytest
+from deltalake import DeltaTable
 
+from lakesplice.testing.servers.connect import DEBEZIUM
+from lakesplice.testing.servers.mariadb import MARIADB, runs_here
 from tests.support import machine, short_jvms
 
 COMMAND = [sys.executable, "-c", "from lakesplice.apps.cli import main; main()", "demo"]
 SECONDS_MAX = 300.0
 LEFT_SECONDS_MAX = 20.0
 TABLES = 5
+OWN_TABLE = (
+    "create database mine",
+    "create table mine.notes (id int primary key, text varchar(20))",
+    "insert into mine.notes values (1, 'won'), (2, 'two'), (3, 'three')",
+    "update mine.notes set text = 'one' where id = 1",
+    "delete from mine.notes where id = 2",
+)
 
 
 @pytest.fixture
@@ -83,20 +96,26 @@ def test_an_interrupted_demo_stops_all_that_it_started(
     assert status == 130, output
     assert "Traceback" not in output
     # A worker of Python's that was just forked sees a moment later that its parent is gone.
-    deadline, pause = time.monotonic() + LEFT_SECONDS_MAX, threading.Event()
-    while left := _left_by(process.pid, tmp_path):
-        assert time.monotonic() < deadline, left
-        pause.wait(0.1)
+    await_that(lambda: not _left_by(process.pid, tmp_path), "the end of all", LEFT_SECONDS_MAX)
 
 
 def require_page(output: list[str]) -> None:
     """The page that the demo names shows its tables, to people and to programs."""
     (url,) = re.findall(r"page: (http\S+)", "".join(output))
-    deadline, pause = time.monotonic() + SECONDS_MAX, threading.Event()
     for address in (url, f"{url}api/v1/tables"):
-        while b"shop.orders" not in _answer(address):
-            assert time.monotonic() < deadline, address
-            pause.wait(0.1)
+        await_that(partial(_names_orders, address), address)
+
+
+def _names_orders(address: str) -> bool:
+    return b"shop.orders" in _answer(address)
+
+
+def await_that(holds: Callable[[], bool], what: str, seconds: float = SECONDS_MAX) -> None:
+    """Wait until it holds; a failure names what was waited for."""
+    deadline, pause = time.monotonic() + seconds, threading.Event()
+    while not holds():
+        assert time.monotonic() < deadline, what
+        pause.wait(0.1)
 
 
 def _answer(address: str) -> bytes:
@@ -104,13 +123,55 @@ def _answer(address: str) -> bytes:
         return bytes(answer.read())
 
 
-def test_a_folder_with_something_else_in_it_is_left_alone(
+@pytest.mark.nightly
+def test_a_table_made_in_the_served_database_becomes_a_table_until_ctrl_c(
     start: Callable[..., subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    if not runs_here():
+        pytest.skip("no MariaDB: its archive is for Linux on x86-64")
+    for jars in (MARIADB, DEBEZIUM):
+        machine.jars(jars)
+    with start("--serve", "--json") as process:
+        guard = threading.Timer(SECONDS_MAX, process.kill)
+        guard.start()
+        assert process.stdout is not None
+        served = next(json.loads(line) for line in process.stdout if line.startswith("{"))
+        host, _, port = served["database"].partition(":")
+        with pymysql.connect(
+            host=host,
+            port=int(port),
+            user=served["user"],
+            password=served["password"],
+            autocommit=True,
+        ) as connection:
+            for statement in OWN_TABLE:
+                connection.cursor().execute(statement)
+        mine = Path(served["lake"]) / "mine" / "notes"
+        await_that(lambda: _notes(mine) == [(1, "one"), (3, "three")], "the rows in the lake")
+        os.killpg(process.pid, signal.SIGINT)
+        output = "".join(process.stdout)
+        status = process.wait(SECONDS_MAX)
+        guard.cancel()
+    assert status == 0, output
+    sessions = [process.pid, *served["processes"].values()]
+    await_that(lambda: not any(_left_by(one, tmp_path) for one in sessions), "the end of all")
+
+
+def _notes(table: Path) -> list[tuple[int, str]]:
+    if not DeltaTable.is_deltatable(str(table)):
+        return []
+    rows = DeltaTable(str(table)).to_pyarrow_table().to_pylist()
+    return sorted((row["id"], row["text"]) for row in rows if not row["_is_deleted"])
+
+
+@pytest.mark.parametrize("option", [(), ("--serve",)])
+def test_a_folder_with_something_else_in_it_is_left_alone(
+    start: Callable[..., subprocess.Popen[str]], tmp_path: Path, option: tuple[str, ...]
 ) -> None:
     precious = tmp_path / "demo" / "thesis.txt"
     precious.parent.mkdir()
     precious.write_text("mine")
-    with start() as process:
+    with start(*option) as process:
         output, _ = process.communicate(timeout=SECONDS_MAX)
     assert process.returncode == 2
     assert "--folder" in output

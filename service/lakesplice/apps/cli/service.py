@@ -84,15 +84,31 @@ def demo(
     rate: Annotated[
         int, typer.Option("--rate", min=1, max=100_000, help="How many changes per second.")
     ] = 300,
+    serve: Annotated[
+        bool,
+        typer.Option(
+            "--serve",
+            help="Start a MariaDB, a Kafka and a Debezium connector to write into, and keep them"
+            " and the service running until Ctrl-C. --seconds and --rate have no effect.",
+        ),
+    ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Write the comparison as JSON, all words to stderr.")
+        bool,
+        typer.Option(
+            "--json",
+            help="Write the comparison as JSON, or with --serve all addresses; all words go to"
+            " stderr.",
+        ),
     ] = False,
 ) -> None:
     """Show a small shop's changes becoming tables, with a real Kafka, the service and both
     views.
     """
     from lakesplice.apps.demo import run as run_demo
+    from lakesplice.apps.demo import serve as serve_demo
 
+    if serve:
+        raise typer.Exit(serve_demo(folder, as_json=as_json))
     raise typer.Exit(run_demo(folder, seconds, rate, as_json=as_json))
 
 

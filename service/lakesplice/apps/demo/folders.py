@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from lakesplice.config import Settings, load
 from lakesplice.errors import UsageError
+from lakesplice.testing.servers.process import free_port
 
 _MARK: Final = ".lakesplice-demo"
 # Short intervals, so that a minute shows what a day would.
 _CONFIG: Final = """\
-# What the demo ran with. Its broker has ended; with servers of your own: lakesplice run --config
-# FILE
+# What the demo's service runs with, as long as the demo's broker runs. With servers of your own:
+# lakesplice run --config FILE
 kafka:
-  bootstrap_servers: "127.0.0.1:{port}"
+  bootstrap_servers: "127.0.0.1:{kafka_port}"
   topic_pattern: "shop\\\\..*"
   topic_poll_seconds: 1
 lake:
@@ -30,11 +30,20 @@ compaction:
   age_max: 5
   poll_seconds: 0.5
 metrics:
-  port: 0
+  port: {page_port}
 spark:
   driver_memory: 1g
 logging:
-  level: warning
+  level: {log_level}
+"""
+# The connector's topic tells of changes of tables that no row shows.
+_OF_A_CONNECTOR: Final = """\
+schema_change_topics:
+  names: [shop]
+  bigint_unsigned_handling_mode: precise
+doctor:
+  connect_url: "{connect_url}"
+  database: "mysql://{database}"
 """
 
 
@@ -55,6 +64,16 @@ class DemoFolders:
         return self.folder / "kafka"
 
     @property
+    def database(self) -> Path:
+        """The data of the database, if the demo has one."""
+        return self.folder / "mariadb"
+
+    @property
+    def connect(self) -> Path:
+        """The connector's offsets and its log, if the demo has one."""
+        return self.folder / "connect"
+
+    @property
     def config(self) -> Path:
         """The service's configuration."""
         return self.folder / "lakesplice.yaml"
@@ -65,9 +84,30 @@ def prepare(places: DemoFolders) -> Settings:
 
     An earlier demo in it is removed; `UsageError` if it contains anything else.
     """
+    config = _CONFIG.format(
+        kafka_port=free_port(), page_port=0, lake=_quoted(places.lake), log_level="warning"
+    )
+    return _prepared(places, config)
+
+
+def prepare_served(
+    places: DemoFolders, *, kafka_port: int, page_port: int, connect_url: str, database: str
+) -> Settings:
+    """The same, for a service with these ports that follows a connector and logs what it does.
+
+    `database` is the user and address of the source's server, for `lakesplice doctor`.
+    """
+    config = _CONFIG.format(
+        kafka_port=kafka_port, page_port=page_port, lake=_quoted(places.lake), log_level="info"
+    )
+    more = _OF_A_CONNECTOR.format(connect_url=connect_url, database=database)
+    return _prepared(places, config + more)
+
+
+def _prepared(places: DemoFolders, config: str) -> Settings:
     mark = places.folder / _MARK
     if mark.exists():
-        for old in (places.lake, places.broker):
+        for old in (places.lake, places.broker, places.database, places.connect):
             shutil.rmtree(old, ignore_errors=True)
     elif places.folder.exists() and any(places.folder.iterdir()):
         raise UsageError(
@@ -76,12 +116,9 @@ def prepare(places: DemoFolders) -> Settings:
         )
     places.lake.mkdir(parents=True)
     mark.touch()
-    places.config.write_text(_CONFIG.format(port=_free_port(), lake=json.dumps(str(places.lake))))
+    places.config.write_text(config)
     return load(places.config)
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port
+def _quoted(path: Path) -> str:
+    return json.dumps(str(path))

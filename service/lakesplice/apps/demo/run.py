@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,6 +17,7 @@ from lakesplice.apps.demo.folders import DemoFolders, prepare
 from lakesplice.apps.demo.generator import Generator
 from lakesplice.apps.demo.progress import Progress
 from lakesplice.apps.demo.stopping import Stopper
+from lakesplice.apps.demo.words import what_is_left
 from lakesplice.apps.service import Service
 from lakesplice.config import Settings
 from lakesplice.spark.jars import KAFKA_BROKER, ensure_jars
@@ -164,17 +163,7 @@ class _Demo:
         return not different
 
     def _explain(self) -> None:
-        orders = self._places.lake / "shop" / "orders"
-        self._console.print(
-            _EXPLORE.format(
-                folder=self._places.folder,
-                lake=self._places.lake,
-                orders=orders,
-                lakesplice=_command("lakesplice"),
-                python=_command("python"),
-            ),
-            markup=False, soft_wrap=True,
-        )  # fmt: skip
+        self._console.print(what_is_left(self._places), markup=False, soft_wrap=True)
 
     def _next(self, what: str) -> None:
         self._stopper.check()
@@ -201,27 +190,3 @@ def _values(verdict: comparison.Verdict) -> dict[str, object]:
         "rows": verdict.rows,
         "difference": difference,
     }
-
-
-def _command(name: str) -> str:
-    """How to call a program of this environment from here: by its name if the shell finds it."""
-    own = Path(sys.executable).parent / name
-    found = shutil.which(name)
-    # Links aren't resolved: every environment's python is a link to one interpreter.
-    if found is not None and Path(found).absolute() == own:
-        return name
-    return str(own.relative_to(Path.cwd()) if own.is_relative_to(Path.cwd()) else own)
-
-
-_EXPLORE = """
-All of it is in {folder}. To explore:
-
-  {lakesplice} tables {lake}
-  {lakesplice} read {orders} --limit 5
-  {lakesplice} history {orders}
-  {lakesplice} inspect log {orders}
-  {lakesplice} inspect manifest {orders}
-  {python} -c "import duckdb, deltalake; \
-t = deltalake.DeltaTable('{orders}').to_pyarrow_dataset(); \
-print(duckdb.sql('select status, count(*) from t where not _is_deleted group by all'))"
-"""

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM set a flag that the demo reads, so that they don't interrupt the code
+"""Ctrl-C, SIGTERM and SIGHUP set a flag that the demo reads, so that they don't interrupt the code
 anywhere.
 """
 
@@ -43,10 +43,11 @@ class Stopper:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Treat SIGINT and SIGTERM as the request to stop while the block runs; main thread
+        """Treat SIGINT, SIGTERM and SIGHUP as the request to stop while the block runs; main thread
         only.
         """
-        signals = (signal.SIGINT, signal.SIGTERM)
+        # SIGHUP: the servers have sessions of their own, so they outlive the terminal.
+        signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         before = [signal.signal(number, self._asked) for number in signals]
         try:
             yield
@@ -58,6 +59,6 @@ class Stopper:
         self._count += 1
         self._wished.set()
         if self._count == 1:
-            self._tell("stopping the generator, the service and the broker …")
+            self._tell("stopping all that was started …")
         elif self._count >= _PATIENCE:
             self._abandon()

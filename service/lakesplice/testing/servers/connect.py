@@ -40,7 +40,8 @@ class LocalConnect(LocalServer):
     """A worker with its connectors; it is ready when all their tasks run.
 
     `jars` is the classpath (`ensure_jars(DEBEZIUM)`). `connectors` has each connector's properties
-    by its name, `worker` the worker's; they take precedence over those set here. Offsets and schema
+    by its name, `worker` the worker's; they take precedence over those set here. `port` 0 takes a
+    free one. Offsets and schema
     histories are kept in `data_dir`. So `start` after `kill` repeats the events since the offsets
     were last stored, as in production. If a kill left an incomplete record in a history, it is
     dropped, since the connector couldn't start with it. Its statement comes after the stored
@@ -56,6 +57,7 @@ class LocalConnect(LocalServer):
         *,
         worker: Mapping[str, str] | None = None,
         java: str = "java",
+        port: int = 0,
     ) -> None:
         self._jars = jars
         self._data_dir = data_dir.absolute()
@@ -63,7 +65,7 @@ class LocalConnect(LocalServer):
         self._connectors = connectors
         self._worker = worker or {}
         self._java = java
-        self._port = free_port()
+        self._port = port or free_port()
         super().__init__("Kafka Connect", self._data_dir / "connect.log")
 
     @property

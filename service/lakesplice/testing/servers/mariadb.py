@@ -62,13 +62,14 @@ class LocalMariaDB(LocalServer):
     """The server; its port stays the same.
 
     `programs` is what `unpacked` returns. `USER` has all privileges, but only from this machine.
+    `port` 0 takes a free one.
     """
 
-    def __init__(self, programs: Path, data_dir: Path) -> None:
+    def __init__(self, programs: Path, data_dir: Path, port: int = 0) -> None:
         self._programs = programs
         self._data_dir = data_dir.absolute()
         super().__init__("MariaDB", self._data_dir / "mariadb.log")
-        self.host, self.port = HOST, free_port()
+        self.host, self.port = HOST, port or free_port()
 
     def start(self) -> None:
         """See `LocalServer.start`."""

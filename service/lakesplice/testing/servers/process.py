@@ -8,6 +8,7 @@ import subprocess
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -125,8 +126,12 @@ class LocalServer(ABC):
         )
 
 
-def free_port() -> int:
-    """Return a port on which no process listens now."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
+def free_port(wanted: int = 0) -> int:
+    """Return a port on which no process listens now: the one wanted, if that is free."""
+    for port in (wanted, 0):
+        with suppress(OSError), socket.socket() as probe:
+            # Else a port counts as taken for a minute after its last server.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind((HOST, port))
+            return int(probe.getsockname()[1])
+    raise SourceUnavailable("no port is free", host=HOST)

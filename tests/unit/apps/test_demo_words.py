@@ -1,0 +1,44 @@
+"""What `lakesplice demo --serve` says, and the ports that it takes."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import replace
+
+from lakesplice.apps.demo.servers import Addresses
+from lakesplice.apps.demo.words import what_is_served
+from lakesplice.testing.servers.process import HOST, free_port
+
+ADDRESSES = Addresses(
+    page="http://127.0.0.1:9464/",
+    database="127.0.0.1:13306",
+    user="someone",
+    password="demo-password",
+    kafka="127.0.0.1:19092",
+    connect="http://127.0.0.1:18083",
+    lake="/there/lake",
+    config="/there/lakesplice.yaml",
+    client="/there/mariadb-client",
+    processes={"MariaDB": 17, "the broker": 18},
+)
+
+
+def test_it_says_where_everything_is_and_what_to_try() -> None:
+    text = what_is_served(ADDRESSES)
+    for value in (
+        "http://127.0.0.1:9464/", "127.0.0.1:13306, user someone", "127.0.0.1:19092",
+        "http://127.0.0.1:18083", "/there/lakesplice.yaml", "MariaDB 17, the broker 18",
+        '/there/mariadb-client shop -e "insert into orders', "tables /there/lake",
+        "DeltaTable('/there/lake/shop/orders')", "Ctrl-C stops all of it",
+    ):  # fmt: skip
+        assert value in text
+    assert "127.0.0.1:3307" in what_is_served(replace(ADDRESSES, database="127.0.0.1:3307"))
+
+
+def test_a_port_that_is_taken_is_replaced_by_a_free_one() -> None:
+    with socket.socket() as server:
+        server.bind((HOST, 0))
+        server.listen()
+        taken = server.getsockname()[1]
+        assert free_port(taken) not in (0, taken)
+    assert free_port(taken) == taken
