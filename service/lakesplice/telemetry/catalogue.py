@@ -140,7 +140,7 @@ LAST_BATCH = age(
 FRESHNESS = age(
     "table_freshness_seconds",
     "How old the view's state may be: every change that was made longer ago is certainly in the"
-    " view.",
+    " view. A table has no such series before its first batch.",
     "For `real_time` see lag and batches, for `read_optimised` deltas and compactions.",
     TABLE,
     _VIEW,

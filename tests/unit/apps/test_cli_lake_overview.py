@@ -105,6 +105,7 @@ def test_tables_shows_what_the_driver_says_of_every_topic(
             TopicCondition(TopicState.RESTING, LONG, "", EpochMs(now_ms())),
         ),
         topic("a.x.", "", TopicCondition(TopicState.REFUSED, "a topic must end in database.table")),
+        topic("a.shop.new", "shop.new", TopicCondition(TopicState.WAITING), goal=goal),
     )
     rows = {row["topic"]: row for row in lakesplice.rows("tables", lake)}
     facts = rows["a.shop.items"]
@@ -123,6 +124,10 @@ def test_tables_shows_what_the_driver_says_of_every_topic(
     assert "a.x.: refused: a topic must end in database.table (for 2h5m)" in out
     (line,) = [line for line in out.splitlines() if line.startswith("shop.items")]
     assert line.split() == ["shop.items", "running", "9", "1,234", "2h5m", "2", "0", "late"]
+    for command in ("tables", "status"):
+        shown = lakesplice(command, lake).out.splitlines()
+        (line,) = [line for line in shown if "no batch yet" in line]
+        assert line.startswith("shop.new"), command
 
 
 def test_tables_fits_a_terminal_of_80_columns_and_cuts_no_reason(

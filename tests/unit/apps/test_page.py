@@ -161,6 +161,20 @@ def test_what_cannot_be_shown_is_a_page_that_says_why(service: PagedService) -> 
     assert '<th scope="row">name</th>' in text
 
 
+def test_a_table_whose_first_batch_is_awaited_has_no_age(tmp_path: Path) -> None:
+    service = PagedService(tmp_path, "one")
+    service.show()
+    service.fail_tasks_of(0)
+    service.put(0, 1)
+    service.run([lambda: None])
+    for path in ("/", "/tables/one/goods"):
+        assert page(service, path).count("no batch yet") == 2, "once for each view"
+    service.mend_tasks()
+    service.run([lambda: None])
+    for path in ("/", "/tables/one/goods"):
+        assert "no batch yet" not in page(service, path)
+
+
 def test_before_it_drives_it_says_what_it_waits_for(tmp_path: Path) -> None:
     service = PagedService(tmp_path)
     service.health.expect("lake", "another driver has the lake")

@@ -137,11 +137,17 @@ class Scene:
         return {path for path in self.root.rglob("*") if path.is_file()}
 
 
-def test_how_fresh_a_table_is_is_known_before_its_first_batch(tmp_path: Path) -> None:
+def test_how_fresh_a_table_is_is_known_from_its_first_batch_on(tmp_path: Path) -> None:
     scene = Scene(tmp_path, a_shop_goods=2, a_shop_new=0)
     ago = [scene.clock.now_ms() - minutes * 60_000 for minutes in (10, 2)]
     scene.broker.times_ms[GOODS] = ago
     scene.sources.look()
+    labels = {"table": "shop.goods", "view": metric.REAL_TIME}
+    assert scene.table().freshness().real_time is None, "there is nothing to read"
+    assert scene.metrics.value(metric.FRESHNESS, **labels) is None
+    assert scene.reporter.status(running=True).topics == ()
+    scene.table().be_born(TableSchema())
+    scene.sources.peek()
     now = scene.clock.now_ms() / 1000
     assert scene.table().freshness().real_time == now - 900, "the next moment that was asked for"
     assert scene.table("a.shop.new").freshness().real_time == now

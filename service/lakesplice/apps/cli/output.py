@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
+from lakesplice.model.moments import age
+
 if TYPE_CHECKING:
     from lakesplice.apps.table_commands.command_table import CommandResult
 
@@ -145,3 +147,14 @@ def _as_json(value: Any) -> Any:
         case frozenset() | set() | tuple():
             return list(value)
     return str(value)
+
+
+def how_fresh(row: Row) -> str | None:
+    """Return how old the real-time view of a listed table may be, or that it has no batch yet; None
+    if that is unknown.
+    """
+    fresh = row.get("freshness_seconds")
+    if fresh is not None:
+        return age(fresh)
+    is_awaited = row.get("freshness_goal_seconds") is not None and row.get("version") is None
+    return "no batch yet" if is_awaited else None

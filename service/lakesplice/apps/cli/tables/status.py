@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lakesplice.apps.cli.options import ConfigOption, LakeArgument, duration, lake_options
-from lakesplice.apps.cli.output import JsonOption, json_line, visible
+from lakesplice.apps.cli.output import JsonOption, how_fresh, json_line, visible
 from lakesplice.errors import TableNotFoundError, UsageError
 from lakesplice.model.driver_status import TopicState
 from lakesplice.model.moments import EpochMs, age
@@ -154,10 +154,10 @@ def view(found: Row, rows_max: int) -> RenderableType:
 
 
 def _cells(row: Row) -> Iterator[tuple[str, str]]:
-    state, fresh, lag = row["state"], row.get("freshness_seconds"), row.get("lag")
+    state, lag = row["state"], row.get("lag")
     yield _name(row), ""
     yield state, _STYLES.get(state, _TROUBLE)
-    yield "" if fresh is None else age(fresh), ""
+    yield how_fresh(row) or "", ""
     yield "" if lag is None else f"{lag:,}", ""
     yield f"{row['waiting']:,}" if row.get("waiting") else "", ""
     yield f"{row['dead']:,}" if row.get("dead") else "", _TROUBLE

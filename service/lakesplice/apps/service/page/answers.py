@@ -83,10 +83,11 @@ class TableAnswer(Answer):
     retry: datetime | None
     topics: Count = Field(description="How many topics feed the table.")
     real_time_seconds: Seconds | None = Field(
-        description="How old the real-time view may be; null until that is known."
+        description="How old the real-time view may be; null until that is known, which is after"
+        " the table's first batch."
     )
     read_optimised_seconds: Seconds | None = Field(
-        description="How old the base files alone may be; null until that is known."
+        description="How old the base files alone may be; null as the real-time view's age."
     )
     real_time_goal_seconds: Seconds | None = Field(
         description="The freshness goal of the real-time view; null for a topic without a table."

@@ -35,17 +35,19 @@ class PastFreshness:
         self._asked: set[str] = set()
 
     def tell(self, topics: Mapping[str, Topic]) -> None:
-        """Set the freshness of every table of these topics that has none yet; each topic is asked
-        about once.
+        """Set the freshness of every table of these topics that has a version, but no known
+        freshness yet; each topic is asked about once.
         """
         unknown = {}
         for name, topic in topics.items():
             table = self._tables.get(name)
-            if table is None or name in self._asked or table.freshness().real_time is not None:
+            if table is None or table.snapshot is None or name in self._asked:
+                continue
+            if table.freshness().real_time is not None:
                 continue
             self._asked.add(name)
             published_ms = self._published().get(name)
-            if published_ms is not None and table.snapshot is not None:
+            if published_ms is not None:
                 table.note_complete_up_to(epoch_seconds(published_ms))
             else:
                 unknown[name] = topic

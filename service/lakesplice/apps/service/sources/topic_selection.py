@@ -182,6 +182,8 @@ class TopicSelection:
                 continue
             starts[name] = table.next_offsets(topic.earliest) if table else dict(topic.earliest)
             backlogs[name] = self._backlog(topic, starts[name])
+        # Also of tables whose first batch ended since.
+        self._past.tell(topics)
         if not any(one.records for one in backlogs.values()):
             self._driver.metrics.since(metric.LAST_BATCH, moment)
         return ReadableTopics(starts, backlogs)

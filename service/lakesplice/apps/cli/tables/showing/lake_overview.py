@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from lakesplice.apps.cli.output import print_table, visible
+from lakesplice.apps.cli.output import how_fresh, print_table, visible
 from lakesplice.model.driver_status import DriverStatus, TopicState
 from lakesplice.model.moments import age, utc_time
 
@@ -55,13 +55,13 @@ def _line(row: Row) -> Row:
     counted = row.get("rows")
     most = row.get("physical_rows")
     rows = None if most is None else f"{counted:,}" if counted is not None else f"≤{most:,}"
-    lag, fresh = row.get("lag"), row.get("freshness_seconds")
+    lag = row.get("lag")
     return {
         "table": row["table"] or f"(topic) {row['topic']}",
         "state": row["state"],
         "rows": rows,
         "lag": None if lag is None else f"{lag:,}",
-        "fresh": None if fresh is None else age(fresh),
+        "fresh": how_fresh(row),
         "waiting": row.get("waiting"),
         "dead": row.get("dead"),
         _NOTE: " ".join(_notes(row)) or None,
