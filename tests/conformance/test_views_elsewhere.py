@@ -26,6 +26,7 @@ from tests.support import machine
 from tests.support.adopting import by_pyarrow, some_rows
 from tests.support.altered import event
 from tests.support.delta_spark import run_delta_spark
+from tests.support.versions import HistoryWorld, intervals
 
 TOPIC = "t.my shop.group-by"
 SCHEMA, VIEW = "my_x20_shop", "group_x2d_by"
@@ -75,6 +76,28 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return lake
 
 
+@pytest.fixture(scope="module")
+def history(lake: Path) -> HistoryWorld:
+    """A history table in the same lake, across a failover: `shop.goods`."""
+    world = HistoryWorld(lake)
+    for statements in (
+        [("put", 1), ("put", 2)],
+        [("put", 1), ("put", 1)],
+        [("delete", 2)],
+        [("move", 1)],
+        [("put", 2), ("delete", 2), ("put", 2)],
+    ):
+        world.servers.commit(statements)
+    world.send(4)
+    world.batch()
+    world.server, world.next = 2, 1
+    world.servers.writer = 2
+    world.servers.commit([("put", 2)])
+    world.send(10)
+    world.batch()
+    return world
+
+
 def truth() -> list[dict[str, Any]]:
     rows = {at: row(at, "d e") for at in range(10) if at != 1}
     rows[2] = row(2, "f/r")
@@ -82,8 +105,8 @@ def truth() -> list[dict[str, Any]]:
     return [dict(zip(NAMES, found.values(), strict=True)) for found in rows.values()]
 
 
-def statements(lake: Path, engine: Engine) -> Sequence[str]:
-    (view,) = engine_views(str(lake), engine)
+def statements(table: Path, engine: Engine) -> Sequence[str]:
+    (view,) = engine_views(str(table), engine)
     return view.statements
 
 
@@ -102,7 +125,15 @@ def by_duckdb(of: Path, view: str) -> pa.Table:
 
 
 def test_a_view_in_duckdb_has_the_rows_of_the_source(lake: Path) -> None:
-    require_truth(by_duckdb(lake, f"{SCHEMA}.{VIEW}"))
+    require_truth(by_duckdb(lake / SCHEMA / VIEW, f"{SCHEMA}.{VIEW}"))
+
+
+def test_a_history_in_duckdb_has_the_intervals_of_the_source(
+    lake: Path, history: HistoryWorld
+) -> None:
+    expected = history.servers.history(range(6))
+    assert len(expected) == 6
+    assert intervals(by_duckdb(lake / "shop" / "goods", "shop.goods")) == expected
 
 
 def test_a_view_of_an_adopted_table_has_the_rows_that_never_changed(tmp_path: Path) -> None:
@@ -120,13 +151,17 @@ def test_a_view_of_an_adopted_table_has_the_rows_that_never_changed(tmp_path: Pa
 
 
 def test_a_view_in_spark_has_the_rows_of_the_source_and_making_it_writes_nothing(
-    lake: Path, tmp_path: Path
+    lake: Path, history: HistoryWorld, tmp_path: Path
 ) -> None:
     before = sorted(path for path in lake.rglob("*") if path.is_file())
-    sql = statements(lake, Engine.SPARK)
-    out = tmp_path / "seen"
-    shown = f"insert overwrite directory '{out}' using parquet select * from {SCHEMA}.{VIEW}"
-    found = run_delta_spark(machine.jars(DELTA), lake, tmp_path, 0, ("id",), [*sql, shown])
+    sql: list[str] = []
+    for name in (f"{SCHEMA}.{VIEW}", "shop.goods"):
+        sql += statements(lake / name.replace(".", "/"), Engine.SPARK)
+        out = f"insert overwrite directory '{tmp_path / name}' using parquet"
+        sql += [f"{out} select * from {name}"]
+    found = run_delta_spark(machine.jars(DELTA), lake, tmp_path, 0, ("id",), sql)
     assert set(found.outcomes.values()) == {""}, found.outcomes
-    require_truth(pq.read_table(out))
+    require_truth(pq.read_table(tmp_path / f"{SCHEMA}.{VIEW}"))
+    expected = history.servers.history(range(6))
+    assert intervals(pq.read_table(tmp_path / "shop.goods")) == expected
     assert sorted(path for path in lake.rglob("*") if path.is_file()) == before

@@ -28,6 +28,7 @@ def reading_of(
         history=history,
         shape=settings.shape(name),
         not_inserts=settings.not_inserts(name),
+        keeps_versions=settings.keeps_versions(name),
         policy=settings.policy(name),
     )
 

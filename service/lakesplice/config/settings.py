@@ -250,13 +250,14 @@ class Settings(Section):
         partial = entry.partial_images if entry else None
         own = entry.schema_changes if entry else None
         shape = entry.shape if entry else None
-        return policy_of(
+        policy = policy_of(
             self.schema_changes,
             own,
             partial or self.partial_images,
             partition_by=shape.partition_by if shape else (),
             stats_columns=shape.stats_columns if shape else (),
         )
+        return policy.for_history if self.keeps_versions(name) else policy
 
     def shape(self, name: TableName) -> Shape | None:
         """Return what a table stores of its source's rows; None for all of them as they are."""
@@ -285,6 +286,10 @@ class Settings(Section):
                     f"tables[{at}].shape.partition_by needs whole row images, and partial_images is"
                     " apply"
                 )
+            if applied and entry.keeps_versions:
+                raise ValueError(
+                    f"tables[{at}].mode history needs whole row images, and partial_images is apply"
+                )
         return self
 
     def declared(self, name: TableName) -> dict[str, DeclaredType] | None:
@@ -298,6 +303,15 @@ class Settings(Section):
         """
         entry = self.table(name)
         return entry.policy if entry else None
+
+    def keeps_versions(self, name: TableName) -> bool:
+        """Whether a table is a history table."""
+        entry = self.table(name)
+        return entry is not None and entry.keeps_versions
+
+    def insert_only(self, name: TableName) -> bool:
+        """Whether a table's stored rows never change."""
+        return self.not_inserts(name) is not None or self.keeps_versions(name)
 
     def key(self, name: TableName) -> tuple[str, ...]:
         """Return the columns that identify a table's rows; empty if the source's key does."""

@@ -46,6 +46,12 @@ ROW = "_row"
 # The key of tables that rows are appended to: a column that `planning/rows/appended_rows.py` adds.
 SOURCE_POSITION = "_source_position"
 APPENDED = (SOURCE_POSITION,)
+# Columns of history tables, which `planning/versions/version_columns.py` adds: the position of a
+# row's change, which is the last part of the key, its kind, and its transaction.
+HISTORY_POSITION = "_history_position"
+HISTORY_OP = "_history_op"
+HISTORY_TRANSACTION = "_history_transaction"
+HISTORY_COLUMNS = (HISTORY_POSITION, HISTORY_OP, HISTORY_TRANSACTION)
 RESERVED = frozenset(
     (*SYSTEM_COLUMNS, COLUMN_POSITIONS, KEY_HIGH, KEY_LOW, OP, BEFORE_DIGEST, CHANGED, GROUP, ROW)
 )

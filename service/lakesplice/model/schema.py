@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lakesplice.model.names import (
     COLUMN_POSITIONS,
+    HISTORY_POSITION,
     IS_DELETED,
     POSITION_FILE,
     POSITION_OFFSET,
@@ -110,6 +111,16 @@ class TableSchema:
     def version(self) -> int:
         """The present version, counted from zero; deltas are stamped with it."""
         return len(self.versions) - 1
+
+    @property
+    def keeps_versions(self) -> bool:
+        """Whether the table is a history table: each change of a row is a row of its own."""
+        return self.key[-1:] == (HISTORY_POSITION,)
+
+    @property
+    def versioned_key(self) -> tuple[str, ...]:
+        """Of a history table the key columns that all versions of a row share."""
+        return self.key[:-1]
 
     def stores_like(self, other: TableSchema) -> bool:
         """Whether rows are stored in the same way under both: they differ at most in `since`."""

@@ -59,10 +59,11 @@ class SimulatedDriver:
 
     `ranges` is the number of key-hash ranges into which a batch's changes are divided; `read_tasks`
     is the number of tasks that read partitions; `not_inserts` is the policy of an insert-only
-    table; `history` has the types that the source described, and may be replaced. `beside` drives
-    the same table for another topic; both then have a `shape` that distinguishes their rows. `held`
-    is the table itself if it is a shadow. As in the service, the store's errors in a task are
-    returned as values, and all other errors are raised.
+    table, `keeps_versions` makes it a history table; `history` has the types that the source
+    described, and may be replaced. `beside` drives the same table for another topic; both then
+    have a `shape` that distinguishes their rows. `held` is the table itself if it is a shadow.
+    As in the service, the store's errors in a task are returned as values, and all other errors
+    are raised.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class SimulatedDriver:
         read_tasks: int = 1,
         declared: Mapping[str, DeclaredType] | None = None,
         not_inserts: NotInserts | None = None,
+        keeps_versions: bool = False,
         schemas: SchemaSource | None = None,
         key: tuple[str, ...] = (),
         policy: SchemaPolicy = DEFAULT_POLICY,
@@ -94,10 +96,12 @@ class SimulatedDriver:
         self._ranges = ranges
         self._read_tasks = read_tasks
         self._declared = declared
+        self._insert_only = not_inserts is not None or keeps_versions
         self._not_inserts = not_inserts
+        self._keeps_versions = keeps_versions
         self._schemas = schemas
         self._key = key
-        self._policy = policy
+        self._policy = policy.for_history if keeps_versions else policy
         self._shape = shape
         self._limit = limit
         self.history = history
@@ -110,6 +114,7 @@ class SimulatedDriver:
         self.table: DriverTable = held or DriverTable(
             store, source, generation, clock, entropy, beside=other
         )
+        self.table.whole_snapshots = not keeps_versions
 
     def batch(
         self, ends: Offsets | None = None, starts: Offsets | None = None
@@ -129,8 +134,7 @@ class SimulatedDriver:
 
     def drops(self, history: DropHistory) -> DropResult | None:
         """Apply the source's DROPs, as the service does between batches."""
-        never_changes = self._not_inserts is not None
-        return deal_with(self.table, history, self._policy, insert_only=never_changes)
+        return deal_with(self.table, history, self._policy, insert_only=self._insert_only)
 
     def run_tasks(
         self, starts: Offsets, ends: Offsets
@@ -221,7 +225,7 @@ class SimulatedDriver:
             table=self.name,
             partitions=self.table.states(ends),
             append=AppendPlan.of(
-                self.table.manifest, self._topic.name, insert_only=self._not_inserts is not None
+                self.table.manifest, self._topic.name, insert_only=self._insert_only
             ),
             targets=tuple(range(self._ranges)),
             reading=RecordReading(
@@ -231,6 +235,7 @@ class SimulatedDriver:
                 history=self.history,
                 shape=self._shape,
                 not_inserts=self._not_inserts,
+                keeps_versions=self._keeps_versions,
                 policy=self._policy,
             ),
             known=self.table.known(ends),

@@ -92,3 +92,11 @@ def test_a_row_that_an_insert_only_table_did_not_change_is_explained() -> None:
     found = _compared(_column(2, "views", "long"), insert_only=True)
     assert isinstance(found, ComparedTable)
     assert "as they were inserted" in note_of(found, DifferenceKind.CHANGED, {"views": (2, 1)})
+
+
+def test_a_history_table_is_not_compared_with_rows_that_have_one_version() -> None:
+    columns = _column(1, "id", "long"), _column(2, "_history_position", "string")
+    schema = TableSchema(columns, ("id", "_history_position"), (0, 2))
+    found = compared_table(schema, _STATE, _SOURCE, quick=False, insert_only=True)
+    assert isinstance(found, NotComparable)
+    assert "keeps no earlier versions" in found.reason

@@ -129,3 +129,35 @@ def test_the_key_of_merged_tables_has_what_tells_their_topics_apart() -> None:
     assert shape.key == ("__database_name",)
     with pytest.raises(ValidationError, match="differs from change to change"):
         settings({"match": "a.b", "shape": {"key": ["op"]}})
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ({"not_inserts": "park"}, "no not_inserts: updates and deletes are versions"),
+        ({"purge_after": "90d"}, "no purge_after"),
+        ({"whole_snapshots": True}, "no whole_snapshots"),
+        ({"partial_images": "apply"}, "needs whole row images"),
+        ({"schema_changes": {"truncate_table": "evolve"}}, "can't follow a TRUNCATE"),
+    ],
+)
+def test_what_a_history_table_can_not_do_is_refused(more: dict[str, Any], why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        settings({"match": "shop.orders", "mode": "history", **more})
+
+
+def test_a_history_table_keeps_versions_and_parks_where_others_are_emptied() -> None:
+    name = TableName("shop", "orders")
+    found = settings({"match": "shop.*", "mode": "history", "key": ["id"]})
+    assert found.keeps_versions(name)
+    assert found.insert_only(name)
+    assert found.not_inserts(name) is None
+    assert found.key(name) == ("id",)
+    policy = found.policy(name)
+    assert policy.parks_truncated
+    assert policy.parks_dropped
+    ignoring = {"truncate_table": "ignore", "drop_table": "ignore"}
+    policy = settings({"match": "shop.*", "mode": "history"}, schema_changes=ignoring).policy(name)
+    assert not policy.parks_truncated
+    assert not policy.truncates
+    assert not policy.drops

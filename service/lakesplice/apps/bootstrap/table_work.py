@@ -71,6 +71,12 @@ class TableWork:
         if self._request.give_up:
             is_given_up = give_up_shadows(self._tools.lake, self._name) > 0
             return self._outcome("given up" if is_given_up else "exists")
+        if self._tools.settings.keeps_versions(self._origin):
+            raise UsageError(
+                "a history table is filled by its topic alone, since the database keeps no earlier"
+                " versions; let the connector take a snapshot",
+                table=str(self._name),
+            )
         require_one_topic(self._tools.settings, self._origin, self._topic.name)
         plan = self._open_plan()
         if plan is None and live_snapshot(self._store) is not None and not self._request.rebuild:
@@ -95,7 +101,7 @@ class TableWork:
         is_complete, verified, detail = fill.fill(table, plan), "", ""
         if self._request.verify:
             feed = partial(tools.feed, table, self._name, self._origin)
-            keeps = tools.settings.not_inserts(self._origin) is not None
+            keeps = tools.settings.insert_only(self._origin)
             report = shadow_check(tools).report(self._name, plan, feed, insert_only=keeps)
             note_shadow(tools, self._name, plan, report)
             verified, detail = report.outcome.value, left_out(report)

@@ -9,7 +9,7 @@ from typing import Self
 import pyarrow as pa
 
 from lakesplice.apps.requested_versions import AtOffsets, asked_snapshot
-from lakesplice.planning.keys.requested_key import KeyValues, RequestedKey
+from lakesplice.planning.keys.requested_key import KeyValues
 from lakesplice.storage.copying import ScratchFile
 from lakesplice.storage.stores import (
     AnyStore,
@@ -158,7 +158,7 @@ class Table(EditedTable):
         first; `CorruptFileError`, `StorageError`.
         """
         manifest = self.refresh().snapshot.manifest
-        wanted = WantedKeys.of([RequestedKey.of(manifest.schema, key) for key in keys])
+        wanted = WantedKeys.requested(manifest.schema, keys)
         if dry_run:
             return plan_erasure(self._store, self.snapshot, wanted)
         require_fed_by_hand(manifest)

@@ -100,7 +100,7 @@ class ShadowFeed:
     def _run(self, fed: _Fed, starts: Offsets, ends: Offsets) -> TopicResult:
         table, count = fed.table, max(1, cores(self.session))
         topic = table.source.topic
-        never_changes = self.settings.not_inserts(fed.origin) is not None
+        never_changes = self.settings.insert_only(fed.origin)
         plan = TopicPlan(
             topic=topic,
             table=fed.name,

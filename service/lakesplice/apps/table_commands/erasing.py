@@ -9,8 +9,7 @@ from typing import Any
 
 from lakesplice.apps.table_commands.command_table import CommandResult, CommandTable
 from lakesplice.errors import UsageError
-from lakesplice.model.schema import TableSchema
-from lakesplice.planning.keys.requested_key import KeyValues, RequestedKey
+from lakesplice.planning.keys.requested_key import KeyValues
 from lakesplice.storage.copying import ScratchFile
 from lakesplice.storage.stores import log_keeper, open_sink
 from lakesplice.table.files.page_rewriter import best_rewriter
@@ -37,13 +36,6 @@ def keys_in(text: str) -> list[KeyValues]:
     return keys
 
 
-def wanted_keys(schema: TableSchema, keys: Sequence[KeyValues]) -> WantedKeys:
-    """Return the keys in the types of the table; raises `UsageError` for values that can't be
-    keys.
-    """
-    return WantedKeys.of([RequestedKey.of(schema, key) for key in keys])
-
-
 def erase_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
     """Read the arguments of a request."""
     return {"keys": list(given["keys"]), "also_live": bool(given["also_live"])}
@@ -62,7 +54,7 @@ def erase_rows(table: CommandTable, keys: Sequence[KeyValues], *, also_live: boo
         retries=table.retries,
         progress=table.progress,
     )
-    wanted = wanted_keys(table.snapshot.manifest.schema, keys)
+    wanted = WantedKeys.requested(table.snapshot.manifest.schema, keys)
     return result_of(erase(tools, table.snapshot, wanted, also_live=also_live))
 
 

@@ -158,6 +158,11 @@ def _key(
     sources = {column.name: column.source_name or column.name for column in schema.columns}
     by_name = {column.name: column for column in columns}
     names = [sources[name] for name in schema.key if name not in shard]
+    if schema.keeps_versions:
+        return NotComparable(
+            "it is a history table (mode: history), and the database keeps no earlier versions of"
+            " its rows"
+        )
     if SOURCE_POSITION in names:
         return NotComparable(
             "its rows are distinguished by their positions in the binlog (mode: append), which the"

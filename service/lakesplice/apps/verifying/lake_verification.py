@@ -116,7 +116,7 @@ def verify_topic(
             kept=StoredSums(place, clock),
             progress=progress,
         )
-        keeps = sources.settings.not_inserts(TableName.from_topic(topic)) is not None
+        keeps = sources.settings.insert_only(TableName.from_topic(topic))
         report = verify_table(access, name, topic, replace(request, insert_only=keeps))
     if state is None:
         keep_result(lake, report.result(topic, clock.now_ms()))

@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 class RowSettings(Section):
     """Whether the rows of some tables ever change, and when deleted rows are removed."""
 
-    mode: Literal["upsert", "insert-only", "append"] = Field(
+    mode: Literal["upsert", "insert-only", "append", "history"] = Field(
         default="upsert",
         description="`insert-only` is for events that never change: a row whose key is already"
         " known is skipped, so no change ever waits for compaction. `append` is the"
         " same for tables without a key: every inserted row is a new row,"
         " identified by its position at the source, in the column"
-        " `_source_position`.",
+        " `_source_position`. `history` keeps every version of every row (docs/history.md).",
     )
     not_inserts: NotInserts = Field(
         default=NotInserts.PARK,
-        description="What happens with an update or delete if `mode` isn't `upsert`: the table"
-        " is parked, or the record becomes a dead letter.",
+        description="What happens with an update or delete if `mode` is `insert-only` or `append`:"
+        " the table is parked, or the record becomes a dead letter.",
     )
 
     partial_images: PartialImages | None = Field(
@@ -61,8 +61,13 @@ class RowSettings(Section):
 
     @property
     def policy(self) -> NotInserts | None:
-        """What happens to updates and deletes; None if they are applied."""
-        return self.not_inserts if self.mode != "upsert" else None
+        """What happens to updates and deletes; None if they are applied, or kept as versions."""
+        return self.not_inserts if self.mode in ("insert-only", "append") else None
+
+    @property
+    def keeps_versions(self) -> bool:
+        """Whether each change of a row is kept as a row of its own."""
+        return self.mode == "history"
 
 
 def is_regex(match: str) -> bool:
@@ -103,6 +108,15 @@ def declared_types(columns: Options) -> dict[str, DeclaredType]:
         return declare(columns)
     except ConfigurationError as error:
         raise ValueError(str(error)) from None
+
+
+# Settings of other tables, and why history tables don't have them.
+_NOT_OF_HISTORY = {
+    "not_inserts": "updates and deletes are versions, too",
+    "purge_after": "its rows are never deleted",
+    "whole_snapshots": "a snapshot only adds versions, and ends none",
+}
+_EMPTYING = ("evolve", "try_evolve")
 
 
 class TableSettings(RowSettings):
@@ -217,6 +231,20 @@ class TableSettings(RowSettings):
             raise ValueError("a table with mode: append has no key; leave it out, or the mode")
         if SOURCE_POSITION in self.key:
             raise ValueError(f"{SOURCE_POSITION} is the key of mode: append, and of no other")
+        return self
+
+    @model_validator(mode="after")
+    def _history(self) -> Self:
+        if not self.keeps_versions:
+            return self
+        if taken := sorted(self.model_fields_set & _NOT_OF_HISTORY.keys()):
+            raise ValueError(f"mode history has no {taken[0]}: {_NOT_OF_HISTORY[taken[0]]}")
+        own = self.schema_changes
+        if own is not None and own.truncate_table in _EMPTYING:
+            raise ValueError(
+                "a history table can't follow a TRUNCATE; set schema_changes.truncate_table to"
+                " exception or ignore"
+            )
         return self
 
     @property

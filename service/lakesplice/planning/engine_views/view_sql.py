@@ -16,6 +16,7 @@ from lakesplice.errors import UsageError
 from lakesplice.model.names import IS_DELETED, TableName
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.engine_views.engines import DIALECTS, Engine
+from lakesplice.planning.engine_views.history_sql import history_query
 from lakesplice.planning.engine_views.view_columns import ViewColumn, view_columns
 
 BASE_SUFFIX = "__base"
@@ -156,12 +157,16 @@ def _statements(
     schema = f"CREATE SCHEMA IF NOT EXISTS {quoted(database, dialect.tables)}"
     view = (
         f"CREATE OR REPLACE VIEW {qualified(database, name, dialect.queries)} AS\n"
-        f"{_query(columns, source, dialect.queries, adopted=table.schema.adopted)}"
+        f"{_query(columns, source, dialect.queries, table.schema)}"
     )
     return (schema, *registering, view)
 
 
-def _query(columns: tuple[ViewColumn, ...], source: str, dialect: str, *, adopted: bool) -> str:
+def _query(columns: tuple[ViewColumn, ...], source: str, dialect: str, schema: TableSchema) -> str:
+    if schema.keeps_versions:
+        selected = [_selected(column, dialect) for column in columns]
+        names = [column.name for column in columns]
+        return history_query(selected, names, schema.versioned_key, source, dialect)
     last = len(columns) - 1
     listed = "".join(
         f"  {_selected(column, dialect)}{',' if at < last else ''}"
@@ -171,7 +176,7 @@ def _query(columns: tuple[ViewColumn, ...], source: str, dialect: str, *, adopte
     # Qualified: a user's column may have the name of the system column in the view.
     deleted = f"{_BASE}.{quoted(IS_DELETED, dialect)}"
     # Files of other writers lack the column.
-    deleted = f"COALESCE({deleted}, FALSE)" if adopted else deleted
+    deleted = f"COALESCE({deleted}, FALSE)" if schema.adopted else deleted
     return f"SELECT\n{listed}FROM {source} AS {_BASE}\nWHERE NOT {deleted}"
 
 

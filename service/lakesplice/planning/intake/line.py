@@ -33,6 +33,7 @@ from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.planning.shape.metadata_columns import RecordOrigin
 from lakesplice.planning.shape.shaping import Shape, shaped
 from lakesplice.planning.sources.epochs import ChangePositions, EpochPath, epochs_of_late_records
+from lakesplice.planning.versions.version_columns import as_versions
 
 # Records of other formats name no schemas. If the format isn't known yet, any record may.
 _NAMING_SCHEMAS = (None, FormatName.AVRO, FormatName.FLATTENED_AVRO)
@@ -45,7 +46,8 @@ class RecordReading:
     `table` is the table that the records name. `declared`, `format`, `mappings` and `key` say how
     they are decoded; `history` has the types that the source described elsewhere; `shape` says
     which columns are stored, and how; `not_inserts`, set for an insert-only table, what happens to
-    other changes; `policy` what happens when the source's schema changes.
+    other changes; `keeps_versions` that the table is a history table; `policy` what happens when
+    the source's schema changes.
     """
 
     table: TableName
@@ -56,6 +58,7 @@ class RecordReading:
     history: TypeHistory | None = None
     shape: Shape | None = None
     not_inserts: NotInserts | None = None
+    keeps_versions: bool = False
     policy: SchemaPolicy = DEFAULT_POLICY
 
     def context(
@@ -71,6 +74,11 @@ class RecordReading:
             history=self.history,
             schemas=schemas,
         )
+
+    @property
+    def insert_only(self) -> bool:
+        """Whether stored rows never change: changes of a known key are skipped."""
+        return self.not_inserts is not None or self.keeps_versions
 
     @property
     def withholds(self) -> bool:
@@ -189,6 +197,8 @@ class IntakeLine:
         reading = self._reading
         if reading.shape is not None:
             decoded = shaped(decoded, reading.shape, self._origin)
+        if reading.keeps_versions:
+            decoded = as_versions(decoded)
         decoded = with_kept_types(decoded, self.first_schema or self._schema, reading.policy)
         return self._intake.take(offsets, placed(decoded, offsets, self._partition))
 

@@ -49,6 +49,7 @@ from lakesplice.planning.sources.epochs import ChangePositions, EpochPath, Openi
 from lakesplice.planning.sources.gaps import lowest_above
 from lakesplice.planning.sources.position_order import accept_repetitions
 from lakesplice.planning.sources.snapshots import NewestSnapshot, is_lossy, snapshot_met
+from lakesplice.planning.versions.version_columns import at_positions
 
 
 class PartitionIntake:
@@ -178,7 +179,8 @@ class PartitionIntake:
         files = order.lifted(course)
         self._images.take_first_schema(decoded.blocks, files, limit)
         columns = self._images.column_stops(decoded.blocks, files, limit)
-        found = self._images.changes(decoded.blocks, files, limit)
+        blocks = at_positions(decoded.blocks, files)
+        found = self._images.changes(blocks, files, limit)
         positions = SharedPositions.of(found, self._state.highest, self._images.schema.version)
         stops = [
             *self._schema_stops(decoded, files, limit),

@@ -90,13 +90,18 @@ def metadata_field(name: str, what: MetadataContent) -> SourceField:
 
 def metadata_values(what: MetadataContent, block: ImageBlock, origin: RecordOrigin) -> pa.Array:
     """Return the column's value for every change of a block."""
+    if is_of_topic(what):
+        return pa.repeat(pa.scalar(topic_value(what, origin), pa.string()), len(block))
+    return change_values(what, block)
+
+
+def change_values(what: MetadataContent, block: ImageBlock) -> pa.Array:
+    """Return the values of a column about changes, for every change of a block."""
     if what is MetadataContent.OP_TS:
         return block.source_ts
     if what is MetadataContent.GTID:
         return block.gtid.cast(pa.string())
-    if what is MetadataContent.OP:
-        return _letters(block.op)
-    return pa.repeat(pa.scalar(topic_value(what, origin), pa.string()), len(block))
+    return _letters(block.op)
 
 
 def topic_value(what: MetadataContent, origin: RecordOrigin) -> str:

@@ -133,7 +133,7 @@ class _TopicTask:
             self._dead_letters.append(
                 self._dead_letter_table(partition, records, result.dead_letters)
             )
-        if self._rows > FOLD_ROWS and self._topic.reading.not_inserts is None:
+        if self._rows > FOLD_ROWS and not self._topic.reading.insert_only:
             self._changes = [self._folded()]
             self._rows = self._changes[0].num_rows
 
@@ -196,7 +196,7 @@ class _TopicTask:
 
     def _folded(self) -> pa.Table:
         changes = pa.concat_tables(self._changes)
-        if self._topic.reading.not_inserts is not None:
+        if self._topic.reading.insert_only:
             return in_key_order(changes)  # repetitions are counted where the index is asked
         return fold(changes, self._schema)
 

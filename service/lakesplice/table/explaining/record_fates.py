@@ -112,9 +112,7 @@ class RecordFates:
             return [(Outcome.UNREAD, None)] * len(positions)
         row_after = self._walk.state(record_range.read_by)
         manifest = record_range.before.manifest
-        never_changes = (
-            self._access.reading(manifest.sources[record_range.topic]).not_inserts is not None
-        )
+        never_changes = self._access.reading(manifest.sources[record_range.topic]).insert_only
         plan = AppendPlan.of(manifest, record_range.topic, insert_only=never_changes)
         rules = plan.rules(self._store, changes)
         decision = decide(changes, rules, lambda: self._walk.runs.open_runs(self._store, plan.runs))

@@ -193,7 +193,11 @@ def write_delta(store: Store, located: pa.Table, schema: TableSchema, entropy: E
 
 def _as_rows(inserts: pa.Table, schema: TableSchema, moved: pa.Table | None) -> pa.Table:
     """Return the rows to write to base files, followed by the hashes of their keys."""
-    deleted = pa.array(hidden_rows(inserts, schema))
+    # A deleted row's last version is a row like the others: it ends the interval before it.
+    gone = (
+        np.zeros(len(inserts), np.bool_) if schema.keeps_versions else hidden_rows(inserts, schema)
+    )
+    deleted = pa.array(gone)
     names = [*schema.arrow.names, KEY_HIGH, KEY_LOW]
     rows = inserts.append_column(IS_DELETED, deleted).select(names)
     if moved is None:

@@ -152,7 +152,7 @@ class OpenDeadLetters:
         ]
         done = DeadLetterCounts(len(selected) - len(kept), len(kept))
         intent = self._intent(refs, [*rest, *kept], done, "replayed")
-        insert_only = reading.not_inserts is not None
+        insert_only = reading.insert_only
         intent = self._with_changes(intent, again, insert_only=insert_only)
         intent = self._with_fence(intent, again)
         return done if self._commit(intent) else None

@@ -107,7 +107,7 @@ def _intent(
 ) -> Backfill:
     """Write the changes, and return what there is to commit."""
     manifest, source = table.manifest, table.source
-    plan = AppendPlan.of(manifest, source.topic, insert_only=reading.not_inserts is not None)
+    plan = AppendPlan.of(manifest, source.topic, insert_only=reading.insert_only)
     changes = [part for part in taken.changes if part.num_rows]
     written = append(table.store, plan, changes, runs, entropy) if changes else _NOTHING
     reads = [read for of_chunk in chunks.values() for read in of_chunk]
@@ -207,7 +207,7 @@ class RowRepair:
                 " compare again",
                 detail=taken.refused,
             )
-        insert_only = reading.not_inserts is not None
+        insert_only = reading.insert_only
         plan = AppendPlan.of(manifest, rows.topic, insert_only=insert_only)
         changes = [part for part in taken.changes if part.num_rows]
         written = append(self.store, plan, changes, RunCache(), self.entropy)

@@ -20,6 +20,7 @@ from lakesplice.table.protocol.offsets import next_offsets
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.snapshot import Snapshot, latest, open_snapshot, within_retention
 from lakesplice.table.reading.changes import changes_of, feed_schema
+from lakesplice.table.reading.row_versions import needed_columns, versions_of
 from lakesplice.table.reading.scan import ScanRequest, View, scan
 
 _BATCH_ROWS = 1 << 16
@@ -145,6 +146,39 @@ class Table:
         batches = asked.batches(self._store, snapshot.manifest)
         kept = within_retention(self._store, snapshot, batches)
         return pa.RecordBatchReader.from_batches(asked.layout, kept)
+
+    def read_history(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        at: Moment | None = None,
+        current: bool = False,
+        version: int | None = None,
+        as_of: Moment | None = None,
+    ) -> pa.Table:
+        """Return the versions of the rows of a history table, each with `valid_from`, `valid_to`
+        and `is_current` (docs/history.md).
+
+        `columns` are as in `scan`. With `at` only versions that were valid at a moment of the
+        source's time are returned, with `current` only current ones: the rows as they are at the
+        source. `version` and `as_of` are as in `scan`, and say what the table knew. If the table
+        has a column of the name, the three columns have an underscore before their names.
+        `UsageError` if the table is no history table, or if both `at` and `current` are given.
+        """
+        if at is not None and current:
+            raise UsageError("give a moment or ask for current versions, not both")
+        wanted = requested_version(self._store, version, as_of)
+        snapshot = self._snapshot if wanted is None else open_snapshot(self._store, wanted)
+        schema = snapshot.manifest.schema
+        asked = ask(schema, schema.shown if columns is None else columns, None, View.REAL_TIME)
+        needed = ask(schema, needed_columns(schema, asked.stored), None, View.REAL_TIME)
+        batches = needed.batches(self._store, snapshot.manifest)
+        kept = within_retention(self._store, snapshot, batches)
+        rows = pa.Table.from_batches(kept, needed.layout)
+        moment = None if at is None else moment_ms(at)
+        found = versions_of(rows, schema, asked.stored, moment, current=current)
+        extra = found.column_names[len(asked.stored) :]
+        return found.rename_columns([*asked.layout.names, *extra])
 
     def changes(
         self,

@@ -168,10 +168,10 @@ def _searched(
     from lakesplice.apps.erasing.byte_search import values_of
     from lakesplice.apps.erasing.searched_table import search_table, values_of_keys
     from lakesplice.apps.lake import table_store
-    from lakesplice.apps.table_commands.erasing import wanted_keys
+    from lakesplice.table.upkeep.erasing.found_parts import WantedKeys
 
     schema = Table.open(table, options=options).snapshot.manifest.schema
-    wanted = values_of_keys(schema, wanted_keys(schema, keys))
+    wanted = values_of_keys(schema, WantedKeys.requested(schema, keys))
     wanted += [] if values is None else values_of(values.read_text())
     return search_table(table_store(table, options), wanted)
 

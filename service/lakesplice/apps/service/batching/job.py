@@ -105,7 +105,7 @@ class BatchJob:
             append=AppendPlan.of(
                 table.manifest,
                 table.source.topic,
-                insert_only=settings.not_inserts(table.origin) is not None,
+                insert_only=settings.insert_only(table.origin),
             ),
             targets=tuple(target for _, target in sorted(targets.items())),
             reading=reading_of(settings, table.origin, self._types(table)),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from lakesplice.errors import UsageError
 from lakesplice.formats.checksum import verify
 from lakesplice.formats.deltas import decode_delta
 from lakesplice.formats.rowindex import Run
@@ -15,7 +16,7 @@ from lakesplice.model.arrays import Integers, KeyHashes, Mask
 from lakesplice.model.manifest import DeadLetterRef, DeltaRef, Manifest, RunRef
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.keys.dead_letters_of_keys import is_of_keys
-from lakesplice.planning.keys.requested_key import RequestedKey
+from lakesplice.planning.keys.requested_key import KeyValues, RequestedKey
 from lakesplice.planning.rows.keyhash import key_hash
 from lakesplice.planning.rows.locate import UNKNOWN, locate
 from lakesplice.table.files.base_files import open_base
@@ -36,6 +37,15 @@ class WantedKeys:
         """Return the keys, each once, in the order of their hashes."""
         once = {(key.high, key.low): key for key in keys}
         return cls(tuple(once[halves] for halves in sorted(once)))
+
+    @classmethod
+    def requested(cls, schema: TableSchema, keys: Sequence[KeyValues]) -> WantedKeys:
+        """Return the keys in the types of a table; `UsageError` for values that can't be keys, and
+        for a history table.
+        """
+        if schema.keeps_versions:
+            raise UsageError("rows of a history table can't be erased; give it up and fill another")
+        return cls.of([RequestedKey.of(schema, key) for key in keys])
 
     @property
     def hashes(self) -> KeyHashes:

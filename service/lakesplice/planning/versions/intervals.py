@@ -1,0 +1,155 @@
+"""The intervals in which rows were as they are, from the rows of a history table.
+
+A row's versions are ordered by the positions of their changes, as its present state is in other
+tables. A version begins at its change's time at the source and ends where the next one begins;
+a delete is no version, it only ends the one before. In detail:
+
+    one transaction     of several changes of a row in one transaction only the last one counts:
+                        nobody could see the others. So does of a change that a connector sent
+                        again after a failover, from another server's binlog: its last position
+    nothing new         a change after which the stored columns are as before makes no version,
+                        such as a row that a second snapshot reads
+    clocks              times at the source needn't rise with positions: a version begins at the
+                        latest time of the row's changes up to its own, so intervals never overlap.
+                        A version that ends when it begins is valid at no moment
+
+`planning/engine_views/history_sql.py` has the same rules for other engines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.model.arrays import Integers, Mask
+from lakesplice.model.names import (
+    HISTORY_OP,
+    HISTORY_POSITION,
+    HISTORY_TRANSACTION,
+    POSITION_FILE,
+    POSITION_OFFSET,
+    ROW_DIGEST,
+    SOURCE_TS,
+)
+from lakesplice.model.schema import TableSchema
+from lakesplice.planning.rows.keyhash import key_hash
+from lakesplice.planning.rows.row_digest import contiguous
+
+INTERVAL_FIELDS = (
+    pa.field("valid_from", pa.timestamp("us", tz="UTC")),
+    pa.field("valid_to", pa.timestamp("us", tz="UTC")),
+    pa.field("is_current", pa.bool_(), nullable=False),
+)
+NEEDED_COLUMNS = (
+    HISTORY_POSITION,
+    HISTORY_OP,
+    HISTORY_TRANSACTION,
+    POSITION_FILE,
+    POSITION_OFFSET,
+    ROW_DIGEST,
+    SOURCE_TS,
+)
+"""What `with_intervals` needs beside the columns of the key."""
+
+_DELETE = "d"
+_NEVER = np.iinfo(np.int64).min
+
+
+def interval_names(taken: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of the interval columns beside columns with other names: with an underscore
+    if one of them is taken.
+    """
+    names = tuple(field.name for field in INTERVAL_FIELDS)
+    met = {name.casefold() for name in taken}
+    while met & set(names):
+        names = tuple(f"_{name}" for name in names)
+    return names
+
+
+def with_intervals(rows: pa.Table, schema: TableSchema) -> pa.Table:
+    """Return the versions among the rows of a history table, each row's together and in their
+    order, with the columns `valid_from`, `valid_to` and `is_current` in addition, under
+    `interval_names`.
+
+    `rows` are all rows of the table, or all of some keys, with at least the key columns and
+    `NEEDED_COLUMNS`. `valid_to` is null in a current version. Times are null if the source sends
+    none.
+    """
+    rows = rows.combine_chunks()
+    key = _numbered(rows, schema)
+    file, offset = (rows.column(name).to_numpy() for name in (POSITION_FILE, POSITION_OFFSET))
+    order = np.lexsort((offset, file, key))
+    order = order[_last_of_transaction(rows, order, key)]
+    begins, differs = _rising(rows.column(SOURCE_TS), order, key), _differing(rows, order, key)
+    order, begins = order[differs], begins[differs]
+    key, ends = key[order], pc.equal(rows.column(HISTORY_OP), _DELETE).to_numpy()[order]
+    current = np.append(key[1:] != key[:-1], True)[: len(key)]
+    to = np.append(begins[1:], _NEVER)[: len(begins)]
+    to[current] = _NEVER
+    found = rows.take(pa.array(order[~ends]))
+    columns = _times(begins[~ends]), _times(to[~ends]), pa.array(current[~ends])
+    names = interval_names(schema.shown)
+    for field, name, values in zip(INTERVAL_FIELDS, names, columns, strict=True):
+        found = found.append_column(field.with_name(name), values)
+    return found
+
+
+def _numbered(rows: pa.Table, schema: TableSchema) -> Integers:
+    """Return a number per row that is the same for the versions of one row."""
+    high, low = key_hash(rows, replace(schema, key=schema.versioned_key))
+    order = np.lexsort((low, high))
+    starts = np.ones(len(order), np.int64)
+    starts[1:] = (np.diff(high[order]) != 0) | (np.diff(low[order]) != 0)
+    number = np.empty(len(order), np.int64)
+    number[order] = np.cumsum(starts)
+    return number
+
+
+def _last_of_transaction(rows: pa.Table, order: Integers, key: Integers) -> Mask:
+    """Mark in `order` the rows that are the last of their key in their transaction, and those
+    without a transaction.
+    """
+    named = contiguous(rows.column(HISTORY_TRANSACTION)).dictionary_encode().indices
+    number = pc.fill_null(named, 0).to_numpy().astype(np.int64)
+    number = np.where(named.is_null(), -1 - np.arange(len(rows)), number)
+    key, number = key[order], number[order]
+    by = np.lexsort((np.arange(len(order)), number, key))
+    last = np.ones(len(order), np.bool_)
+    last[by[:-1]] = (np.diff(key[by]) != 0) | (np.diff(number[by]) != 0)
+    return last
+
+
+def _differing(rows: pa.Table, order: Integers, key: Integers) -> Mask:
+    """Mark in `order` the deletes, and the rows that differ from the row before of their key."""
+    column = rows.column(ROW_DIGEST)
+    known = column.is_valid().to_numpy()[order]
+    digest = pc.fill_null(column, 0).to_numpy()[order]
+    key = key[order]
+    differs = np.ones(len(order), np.bool_)
+    differs[1:] = (key[1:] != key[:-1]) | ~known[1:] | ~known[:-1] | (digest[1:] != digest[:-1])
+    return differs
+
+
+def _rising(times: pa.ChunkedArray, order: Integers, key: Integers) -> Integers:
+    """Return per row the latest time of its key up to it, in microseconds; `_NEVER` without one."""
+    known: Integers = pc.fill_null(times.cast(pa.int64()), _NEVER).to_numpy()[order].copy()
+    key = key[order]
+    starts = np.flatnonzero(np.append(True, key[1:] != key[:-1])[: len(key)])
+    lengths = np.diff(np.append(starts, len(key)))
+    # Steps double until they span the longest run of one key.
+    step, longest = 1, int(lengths.max(initial=0))
+    place = np.arange(len(key)) - np.repeat(starts, lengths)
+    while step < longest:
+        later = np.flatnonzero(place >= step)
+        known[later] = np.maximum(known[later], known[later - step])
+        step *= 2
+    return known
+
+
+def _times(values: Integers) -> pa.Array:
+    mask = values == _NEVER
+    return pa.array(values, pa.int64(), mask=mask).cast(pa.timestamp("us", tz="UTC"))

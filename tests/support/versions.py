@@ -1,0 +1,220 @@
+"""A source with several servers whose transactions are known, and the history that follows."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from lakesplice.model.offsets import Offset
+from lakesplice.planning.intake.line import RecordReading
+from lakesplice.planning.schema.policy import DEFAULT_POLICY
+from lakesplice.storage.local import LocalStore
+from lakesplice.table.files.dead_letters import (
+    DeadLetter,
+    DeadLetterSelection,
+    table_of,
+    write_dead_letters,
+)
+from lakesplice.table.ingest.batch_commit import CommitOutcome
+from lakesplice.table.ingest.dead_letter_replay import OpenDeadLetters
+from lakesplice.table.protocol.intents import Ingest
+from lakesplice.table.reading.table import Table
+from lakesplice.testing.doubles import FixedClock, SeededEntropy
+from lakesplice.testing.shop import Event
+from lakesplice.testing.simulation import SimulatedDriver
+from tests.support.simulated import SMALL, Source
+
+# Each server's binlog is as long as its uptime: the second one is the youngest.
+FIRST_FILES = {1: 400, 2: 1, 3: 7}
+# How far the servers' clocks are ahead, in seconds.
+CLOCKS = {1: 0, 2: -3, 3: 5}
+Statement = tuple[str, int]
+Row = tuple[Any, ...]
+"""A row's id, name and n."""
+Interval = tuple[Any, ...]
+"""A row, `valid_from`, `valid_to`, `is_current`."""
+
+
+@dataclass
+class Transaction:
+    """A transaction: its events as its own server wrote them, and the state that it left of each
+    row it changed, None if the row was gone.
+    """
+
+    server: int
+    events: list[Event]
+    second: int
+    left: dict[int, Row | None]
+
+
+@dataclass
+class Servers:
+    """Servers that replicate one history of transactions; `writer` is the present primary."""
+
+    source: Source = field(default_factory=Source)
+    transactions: list[Transaction] = field(default_factory=list)
+    writer: int = 1
+
+    def commit(self, statements: Iterable[Statement]) -> None:
+        """Run a transaction on the primary."""
+        database = self.source.database
+        events: list[Event] = []
+        with database.transaction():
+            for kind, key in statements:
+                lives = (key,) in database.rows(SMALL.name)
+                if kind == "put":
+                    events += self.source.put(key)
+                elif kind == "delete" and lives:
+                    events += self.source.delete(key)
+                elif kind == "move" and lives and (key + 100,) not in database.rows(SMALL.name):
+                    events += self.source.move(key, key + 100)
+        if not events:
+            return
+        touched = {json.loads(event.key or b"")["payload"]["id"] for event in events}
+        rows = database.rows(SMALL.name)
+        left = {key: rows[key,].values if (key,) in rows else None for key in touched}
+        first = next(event for event in events if event.value is not None)
+        second = json.loads(first.value or b"")["payload"]["source"]["ts_ms"] // 1000
+        second += CLOCKS[self.writer]
+        self.transactions.append(Transaction(self.writer, events, second, left))
+
+    def events(self, number: int, server: int) -> list[Event]:
+        """The events of a transaction as a connector sends them that reads from `server`."""
+        transaction = self.transactions[number]
+        return [
+            event
+            if event.value is None
+            else event._replace(value=self._from(transaction, server, event.value))
+            for event in transaction.events
+        ]
+
+    def _from(self, transaction: Transaction, server: int, value: bytes) -> bytes:
+        record = json.loads(value)
+        source = record["payload"]["source"]
+        number = int(source["file"].rpartition(".")[2]) + FIRST_FILES[server]
+        source["file"] = f"binlog.{number:06d}"
+        source["gtid"] = f"0-{transaction.server}-{source['gtid'].rpartition('-')[2]}"
+        for unit, per in (("ts_ms", 1000), ("ts_us", 10**6), ("ts_ns", 10**9)):
+            source[unit] = transaction.second * per
+        return json.dumps(record).encode()
+
+    def history(self, sent: Iterable[int]) -> list[Interval]:
+        """The intervals of all rows after these transactions, from the states that they left."""
+        states: dict[int, list[tuple[int, Row | None]]] = {}
+        began: dict[int, int] = {}
+        for number in sorted(set(sent)):
+            transaction = self.transactions[number]
+            for key, row in transaction.left.items():
+                began[key] = max(transaction.second, began.get(key, 0))
+                met = states.setdefault(key, [])
+                if row != (met[-1][1] if met else None):
+                    met.append((began[key], row))
+        found: list[Interval] = []
+        for met in states.values():
+            for at, (since, row) in enumerate(met):
+                if row is not None:
+                    until = moment(met[at + 1][0]) if at + 1 < len(met) else None
+                    found.append((*row, moment(since), until, until is None))
+        return sorted(found, key=repr)
+
+
+def moment(second: int) -> datetime:
+    return datetime.fromtimestamp(second, UTC)
+
+
+class HistoryWorld:
+    """The servers, a connector that reads from one of them, a topic and a driver."""
+
+    def __init__(self, path: Path) -> None:
+        self.servers = Servers()
+        self.topic = self.servers.source.topic
+        self.path = path
+        self.server = 1
+        self.next = 0
+        self.starts = 0
+        self.letters: list[DeadLetter] = []
+        self.driver = self.start()
+
+    def start(self) -> SimulatedDriver:
+        """Start a driver, as if the one before had died."""
+        self.starts += 1
+        self.driver = SimulatedDriver(
+            LocalStore(self.path),
+            self.topic,
+            FixedClock(),
+            SeededEntropy(self.starts),
+            generation=self.starts,
+            ranges=2,
+            read_tasks=2,
+            keeps_versions=True,
+        )
+        return self.driver
+
+    def send(self, count: int, *, readable: bool = True) -> None:
+        """Let the connector send the next transactions; with `readable` False, as records that
+        can't be decoded at first.
+        """
+        for number in range(self.next, min(self.next + count, len(self.servers.transactions))):
+            for sent in self.servers.events(number, self.server):
+                partition = zlib.crc32(sent.key or b"") % 2
+                if not readable and sent.value is not None:
+                    place = self.topic.name, partition, self.topic.ends[partition]
+                    letter = (*place, sent.timestamp_ms, sent.key, sent.value)
+                    self.letters.append(DeadLetter(*letter, "not-json", "", "[]", 0, 0, 0))
+                self.topic.append(partition, [sent if readable else sent._replace(value=None)])
+            self.next = number + 1
+
+    def batch(self, share: int = 100) -> None:
+        """Read a share of what is unread, in percent."""
+        here = self.driver.table.next_offsets(self.topic.ends)
+        ends = {
+            at: Offset(here[at] + (end - here[at]) * share // 100)
+            for at, end in self.topic.ends.items()
+        }
+        assert self.driver.batch(ends) is CommitOutcome.DONE
+        assert self.driver.table.parked is None
+
+    def replay_letters(self) -> None:
+        """Set aside what couldn't be read, and take it again."""
+        if not self.letters:
+            return
+        table, entropy = self.driver.table, SeededEntropy(1000 + self.starts)
+        self.starts += 1
+        ref = write_dead_letters(table.store, table_of(self.letters), entropy)
+        generation = table.generation
+        schema = table.schema.version
+        table.commit(
+            Ingest(generation, table.version, {}, table.source, schema, dead_letters=(ref,))
+        )
+        assert table.snapshot is not None
+        box = OpenDeadLetters(
+            table.store, table.snapshot, table.commit, generation, FixedClock(), entropy
+        )
+        reading = RecordReading(
+            table=self.driver.name, keeps_versions=True, policy=DEFAULT_POLICY.for_history
+        )
+        counts = box.replay(DeadLetterSelection(), reading)
+        assert counts.kept == 0
+        self.letters = []
+
+    @property
+    def table(self) -> Table:
+        """The table at its newest version."""
+        return Table(self.driver.table.store)
+
+
+def intervals(rows: pa.Table) -> list[Interval]:
+    """The rows of a history as the oracle has them."""
+    for name in ("valid_from", "valid_to"):
+        at = rows.column_names.index(name)
+        moments = rows.column(name).cast(pa.timestamp("us", "UTC"))
+        rows = rows.set_column(at, name, moments)
+    names = ("id", "name", "n", "valid_from", "valid_to", "is_current")
+    return sorted((tuple(row[name] for name in names) for row in rows.to_pylist()), key=repr)
