@@ -38,11 +38,18 @@ table's sums were compared with the expected ones{wrong}.
 
 {turns}
 """
+_TITLES = {
+    "grid": "Five, twenty and fifty per cent",
+    "rows": "Whole rows of which little is new",
+    "peers": "All peers, end to end",
+    "large": "Ten times the size",
+}
 _IN_TURN = """\
-Contenders were measured in turn, round after round, so other load of the machine affected all."""
-_SOME_IN_TURN = """\
-Contenders were measured one after the other, so a slow minute may have affected only one of them;
-those of {parts} were measured in turn."""
+The contenders took turns, round after round, so other load of the machine affected all of them."""
+_NOT_IN_TURN = """\
+
+In {sections} each contender finished all its runs before the next one began, so a busy minute may
+have affected only one of them."""
 _UNVERIFIED = "; **some differ**: {cells}"
 
 
@@ -67,13 +74,13 @@ def document(figures: Mapping[str, Any]) -> str:
     note = _UNVERIFIED.format(cells=", ".join(wrong)) if wrong else ""
     sections = [_HEAD.format(**machine, wrong=note, turns=_turns(figures))]
     if "grid" in figures:
-        sections += [_grid("Five, twenty and fifty per cent", figures["grid"]), _PLOT]
+        sections += [_grid(_TITLES["grid"], figures["grid"]), _PLOT]
     if "rows" in figures:
         sections.append(_whole_rows(figures["rows"]))
     if "peers" in figures:
         sections.append(_peers(figures))
     if "large" in figures:
-        sections.append(_grid("Ten times the size", figures["large"]))
+        sections.append(_grid(_TITLES["large"], figures["large"]))
     if "files" in figures:
         sections += [_one_file(figures["files"]["one_file"]), _wear(figures["files"]["wear"])]
     if "memory" in figures:
@@ -130,7 +137,7 @@ def _whole_rows(part: Part) -> str:
         "rows", "columns", "which", "upsert, compact", "upsert(merge=True)", "delta-rs",
         "against delta-rs", "merged against delta-rs",
     ]  # fmt: skip
-    return f"## Whole rows of which little is new\n\n{text}\n{_table(head, rows)}"
+    return f"## {_TITLES['rows']}\n\n{text}\n{_table(head, rows)}"
 
 
 def _aims(figures: Mapping[str, Any]) -> str:
@@ -184,7 +191,7 @@ def _peers(figures: Mapping[str, Any]) -> str:
         "base files and changes nothing.\n"
     )
     head = ["rows", "columns", "which", OURS, *found]
-    return f"## All peers, end to end\n\n{note}\n{_table(head, rows)}"
+    return f"## {_TITLES['peers']}\n\n{note}\n{_table(head, rows)}"
 
 
 def _with_ratio(pair: tuple[float, float] | None) -> str:
@@ -263,17 +270,20 @@ def plot(part: Part) -> str:
 
 
 def _turns(figures: Mapping[str, Any]) -> str:
-    parts = [part for part in ("grid", "rows", "peers", "large") if part in figures]
-    in_turn = [part for part in parts if figures[part].get("in_turn")]
-    if in_turn == parts:
+    one_by_one = [
+        f"*{title}*"
+        for part, title in _TITLES.items()
+        if part in figures and not figures[part].get("in_turn")
+    ]
+    if not one_by_one:
         return _IN_TURN
-    return _SOME_IN_TURN.format(parts=" and ".join(f"`{part}`" for part in in_turn) or "none")
+    return _IN_TURN + _NOT_IN_TURN.format(sections=" and ".join(one_by_one))
 
 
 def _wrong(figures: Mapping[str, Any]) -> list[str]:
     return [
         f"{contender} {cell['cell']}"
-        for part in ("grid", "rows", "peers", "large")
+        for part in _TITLES
         for contender, cells in figures.get(part, {"contenders": {}})["contenders"].items()
         for cell in cells
         if not cell["right"]

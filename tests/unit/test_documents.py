@@ -17,6 +17,8 @@ DOCS = ROOT / "docs"
 HOUSE = ROOT / "service" / "lakesplice"
 # Commands that are named after what they do to a table.
 _WHAT_COMMANDS_DO = ("pin", "purge", "vacuum", "restore", "reset", "unpark")
+# What decisions name of other libraries.
+_CLASSES_OF_OTHERS = {"AdminClient", "DictionaryArray", "UploadPartCopy"}
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 
 
@@ -73,6 +75,24 @@ def test_the_table_that_leads_into_the_code_names_what_there_is() -> None:
                 continue
             module = HOUSE / name if "/" in name else module.parent / name
             assert module.is_file(), name
+
+
+def test_decisions_name_modules_and_classes_that_exist() -> None:
+    files = [
+        path for folder in (HOUSE, ROOT / "tests", ROOT / "tools") for path in folder.rglob("*.py")
+    ]
+    paths = [f"/{path.relative_to(ROOT)}" for path in files]
+    code = "".join(path.read_text() for path in files if HOUSE in path.parents)
+    unknown = []
+    for page in (DOCS / "decisions").glob("[0-9]*.md"):
+        text = page.read_text()
+        named = re.findall(r"`([\w/]+\.py)`", text)
+        unknown += [
+            (page.name, name) for name in named if not any(p.endswith(f"/{name}") for p in paths)
+        ]
+        classes = set(re.findall(r"`([A-Z][a-z]+[A-Z]\w+)(?:\.\w+)?`", text)) - _CLASSES_OF_OTHERS
+        unknown += [(page.name, name) for name in classes if f" {name}" not in code]
+    assert not unknown
 
 
 def test_terms_that_are_shown_as_such_are_in_the_glossary() -> None:
