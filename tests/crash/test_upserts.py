@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from lakesplice.errors import StorageError, TableNotFoundError, UsageError
@@ -56,6 +57,9 @@ def upsert(
     )
 
 
+OTHER_COLUMNS = pa.table({name: [1] for name in ("id", "n", "size")}).append_column(
+    "name", pa.array(["one"])
+)
 ACTS: list[Act] = [
     upsert(1, [row(1, 5), row(4), row(5)], WHOLE),
     upsert(2, [row(2, 6)], ["id", "n"], gone=(1, 4)),
@@ -74,6 +78,9 @@ ACTS: list[Act] = [
         .when_not_matched_insert()
         .when_not_matched_by_source_delete("n IS NULL")
         .execute(transaction=("crash test", 10))
+    ),
+    lambda table: table.overwrite(
+        OTHER_COLUMNS, overwrite_schema=True, transaction=("crash test", 11)
     ),
 ]
 STATES: list[dict[int, Row]] = [{key: row(key) for key in (0, 1, 2, 3)}]
@@ -97,6 +104,7 @@ STATES.append(
 )
 STATES.append({key: r for key, r in STATES[-1].items() if r["n"] is None or r["n"] <= 7})
 STATES.append({0: row(0, 3), 3: STATES[-1][3], 5: row(5, 4)})
+STATES.append({1: {"id": 1, "n": 1, "size": 1, "name": "one"}})
 
 
 def born(store: Store, seed: int) -> EditedTable:

@@ -151,6 +151,14 @@ class TableSchema:
             former=tuple(before for before in self.former if before.version <= version),
         )
 
+    def precedes(self, later: TableSchema) -> bool:
+        """Whether the columns of another schema developed from those of this one, or are the same.
+
+        Schemas of one table may not: after a restore, a rebuild or an overwrite it can get columns
+        with the identities of others.
+        """
+        return self.version <= later.version and later.at(self.version).columns == self.columns
+
     @cached_property
     def by_id(self) -> Mapping[int, Column]:
         """The columns by their identities."""

@@ -109,7 +109,7 @@ def test_a_restore_is_no_change_of_rows(tmp_path: Path) -> None:
     table = Table.create(tmp_path / "a" / "b", pa.table({"id": [1], "n": [1]}), key=["id"])
     table.upsert(pa.table({"id": [1], "n": [2]}))
     table.restore(0)
-    with pytest.raises(UnsupportedError, match="a restore, a swap or an overwrite removed rows"):
+    with pytest.raises(UnsupportedError, match="a restore, a rebuild or an overwrite removed rows"):
         table.changes(table.version).read_all()
     table.upsert(pa.table({"id": [1], "n": [3]}))
     assert table.changes(table.version).read_all().column("n").to_pylist() == [3]

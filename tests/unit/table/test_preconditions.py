@@ -29,6 +29,7 @@ from lakesplice.table.protocol.intents import (
     Note,
     Purge,
     Redirect,
+    ReplaceTable,
     Replay,
     Restore,
     SetChangeFeed,
@@ -73,7 +74,9 @@ BREAKING = {
 def table(tmp_path: Path, request: pytest.FixtureRequest) -> TableUnderTest:
     table = local_table(tmp_path)
     name = getattr(request.node, "callspec", None)
-    if name is not None and str(name.params["name"]).startswith(("upsert", "constraints")):
+    if name is not None and str(name.params["name"]).startswith(
+        ("upsert", "constraints", "replace")
+    ):
         rows = {"files": (table.file(1),), "runs": (table.run(),)}
         table.create(source=None, upserts=UpsertState(0), **rows)
         return table
@@ -138,6 +141,7 @@ def test_every_precondition_of_every_intent_has_its_cell(table: TableUnderTest) 
         "note": Note,
         "sweep": Sweep,
         "restore": Restore,
+        "replace": ReplaceTable,
         "filemerge": FileMerge,
         "purge": Purge,
         "backfill": Backfill,

@@ -132,9 +132,9 @@ class HandFedTable(Table):
         def requested(snapshot: Snapshot) -> UpsertRequest:
             schema = snapshot.manifest.schema
             written, deleted = all_rows(rows, schema, ()), all_rows(gone, schema, schema.key)
-            return UpsertRequest((written,), deleted, named, fill_new_rows, merge)
+            return UpsertRequest((written,), deleted, fill_new_rows, merge)
 
-        self._snapshot, done = self._upserter.edit(self.snapshot, requested)
+        self._snapshot, done = self._upserter.edit(self.snapshot, requested, named)
         if done.merged:
             self._upkeep()
         return done

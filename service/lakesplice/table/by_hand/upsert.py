@@ -77,34 +77,35 @@ class Upserter:
         self._threads = threads
         self._runs = RunCache()
 
-    def upsert(self, snapshot: Snapshot, request: UpsertRequest) -> tuple[Snapshot, Upserted]:
-        """Commit the request and return the version that has the result.
+    def edit(
+        self,
+        snapshot: Snapshot,
+        requested: Callable[[Snapshot], UpsertRequest],
+        transaction: tuple[str, int] | None = None,
+    ) -> tuple[Snapshot, Upserted]:
+        """Commit what is requested of a version, and return the version that has it.
+
+        A request holds for one version alone: if another upsert commits first, it is made again. It
+        isn't made if the transaction, (application, number), was applied before.
 
         Blocks. `UsageError` for a table fed by a source, a key given twice, and a new row without
         all columns; `ParkedTableError`; `RetryableError` if other upserts always committed first;
         `StorageError` with the effect unknown: with a transaction the call can be repeated.
         """
-        return self.edit(snapshot, lambda _: request)
-
-    def edit(
-        self, snapshot: Snapshot, requested: Callable[[Snapshot], UpsertRequest]
-    ) -> tuple[Snapshot, Upserted]:
-        """Commit what is requested of a version, which holds for that version alone: it is
-        requested again if another upsert commits first. Otherwise as `upsert`.
-        """
         retries = Retries(self._clock, self._entropy, ATTEMPTS_MAX)
         while True:
             snapshot = latest(self._store, snapshot)
             manifest = snapshot.manifest
-            upserts, request = require_fed_by_hand(manifest), requested(snapshot)
+            upserts = require_fed_by_hand(manifest)
+            if is_repeated(upserts, transaction):
+                return snapshot, Upserted(snapshot.version, repeated=True)
+            request = requested(snapshot)
             rows, deleted = keyed_rows(
                 request.rows, request.deleted, manifest.schema, only_inserts=upserts.insert_only
             )
-            if is_repeated(upserts, request.transaction):
-                return snapshot, Upserted(snapshot.version, repeated=True)
             if manifest.parked is not None:
                 raise ParkedTableError("the table is parked", reason=manifest.parked.detail)
-            intent, reason = self._write(snapshot, request, rows, deleted)
+            intent, reason = self._write(snapshot, request, rows, deleted, transaction)
             if not (intent.counts.keys() - {SKIPPED}) and not intent.application:
                 return snapshot, _upserted(snapshot.version, intent.counts)
             outcome = commit(
@@ -129,6 +130,7 @@ class Upserter:
         request: UpsertRequest,
         given: Sequence[KeyedRows],
         deleted: KeyedRows,
+        transaction: tuple[str, int] | None,
     ) -> tuple[Upsert, MergeReason | None]:
         manifest = snapshot.manifest
         upserts = require_fed_by_hand(manifest)
@@ -155,12 +157,12 @@ class Upserter:
             merged = self._merged(snapshot, located)
         new = self._write_new(pairs, position, now, manifest.schema)
         counts = _counts(pairs, gone, skipped)
-        transaction, has_deletes = request.transaction, "deleted" in counts
+        has_deletes = "deleted" in counts
         intent = Upsert(
             generation=manifest.generation,
             planned_on=snapshot.version,
             read=upserts.position,
-            upserts=_next_state(upserts, position, transaction, has_deletes=has_deletes),
+            upserts=next_state(upserts, position, transaction, has_deletes=has_deletes),
             schema_version=manifest.schema.version,
             addressed_groups=frozenset(group for delta in deltas for group in delta.waiting),
             files=new.files,
@@ -242,9 +244,10 @@ def _parameters(request: UpsertRequest, reason: MergeReason | None) -> dict[str,
     return dict(request.parameters) if reason is None else {**request.parameters, "merge": reason}
 
 
-def _next_state(
+def next_state(
     before: UpsertState, position: int, transaction: tuple[str, int] | None, *, has_deletes: bool
 ) -> UpsertState:
+    """Return the state of a table after an upsert at a position."""
     state = replace(before, position=position, has_deleted=before.has_deleted or has_deletes)
     if transaction is None:
         return state

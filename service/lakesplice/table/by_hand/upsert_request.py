@@ -27,14 +27,12 @@ class UpsertRequest:
     """Rows to write and keys to delete, in stored names and types.
 
     Each table of `rows` has the key and any other columns; a row of another table may have others.
-    `transaction` is (application, number) or None. `fills` allows new rows without all columns.
-    `merge` says whether changes of known rows are merged into base files at once; with None the
-    upsert decides. `parameters` are for the history.
+    `fills` allows new rows without all columns. `merge` says whether changes of known rows are
+    merged into base files at once; with None the upsert decides. `parameters` are for the history.
     """
 
     rows: tuple[pa.Table, ...]
     deleted: pa.Table
-    transaction: tuple[str, int] | None = None
     fills: bool = False
     merge: bool | None = None
     operation: Operation = Operation.UPSERT
@@ -69,6 +67,16 @@ def require_fed_by_hand(manifest: Manifest) -> UpsertState:
             topic=next(iter(manifest.sources), None),
         )
     return manifest.upserts
+
+
+def require_changeable(manifest: Manifest) -> UpsertState:
+    """Return the upsert state of a table whose rows may be changed by hand; `UsageError` if it is
+    insert-only, or a source feeds it.
+    """
+    upserts = require_fed_by_hand(manifest)
+    if upserts.insert_only:
+        raise UsageError("the table is insert-only, so its rows can't be changed or deleted")
+    return upserts
 
 
 def is_repeated(upserts: UpsertState, transaction: tuple[str, int] | None) -> bool:

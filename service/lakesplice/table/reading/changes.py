@@ -36,7 +36,7 @@ from lakesplice.planning.rows.waiting_changes import WaitingChanges
 from lakesplice.table.files.base_files import open_base
 from lakesplice.table.files.pending_changes import read_waiting
 from lakesplice.table.protocol.ports import Store
-from lakesplice.table.protocol.transitions import ADOPT, PURGE, RESTORE, SWAP
+from lakesplice.table.protocol.transitions import ADOPT, PURGE, REPLACE, RESTORE, SWAP
 from lakesplice.table.reading.effective_changes import took_effect
 from lakesplice.table.reading.feed_files import in_order, new_deltas, new_files, rows_of_new
 from lakesplice.table.reading.merged_upserts import files_of_merge, merged_rows
@@ -84,11 +84,11 @@ def changes_of(
     is_first = number == 0 or version.operation == ADOPT
     before = Manifest(0) if is_first else read_version(store, number - 1).manifest
     now = version.manifest
-    jumped = version.operation == RESTORE or (version.operation == SWAP and not is_first)
-    if jumped or before.groups - now.groups:
+    _require_single_changes(version, before, is_first=is_first)
+    if not (now.schema.precedes(schema) or schema.precedes(now.schema)):
         raise UnsupportedError(
-            "a restore, a swap or an overwrite removed rows without single changes; read the"
-            " table's present rows, and changes from the next version on",
+            "a later restore, rebuild or overwrite gave the table other columns than this version"
+            " has; open this version to read its changes",
             version=number,
         )
     present = max(schema, now.schema, key=lambda one: one.version)
@@ -104,6 +104,16 @@ def changes_of(
     moved = feed.moved()
     for found in (feed.added(moved), feed.changed(moved), feed.merged()):
         yield from (table.rename_columns(names) for table in found)
+
+
+def _require_single_changes(version: Version, before: Manifest, *, is_first: bool) -> None:
+    jumps = (RESTORE, REPLACE) if is_first else (RESTORE, REPLACE, SWAP)
+    if version.operation in jumps or before.groups - version.manifest.groups:
+        raise UnsupportedError(
+            "a restore, a rebuild or an overwrite removed rows without single changes; read the"
+            " table's present rows, and changes from the next version on",
+            version=version.number,
+        )
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,14 @@ from typing import Any
 
 from lakesplice.model.manifest import UpsertState
 from lakesplice.table.protocol.commit import ConflictCode
-from lakesplice.table.protocol.intents import Evolve, Intent, Redirect, SetConstraints, Upsert
+from lakesplice.table.protocol.intents import (
+    Evolve,
+    Intent,
+    Redirect,
+    ReplaceTable,
+    SetConstraints,
+    Upsert,
+)
 from lakesplice.table.protocol.preconditions.files import (
     consumed_parts_still_wait,
     images_were_made,
@@ -21,6 +28,7 @@ from lakesplice.table.protocol.preconditions.rows import (
     schema_is_as_written,
     table_is_running,
 )
+from lakesplice.table.protocol.preconditions.tables import nothing_was_committed
 from lakesplice.table.protocol.snapshot import Snapshot
 from tests.support.tables import SCHEMA, TableUnderTest
 from tests.unit.table.preconditions.cell import (
@@ -132,7 +140,24 @@ def _rows_that_nobody_checked(before: Snapshot, after: Snapshot) -> bool:
     return 9 in before.manifest.groups and upserts is not None and bool(upserts.checks)
 
 
+def _replacement_overtaken_by_an_upsert(table: TableUnderTest) -> Intent:
+    now = table.now()
+    late = ReplaceTable(1, now.version, SCHEMA, UpsertState(now.version + 1))
+    table.committed(upsert(table))
+    return late
+
+
+def _rows_lost_that_nobody_read(before: Snapshot, after: Snapshot) -> bool:
+    return 9 in before.manifest.groups and not after.manifest.groups
+
+
 CELLS = {
+    "replace: version": Cell(
+        nothing_was_committed,
+        ConflictCode.VERSION,
+        _replacement_overtaken_by_an_upsert,
+        _rows_lost_that_nobody_read,
+    ),
     "constraints: rows": Cell(
         rows_are_as_read,
         ConflictCode.UPSERTS,

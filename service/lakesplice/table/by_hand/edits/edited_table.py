@@ -26,13 +26,15 @@ from lakesplice.planning.rows.keyhash import key_hash
 from lakesplice.table.by_hand.edits.constrained_table import ConstrainedTable
 from lakesplice.table.by_hand.edits.merge import Merge, source_rows
 from lakesplice.table.by_hand.edits.merge_builder import MergeBuilder
+from lakesplice.table.by_hand.edits.replacement import replacement
 from lakesplice.table.by_hand.input_rows import Rows as GivenRows
 from lakesplice.table.by_hand.input_rows import all_rows, table_of
 from lakesplice.table.by_hand.upsert_request import (
     Operation,
     Upserted,
     UpsertRequest,
-    require_fed_by_hand,
+    is_repeated,
+    require_changeable,
 )
 from lakesplice.table.protocol.snapshot import Snapshot
 from lakesplice.table.reading.table import Table
@@ -72,13 +74,12 @@ class EditedTable(ConstrainedTable):
             return UpsertRequest(
                 (),
                 all_rows(keys, schema, schema.key),
-                transaction=checked_transaction(transaction),
                 merge=merge,
                 operation=Operation.DELETE,
                 parameters=_predicate(where),
             )
 
-        return self._edited(found)
+        return self._edited(found, transaction)
 
     def update(
         self,
@@ -110,13 +111,12 @@ class EditedTable(ConstrainedTable):
             return UpsertRequest(
                 (all_rows(pa.table({**keys, **asked.of(rows)}), schema, ()),),
                 all_rows(None, schema, ()),
-                transaction=checked_transaction(transaction),
                 merge=merge,
                 operation=Operation.UPDATE,
                 parameters=_predicate(where),
             )
 
-        return self._edited(found)
+        return self._edited(found, transaction)
 
     def insert(self, rows: GivenRows, *, transaction: tuple[str, int] | None = None) -> Upserted:
         """Insert rows, in one commit; raises `UsageError` if the table already has the key of one.
@@ -137,6 +137,7 @@ class EditedTable(ConstrainedTable):
         transaction: tuple[str, int] | None = None,
         merge: bool | None = None,
         merge_schema: bool = False,
+        overwrite_schema: bool = False,
     ) -> Upserted:
         """Replace the rows that match a condition, or all rows, by these, in one commit.
 
@@ -144,8 +145,21 @@ class EditedTable(ConstrainedTable):
         written; matching rows whose key isn't among `rows` are deleted. With `where` each of `rows`
         must match it, and so must the existing row with its key; so no other row changes.
         `merge_schema` is as for `upsert`, the rest as for `delete`.
+
+        With `overwrite_schema` the table has the columns of `rows` from now on, with their types
+        and in their order; its key stays. All rows are replaced, so `where` can't be given. Older
+        versions keep their columns. `UsageError` also if a constraint reads a column that is gone.
         """
         replacing = table_of(rows)
+        if overwrite_schema:
+            if where is not None or merge_schema:
+                raise UsageError(
+                    "overwrite_schema replaces all rows and all columns; leave out where and"
+                    " merge_schema"
+                )
+            done = self._replaced(replacing, checked_transaction(transaction))
+            if done is not None:
+                return done
         if merge_schema:
             self._merge_schema(replacing)
 
@@ -166,13 +180,12 @@ class EditedTable(ConstrainedTable):
             return UpsertRequest(
                 (given,),
                 keys.filter(pa.array(gone)),
-                transaction=checked_transaction(transaction),
                 merge=merge,
                 operation=Operation.OVERWRITE,
                 parameters=_predicate(where),
             )
 
-        return self._edited(found)
+        return self._edited(found, transaction)
 
     def merge(self, source: GivenRows) -> MergeBuilder:
         """Begin a merge of a source's rows, which are matched by the table's key; add its clauses,
@@ -187,10 +200,16 @@ class EditedTable(ConstrainedTable):
         rows = source_rows(source)
 
         def run(
-            clauses: tuple[Clause, ...], transaction: tuple[str, int] | None, merge: bool | None
+            clauses: tuple[Clause, ...],
+            *,
+            transaction: tuple[str, int] | None,
+            merge: bool | None,
+            merge_schema: bool,
         ) -> Upserted:
             if not clauses:
                 raise UsageError("a merge needs a clause, such as when_matched_update()")
+            if merge_schema:
+                self._merge_schema(rows)
 
             def found(snapshot: Snapshot) -> UpsertRequest:
                 schema = snapshot.manifest.schema
@@ -202,16 +221,36 @@ class EditedTable(ConstrainedTable):
                     ),
                     lambda keys: self._upserter.live(snapshot, keys),
                 )
-                return replace(request, transaction=checked_transaction(transaction), merge=merge)
+                return replace(request, merge=merge)
 
-            return self._edited(found)
+            return self._edited(found, transaction)
 
         return MergeBuilder(run)
 
-    def _edited(self, requested: Callable[[Snapshot], UpsertRequest]) -> Upserted:
-        if require_fed_by_hand(self.snapshot.manifest).insert_only:
-            raise UsageError("the table is insert-only, so its rows can't be changed or deleted")
-        self._snapshot, done = self._upserter.edit(self.snapshot, requested)
+    def _replaced(self, rows: pa.Table, transaction: tuple[str, int] | None) -> Upserted | None:
+        """Replace rows and schema; None if the table has these columns already."""
+        retries = self._retries()
+        while True:
+            snapshot = self.refresh().snapshot
+            if is_repeated(require_changeable(snapshot.manifest), transaction):
+                return Upserted(self.version, repeated=True)
+            intent = replacement(self._store, snapshot, rows, transaction, self._tools)
+            if intent is None:
+                return None
+            if self._commit(intent):
+                self._upkeep()
+                count = intent.counts.get
+                return Upserted(self.version, count("inserted", 0), 0, count("deleted", 0))
+            retries.require_another("other writers committed first every time; try again later")
+
+    def _edited(
+        self,
+        requested: Callable[[Snapshot], UpsertRequest],
+        transaction: tuple[str, int] | None,
+    ) -> Upserted:
+        require_changeable(self.snapshot.manifest)
+        named = checked_transaction(transaction)
+        self._snapshot, done = self._upserter.edit(self.snapshot, requested, named)
         if done.merged:
             self._upkeep()
         return done

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Protocol
 
 from lakesplice.planning.by_hand.merge_clauses import Action, Clause, Condition, Rows, Values
 from lakesplice.table.by_hand.upsert_request import Upserted
 
-Execute: TypeAlias = Callable[[tuple[Clause, ...], tuple[str, int] | None, bool | None], Upserted]
+
+class Execute(Protocol):
+    """Executes a merge with these clauses."""
+
+    def __call__(
+        self,
+        clauses: tuple[Clause, ...],
+        *,
+        transaction: tuple[str, int] | None,
+        merge: bool | None,
+        merge_schema: bool,
+    ) -> Upserted:
+        """See `MergeBuilder.execute`."""
 
 
 @dataclass(frozen=True)
@@ -59,14 +71,22 @@ class MergeBuilder:
         return replace(self, clauses=(*self.clauses, *clauses))
 
     def execute(
-        self, *, transaction: tuple[str, int] | None = None, merge: bool | None = None
+        self,
+        *,
+        transaction: tuple[str, int] | None = None,
+        merge: bool | None = None,
+        merge_schema: bool = False,
     ) -> Upserted:
         """Execute the merge in one commit; arguments, rescans and errors are those of
         `Table.update`.
 
-        Also raises `UsageError` if several rows of the source to which clauses apply share a key.
+        With `merge_schema` the table first gets the columns of the source that it lacks, and wider
+        types, as for `Table.upsert`. Also raises `UsageError` if several rows of the source to
+        which clauses apply share a key.
         """
-        return self.run(self.clauses, transaction, merge)
+        return self.run(
+            self.clauses, transaction=transaction, merge=merge, merge_schema=merge_schema
+        )
 
     def _with(
         self, rows: Rows, action: Action, where: Condition, values: Values = None

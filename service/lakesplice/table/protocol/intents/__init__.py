@@ -16,6 +16,7 @@ from lakesplice.table.protocol.intents.tables import (
     Evolve,
     Note,
     Redirect,
+    ReplaceTable,
     Restore,
     SetChangeFeed,
     SetConstraints,
@@ -46,6 +47,7 @@ __all__ = [
     "Note",
     "Purge",
     "Redirect",
+    "ReplaceTable",
     "Replay",
     "Restore",
     "Rewritten",
@@ -76,6 +78,7 @@ Intent = (
     | Note
     | Sweep
     | Restore
+    | ReplaceTable
     | Backfill
     | Swap
     | Erase

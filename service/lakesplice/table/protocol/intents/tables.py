@@ -118,6 +118,23 @@ class Restore:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplaceTable:
+    """All rows of a table fed by hand, and its schema, are replaced by others.
+
+    `files` and `runs` have all its rows from now on, `upserts` the state after it. `planned_on` is
+    the version that was read before any of them was written.
+    """
+
+    generation: int
+    planned_on: int
+    schema: TableSchema
+    upserts: UpsertState
+    files: tuple[NewFile, ...] = ()
+    runs: tuple[RunRef, ...] = ()
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class SetChangeFeed:
     """The change feed for other Delta readers begins with this version, or there is none from here
     on.

@@ -19,6 +19,7 @@ from lakesplice.table.protocol.intents import (
     Note,
     Purge,
     Redirect,
+    ReplaceTable,
     Replay,
     Restore,
     SetChangeFeed,
@@ -128,6 +129,7 @@ PRECONDITIONS: Mapping[type[Intent], tuple[Precondition, ...]] = {
     Note: (generation_is_current,),
     Sweep: (generation_is_current,),
     Restore: (generation_is_current, nothing_was_committed),
+    ReplaceTable: (nothing_was_committed,),
     Backfill: (
         generation_is_current,
         table_is_running,

@@ -10,6 +10,7 @@ from lakesplice.table.protocol.intents import (
     Expire,
     Intent,
     Redirect,
+    ReplaceTable,
     Replay,
     Restore,
     SetChangeFeed,
@@ -30,7 +31,7 @@ def generation_is_current(now: Snapshot, intent: Intent) -> None:
 
 
 def nothing_was_committed(
-    now: Snapshot, intent: Redirect | Replay | Restore | Swap
+    now: Snapshot, intent: Redirect | Replay | Restore | ReplaceTable | Swap
 ) -> Conflict | None:
     """The newest version is the one on which the intent was planned."""
     if now.version == intent.planned_on:

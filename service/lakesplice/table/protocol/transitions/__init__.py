@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from lakesplice.table.protocol.transitions.dispatch import transition
 from lakesplice.table.protocol.transitions.parts import CommitPoint, Transition
-from lakesplice.table.protocol.transitions.tables import ADOPT, RESET, RESTORE, SWAP
+from lakesplice.table.protocol.transitions.tables import ADOPT, REPLACE, RESET, RESTORE, SWAP
 from lakesplice.table.protocol.transitions.upkeep import PURGE
 
 __all__ = [
     "ADOPT",
     "PURGE",
+    "REPLACE",
     "RESET",
     "RESTORE",
     "SWAP",

@@ -23,6 +23,7 @@ from lakesplice.table.protocol.intents import (
     Note,
     Purge,
     Redirect,
+    ReplaceTable,
     Replay,
     Restore,
     SetChangeFeed,
@@ -51,6 +52,7 @@ from lakesplice.table.protocol.transitions.tables import (
     after_constraints,
     after_create,
     after_redirect,
+    after_replacement,
     after_restore,
     after_schema_change,
     after_swap,
@@ -125,7 +127,15 @@ def _of_source(
 
 def _of_versions(
     before: Manifest,
-    intent: Expire | ChangePins | Note | Sweep | Restore | Swap | SetChangeFeed | EndVersions,
+    intent: Expire
+    | ChangePins
+    | Note
+    | Sweep
+    | Restore
+    | Swap
+    | ReplaceTable
+    | SetChangeFeed
+    | EndVersions,
     moment: CommitPoint,
 ) -> Transition:
     match intent:
@@ -148,6 +158,8 @@ def _of_versions(
             return after_restore(before, intent, moment)
         case Swap():
             return after_swap(before, intent, moment)
+        case ReplaceTable():
+            return after_replacement(before, intent, moment)
         case SetChangeFeed():
             manifest, actions = after_setting(before, intent, moment.version, moment.metadata)
             return Transition(manifest, START_FEED if intent.on else END_FEED, actions)

@@ -60,7 +60,7 @@ def with_schema(
     properties = {
         name: value
         for name, value in metadata.properties.items()
-        if not name.startswith(CHECK_PROPERTY)
+        if not name.startswith(CHECK_PROPERTY) and name != STATS_COLUMNS
     }
     checks, required = (upserts.checks, upserts.required) if upserts is not None else ({}, ())
     properties |= {f"{CHECK_PROPERTY}{name}": condition for name, condition in checks.items()}

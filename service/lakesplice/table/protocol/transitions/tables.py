@@ -14,6 +14,7 @@ from lakesplice.table.protocol.intents import (
     Create,
     Evolve,
     Redirect,
+    ReplaceTable,
     Restore,
     SetConstraints,
     Swap,
@@ -32,6 +33,7 @@ from lakesplice.table.protocol.transitions.parts import (
 from lakesplice.table.protocol.transitions.sources import redirected
 
 RESTORE = "RESTORE"
+REPLACE = "REPLACE TABLE"
 RESET = "RESET"
 ADOPT = "ADOPT"
 SWAP = "SWAP"
@@ -134,6 +136,28 @@ def after_restore(before: Manifest, intent: Restore, moment: CommitPoint) -> Tra
         return Transition(manifest, RESET, schema + removes, {"files_gone": len(gone)})
     counts = {"version": intent.version, "files_back": len(back), "files_gone": len(gone)}
     return Transition(manifest, RESTORE, schema + removes + adds, counts)
+
+
+def after_replacement(before: Manifest, intent: ReplaceTable, moment: CommitPoint) -> Transition:
+    """Return the table with other rows and another schema; promises about older versions are kept.
+
+    Writers that run meanwhile must write their files again, since the rows that they located are
+    gone.
+    """
+    manifest = Manifest(
+        before.generation,
+        intent.schema,
+        files={new.base.path: new.base for new in intent.files},
+        runs=stamped_runs(intent.runs, moment.version),
+        upserts=intent.upserts,
+        retention=_retained(before.retention, moment.version),
+        feed=before.feed,
+        erased=before.erased,
+    )
+    removes = removes_of(before, before.files, moment.timestamp_ms)
+    adds = adds_of(intent.schema, intent.files, moment.timestamp_ms)
+    actions = (*_metadata(manifest, moment), *removes, *adds)
+    return Transition(manifest, REPLACE, actions, intent.counts)
 
 
 def after_constraints(before: Manifest, intent: SetConstraints, moment: CommitPoint) -> Transition:
