@@ -64,13 +64,13 @@ def replacement(
     }
     state = next_state(upserts, position, transaction, has_deletes=False)
     return ReplaceTable(
-        manifest.generation,
-        snapshot.version,
-        schema,
-        replace(state, has_deleted=False),
-        new.files,
-        new.runs,
-        {name: count for name, count in counts.items() if count},
+        generation=manifest.generation,
+        planned_on=snapshot.version,
+        schema=schema,
+        upserts=replace(state, has_deleted=False),
+        files=new.files,
+        runs=new.runs,
+        counts={name: count for name, count in counts.items() if count},
     )
 
 
