@@ -17,12 +17,16 @@ PLACES = (
     "table",
     "splicing",
     "formats",
-    "apps/service/batching/batches.py",
-    "apps/service/batching/job.py",
-    "apps/service/batching/batch_selection.py",
-    "apps/service/batching/table_commits.py",
-    "apps/service/upkeep/compactor.py",
+    "model/progress",
+    "storage/source",
+    "apps/bootstrap",
+    "apps/erasing",
+    "apps/verifying",
+    "apps/service/batching",
+    "apps/service/upkeep",
     "apps/service/loop.py",
+    "apps/service/shadow_feed.py",
+    "apps/service/threads.py",
 )
 """Where a fault would lose or damage data, below the package."""
 
