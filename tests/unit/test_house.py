@@ -17,7 +17,6 @@ ROOM_MODULES_MAX = 15
 SHORT = {
     "apps/cli/reference.py": "is run to write docs/commands.md",
     "apps/service/batching/restart.py": "several threads share it; all of batching rests on it",
-    "apps/service/driver.py": "all parts of a running driver share it",
     "apps/service/page/document.py": "is run to write docs/openapi.json",
     "config/sections/dead_letters.py": "a section of the configuration",
     "config/sections/section.py": "all sections rest on it",

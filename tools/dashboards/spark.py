@@ -94,6 +94,11 @@ def _batches() -> tuple[Panel, ...]:
 def _processes() -> tuple[Panel, ...]:
     return (
         graph(
+            "Errors of threads",
+            "That nobody expected, by thread, per hour. The log has each as `thread-failed`.",
+            Ask(per_hour(metric.THREAD_ERRORS, "thread"), "{{thread}}"),
+        ),
+        graph(
             "Memory",
             "Of the driver, Spark's JVM, and its Python workers. Near the limit of the machine or"
             " pod: give spark.master fewer cores, or make batches smaller.",

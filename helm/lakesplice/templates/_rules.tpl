@@ -44,6 +44,13 @@ groups:
           summary: "The query failed and was restarted more than once within an hour."
           section: "lakesplice_query_restarts_total rises"
           runbook_url: "{{ $runbooks | toJson | trimAll "\"" }}#lakesplice_query_restarts_total-rises"
+      - alert: LakespliceThreadErrors
+        expr: increase(lakesplice_thread_errors_total[1h]) > 1
+        labels: {severity: warning}
+        annotations:
+          summary: "The thread {{ "{{" }} $labels.thread {{ "}}" }} of the service met more than one error within an hour that nobody expected."
+          section: "lakesplice_thread_errors_total rises"
+          runbook_url: "{{ $runbooks | toJson | trimAll "\"" }}#lakesplice_thread_errors_total-rises"
       - alert: LakespliceTwoDrivers
         expr: >-
           count by (lake, namespace, job) (

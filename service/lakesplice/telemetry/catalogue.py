@@ -119,6 +119,15 @@ QUERY_RESTARTS = counter(
         ("new-topics", "lanes", "redirect", "refused-commit", "rested", "request", "error"),
     ),
 )
+THREAD_ERRORS = counter(
+    "thread_errors",
+    "errors",
+    "Errors that nobody expected in threads of the service beside the main loop, by thread. Each is"
+    " in the log as `thread-failed`, and the thread tries again.",
+    "It is a defect of Lakesplice or of a library: report it with the log. While it rises, the"
+    " thread's work isn't done.",
+    Label("thread", ("compactor", "verifier", "heartbeat", "web", "workers", "other")),
+)
 BATCHES = counter(
     "batches",
     "batches",

@@ -6,9 +6,11 @@ serves one request: there are too few to keep connections open.
 
 from __future__ import annotations
 
+import logging
 import socket
 import threading
 from asyncio import Transport
+from collections.abc import Callable
 from typing import Self, cast
 
 import uvicorn
@@ -22,17 +24,32 @@ _CONNECTIONS_MAX = 256
 _REQUEST_SECONDS_MAX = 5.0
 _CONNECTION_SECONDS_MAX = 60.0
 _CLOSE_SECONDS_MAX = 2
+_RESTART_SECONDS = 1.0
 _HEADERS = [("Server", "lakesplice"), ("Connection", "close")]
+
+Unexpected = Callable[[BaseException], None]
+"""Reports an error that nobody expected."""
+
+
+def log_error(error: BaseException) -> None:
+    """Report an error in the log."""
+    logging.getLogger(__name__).error("the web server failed", exc_info=error)
 
 
 class WebServer:
     """Serves `app` from `start` to `close`, or as a context manager; port 0 chooses a free port.
 
-    It may be started again after `close`. An error in `app` is answered with 500 and logged.
+    It may be started again after `close`. An error in `app` is answered with 500 and logged. If the
+    server itself ends by an error, that is passed to `unexpected`, and it starts again at the same
+    port.
     """
 
-    def __init__(self, app: ASGIApp, host: str, port: int) -> None:
+    def __init__(
+        self, app: ASGIApp, host: str, port: int, unexpected: Unexpected = log_error
+    ) -> None:
         self._app = app
+        self._unexpected = unexpected
+        self._closing = threading.Event()
         self._host = host
         self._wanted_port = port
         self._port = 0
@@ -66,23 +83,10 @@ class WebServer:
                 reason=str(error),
             ) from None
         self._port = int(listener.getsockname()[1])
-        self._server = uvicorn.Server(
-            uvicorn.Config(
-                self._app,
-                http=_ImpatientProtocol,
-                loop="asyncio",
-                ws="none",
-                lifespan="on",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                headers=_HEADERS,
-                limit_concurrency=_CONNECTIONS_MAX,
-                timeout_graceful_shutdown=_CLOSE_SECONDS_MAX,
-            )
-        )
+        self._closing.clear()
+        self._server = _server(self._app)
         self._thread = threading.Thread(
-            target=self._server.run, args=([listener],), name="web", daemon=True
+            target=self._serve, args=(listener, self._server), name="web", daemon=True
         )
         self._thread.start()
 
@@ -92,10 +96,26 @@ class WebServer:
         A request that blocks on a store is waited for.
         """
         if self._server and self._thread:
+            self._closing.set()
+            # Read after that: the thread looks whether to close after it has made a new one.
             self._server.should_exit = True
             self._thread.join()
         self._server = self._thread = None
         self._port = 0
+
+    def _serve(self, listener: socket.socket, server: uvicorn.Server) -> None:
+        while not self._closing.is_set():
+            try:
+                with listener if listener.fileno() >= 0 else _listen(self._host, self._port) as at:
+                    server.run([at])
+                if self._closing.is_set():
+                    return
+                raise RuntimeError("the web server ended by itself")
+            except BaseException as error:  # noqa: BLE001  # uvicorn calls sys.exit, too
+                self._unexpected(error)
+            self._closing.wait(_RESTART_SECONDS)
+            server = self._server = _server(self._app)
+        listener.close()
 
     def __enter__(self) -> Self:
         self.start()
@@ -118,6 +138,24 @@ class _ImpatientProtocol(H11Protocol):
     def _require_request(self) -> None:
         if cast("object | None", self.cycle) is None:
             self.transport.abort()
+
+
+def _server(app: ASGIApp) -> uvicorn.Server:
+    return uvicorn.Server(
+        uvicorn.Config(
+            app,
+            http=_ImpatientProtocol,
+            loop="asyncio",
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            headers=_HEADERS,
+            limit_concurrency=_CONNECTIONS_MAX,
+            timeout_graceful_shutdown=_CLOSE_SECONDS_MAX,
+        )
+    )
 
 
 def _listen(host: str, port: int) -> socket.socket:

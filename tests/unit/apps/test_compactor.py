@@ -34,6 +34,7 @@ from tests.support.simulated_service import Scene
 DELTAS_MAX = 2
 HELD_AT = 4
 SECONDS_MAX = 30
+POLL_SECONDS = 0.05
 
 
 class Rewrites:
@@ -64,7 +65,12 @@ class Compacting(Scene):
     """Tables with changes that wait, and who compacts them."""
 
     def __init__(self, folder: Path) -> None:
-        due = {"deltas_max": DELTAS_MAX, "back_pressure_deltas": HELD_AT, "ratio_max": 100}
+        due: dict[str, float] = {
+            "deltas_max": DELTAS_MAX,
+            "back_pressure_deltas": HELD_AT,
+            "ratio_max": 100,
+            "poll_seconds": POLL_SECONDS,
+        }
         super().__init__(folder, compaction=due, merge={"files_max": 100})
         self.rewrites = Rewrites()
         session: Any = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2))

@@ -163,10 +163,14 @@ def test_the_heart_beats_until_released_and_survives_a_failing_store(lake: Local
             beaten.set()
 
     faults = [Fault.on("put_new", "heartbeats", How.LOST)]
+    seen: list[Exception] = []
     store = FaultyStore(lake, faults, note)
-    generation = take_generation(store, SystemClock(), lambda _s: False, lease_seconds=0.04)
+    generation = take_generation(
+        store, SystemClock(), lambda _s: False, unexpected=seen.append, lease_seconds=0.04
+    )
     assert generation is not None
     assert beaten.wait(10)
     generation.release()
+    assert not seen
     beats = sum("heartbeats" in call.path for call in store.calls)
     assert beats == sum("heartbeats" in call.path for call in store.calls)

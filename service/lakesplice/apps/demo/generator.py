@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 
-from lakesplice.errors import LakespliceError
 from lakesplice.table.protocol.ports import Clock
 from lakesplice.testing.producer import EventProducer, create_topics
 from lakesplice.testing.shop import Event, Shop
@@ -43,7 +42,7 @@ class Generator:
         self._lock = threading.Lock()
         self._events = 0
         self._ends: dict[tuple[str, int], int] = {}
-        self._error: LakespliceError | None = None
+        self._error: Exception | None = None
 
     @property
     def produced(self) -> Produced:
@@ -71,7 +70,7 @@ class Generator:
                 for start in range(0, len(snapshot), _CHUNK_EVENTS):
                     self._produce(producer, snapshot[start : start + _CHUNK_EVENTS])
                 self._work_steadily(producer)
-        except LakespliceError as error:
+        except Exception as error:  # whoever asks what was produced gets it
             with self._lock:
                 self._error = error
 

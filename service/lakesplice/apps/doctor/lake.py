@@ -118,21 +118,28 @@ class LakeExamination:
 
 def _winners(store: Store, path: str) -> int:
     """Let several writers create one name at once; return for how many of them the store reported
-    success.
+    success. Raises an error that isn't the store's.
     """
     together = threading.Barrier(_WRITERS)
     won: list[bool] = []
+    failed: list[Exception] = []
 
     def take(number: int) -> None:
         together.wait()
-        with suppress(LakespliceError):
+        try:
             won.append(store.put_new(path, str(number).encode()))
+        except LakespliceError:
+            pass
+        except Exception as error:
+            failed.append(error)
 
     threads = [threading.Thread(target=partial(take, at), daemon=True) for at in range(_WRITERS)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    if failed:
+        raise failed[0]
     return sum(won)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from lakesplice.apps.service.activity import Activity
 from lakesplice.apps.service.schema_topics import SchemaTopics
+from lakesplice.apps.service.threads import ThreadErrors
 from lakesplice.config import Settings
 from lakesplice.table.driver.generation import Generation
 from lakesplice.table.protocol.ports import Clock, Entropy, SchemaSource, Store
@@ -34,3 +35,8 @@ class Driver:
     activity: Activity = field(default_factory=Activity)
     tracing: Tracing = field(default_factory=Tracing)
     kill_point: Callable[[str], None] = lambda _name: None
+
+    @property
+    def errors(self) -> ThreadErrors:
+        """What reports errors of threads."""
+        return ThreadErrors(self.metrics, self.log)

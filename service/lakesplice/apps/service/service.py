@@ -46,6 +46,7 @@ from lakesplice.apps.service.status.service_status import (
 from lakesplice.apps.service.status.status_reporter import StatusReporter
 from lakesplice.apps.service.tables import ServiceTables
 from lakesplice.apps.service.tables.gauges import show_memory
+from lakesplice.apps.service.threads import ThreadErrors, run_beside
 from lakesplice.apps.service.upkeep.compactor import Compactor
 from lakesplice.apps.service.upkeep.verifications import Verifications
 from lakesplice.config import Settings
@@ -77,7 +78,8 @@ class Service:
     """One driver. `start` returns once it reads, `stop` once all of it has ended.
 
     `start` and `stop` are called once each, from one thread; `status` may be called from any.
-    `exit_code` is the exit code for a process that did nothing else.
+    `exit_code` is the exit code for a process that did nothing else. `errors` reports errors of
+    threads.
     """
 
     def __init__(self, settings: Settings, *, once: bool = False) -> None:
@@ -88,6 +90,7 @@ class Service:
         self._started = threading.Event()
         self._ended = threading.Event()
         self._metrics = Metrics()
+        self.errors = ThreadErrors(self._metrics, self._log)
         self._metrics.set(metric.BUILD_INFO, 1, version=__version__)
         self._metrics.set(metric.OBJECTIVE, settings.alerts.objective)
         self._metrics.before_page(lambda: show_memory(self._metrics))
@@ -158,7 +161,8 @@ class Service:
             page = site(self._answers)
             routes = [*page.routes, *endpoints(self._metrics, self._health)]
             app = application(routes, page.errors, settings.metrics.token)
-            server = WebServer(app, settings.metrics.host, settings.metrics.port)
+            unexpected = partial(self.errors.report, "web")
+            server = WebServer(app, settings.metrics.host, settings.metrics.port, unexpected)
             server.start()
             stack.callback(server.close)
             self._server = server
@@ -195,10 +199,10 @@ class Service:
         settings, kafka = self._settings, self._settings.kafka
         driver = self._driver(stack, session, lake, generation)
         at_once = partial(cores, session)
+        over = threading.Event()
+        stack.callback(over.set)
         # At the same time topics and tables are read for the first time, which needs no Spark.
-        threading.Thread(
-            target=self._start_workers, args=(session, at_once()), name="workers", daemon=True
-        ).start()
+        run_beside(partial(start_workers, session, at_once()), "workers", self.errors, over)
         tables = self._tables = ServiceTables(driver, first_record_reader(settings, session))
         catalogue = topic_catalogue(session, kafka)
         stack.callback(catalogue.close)
@@ -281,13 +285,6 @@ class Service:
         elif self._once:
             compactor.finish()
 
-    def _start_workers(self, session: SparkSession, count: int) -> None:
-        try:
-            start_workers(session, count)
-        except Exception as error:
-            # In this case the first batch starts them, or the service has ended meanwhile.
-            self._log.debug("workers-not-started", error=str(error))
-
     def _take_lake(self, lake: Store) -> Generation | None:
         """Become the lake's driver; wait as a standby while another one lives. None if the service
         is to stop meanwhile.
@@ -300,7 +297,11 @@ class Service:
         self._metrics.set(metric.DRIVER_STANDBY, 1)
         self._log.info("standby")
         generation = take_generation(
-            lake, SystemClock(), self._wait_for_lease, lease_seconds=self._settings.lease
+            lake,
+            SystemClock(),
+            self._wait_for_lease,
+            unexpected=partial(self.errors.report, "heartbeat"),
+            lease_seconds=self._settings.lease,
         )
         if generation is not None:
             self._health.reached("lake")
@@ -330,6 +331,7 @@ def run(settings: Settings, *, once: bool = False) -> int:
     """
     configure_logs(settings.logging.level, settings.logging.format)
     service = Service(settings, once=once)
+    threading.excepthook = service.errors.report_unhandled
     wished = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: wished.set())

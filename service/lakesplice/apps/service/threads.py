@@ -1,5 +1,6 @@
-"""Runs long work in a thread, while the main loop continues to report that it is alive; and limits
-how many compaction tasks the threads run at the same time.
+"""What the service's threads have in common: an error in one of them is never silent, the main loop
+continues to report that it is alive while long work runs in another thread, and compaction tasks
+that run at the same time are limited.
 """
 
 from __future__ import annotations
@@ -8,11 +9,76 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
+
+from lakesplice.errors import FencedError
+from lakesplice.telemetry import catalogue as metric
+from lakesplice.telemetry.registry import Metrics
 
 _TICK_SECONDS = 0.2
 
 Result = TypeVar("Result")
+
+
+class ThreadErrors:
+    """Logs and counts errors that nobody expected in threads; any thread may call it."""
+
+    def __init__(self, metrics: Metrics, log: Any) -> None:
+        self._metrics = metrics
+        self._log = log
+
+    def report(self, thread: str, error: BaseException) -> None:
+        """Report an error in a thread, by its name in `THREAD_ERRORS`."""
+        self._metrics.add(metric.THREAD_ERRORS, thread=thread)
+        self._log.error("thread-failed", thread=thread, error=error, exc_info=error)
+
+    def report_unhandled(self, failed: threading.ExceptHookArgs) -> None:
+        """Report the end of a thread that handled no error, as `threading.excepthook`."""
+        if failed.exc_value is not None:
+            self.report("other", failed.exc_value)
+
+
+def run_beside(
+    work: Callable[[], object], name: str, errors: ThreadErrors, over: threading.Event
+) -> threading.Thread:
+    """Run work in a thread of its own whose failure does no lasting harm; it is reported unless
+    `over` is set: without the rest of the service it can't succeed.
+    """
+
+    def run() -> None:
+        try:
+            work()
+        except Exception as error:
+            if not over.is_set():
+                errors.report(name, error)
+
+    thread = threading.Thread(target=run, name=name, daemon=True)
+    thread.start()
+    return thread
+
+
+def repeat(
+    turn: Callable[[], bool],
+    pause_seconds: float,
+    stopping: threading.Event,
+    unexpected: Callable[[Exception], None],
+) -> None:
+    """Call `turn` until `stopping` is set, with a pause after each turn that returns False.
+
+    An error is passed to `unexpected`, and the next turn follows after the pause: if the thread
+    ended instead, nobody would do its work. Only a `FencedError` ends it: the main loop meets the
+    same generation and ends the service.
+    """
+    while not stopping.is_set():
+        try:
+            idle = not turn()
+        except FencedError:
+            return
+        except Exception as error:
+            unexpected(error)
+            idle = True
+        if idle:
+            stopping.wait(pause_seconds)
 
 
 def run_interruptibly(

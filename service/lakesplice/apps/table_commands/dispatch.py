@@ -7,6 +7,7 @@ feeds. If no driver runs, the command takes the next generation for as long as i
 from __future__ import annotations
 
 import getpass
+import logging
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -257,7 +258,13 @@ def _was_done(request: CommandRequest, store: Store) -> bool:
 
 @contextmanager
 def _generation(lake: AnyStore, patience: RequestWait) -> Iterator[Generation]:
-    generation = take_generation(lake, patience.clock, _for_a_lease(patience.wait))
+    log = logging.getLogger("lakesplice")
+    generation = take_generation(
+        lake,
+        patience.clock,
+        _for_a_lease(patience.wait),
+        unexpected=lambda error: log.error("a heartbeat failed", exc_info=error),
+    )
     if generation is None:
         raise UsageError(
             "a service of this lake has just started; run the command again", lake=str(lake)

@@ -40,6 +40,9 @@ _TAKEN = re.compile(rf"{GENERATIONS}/(\d{{20}})\.json")
 Wait = Callable[[float], bool]
 """Waits so many seconds; returns False to give up."""
 
+Unexpected = Callable[[Exception], None]
+"""Reports an error that nobody expected."""
+
 
 class Generation:
     """A generation that this process holds until it releases it, or a higher one exists."""
@@ -67,11 +70,15 @@ class Generation:
         self._lake.put_new(heartbeat_path(self.number, self._beats), b"")
         self._lake.delete(heartbeat_path(self.number, self._beats - 1))
 
-    def start_heart(self, lease_seconds: float = LEASE_SECONDS) -> None:
-        """Beat in a thread of its own until the generation is released or fenced."""
-        seconds = lease_seconds / BEATS_PER_LEASE
+    def start_heart(self, unexpected: Unexpected, lease_seconds: float = LEASE_SECONDS) -> None:
+        """Beat in a thread of its own until the generation is released or fenced. An error that
+        isn't the store's is passed to `unexpected`, and the next beat follows.
+        """
         self._heart = threading.Thread(
-            target=self._beat_on, args=(seconds,), name="lakesplice-heartbeat", daemon=True
+            target=self._beat_on,
+            args=(lease_seconds / BEATS_PER_LEASE, unexpected),
+            name="lakesplice-heartbeat",
+            daemon=True,
         )
         self._heart.start()
 
@@ -87,7 +94,7 @@ class Generation:
         with suppress(StorageError):
             self._lake.put_new(release_path(self.number), b"")
 
-    def _beat_on(self, seconds: float) -> None:
+    def _beat_on(self, seconds: float, unexpected: Unexpected) -> None:
         while not self._ended.is_set():
             try:
                 self.beat()
@@ -97,6 +104,8 @@ class Generation:
             except StorageError:
                 # One beat is missing; the lease allows for some.
                 pass
+            except Exception as error:  # noqa: BLE001  # without a heart another driver takes over
+                unexpected(error)
             self._ended.wait(seconds)
 
 
@@ -105,16 +114,17 @@ def take_generation(
     clock: Clock,
     wait: Wait,
     *,
+    unexpected: Unexpected,
     lease_seconds: float = LEASE_SECONDS,
 ) -> Generation | None:
     """Return a new generation with its heart beating, or None if `wait` gave up.
 
-    `lease_seconds` is the new generation's lease. Blocks as long as another driver lives, which may
-    be forever. `StorageError` if the store fails.
+    `lease_seconds` is the new generation's lease; `unexpected` as in `start_heart`. Blocks as long
+    as another driver lives, which may be forever. `StorageError` if the store fails.
     """
     generation = claim_generation(lake, clock, wait, lease_seconds=lease_seconds)
     if generation is not None:
-        generation.start_heart(lease_seconds)
+        generation.start_heart(unexpected, lease_seconds)
     return generation
 
 

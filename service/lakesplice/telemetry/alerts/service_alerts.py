@@ -35,6 +35,14 @@ _FIXED = (
         "lakesplice_query_restarts_total rises",
     ),
     Alert(
+        "LakespliceThreadErrors",
+        "warning",
+        "increase(lakesplice_thread_errors_total[1h]) > 1",
+        "The thread {{ $labels.thread }} of the service met more than one error within an hour that"
+        " nobody expected.",
+        "lakesplice_thread_errors_total rises",
+    ),
+    Alert(
         "LakespliceTwoDrivers",
         "critical",
         f"count by ({LAKE}) (\n"

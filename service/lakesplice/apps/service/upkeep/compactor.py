@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -17,7 +18,7 @@ from lakesplice.apps.service.activity import Failure, Work
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.retry_pauses import RetryPauses
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
-from lakesplice.apps.service.threads import Slots
+from lakesplice.apps.service.threads import Slots, repeat
 from lakesplice.apps.service.upkeep.table_upkeep import Upkeep
 from lakesplice.errors import CorruptFileError, FencedError, LakespliceError
 from lakesplice.formats.parquet import ROWS_PER_PAGE
@@ -131,16 +132,10 @@ class Compactor:
         return waited
 
     def _watch(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                idle = not self._turn()
-            except FencedError:
-                return  # the main loop meets the same generation and ends the service
-            except Exception:  # a thread that ends would leave all tables without compaction
-                self._driver.log.exception("compactor-failed")
-                idle = True
-            if idle:
-                self._stopping.wait(self._driver.settings.compaction.poll_seconds)
+        seconds = self._driver.settings.compaction.poll_seconds
+        repeat(
+            self._turn, seconds, self._stopping, partial(self._driver.errors.report, "compactor")
+        )
 
     def _turn(self) -> bool:
         """Compact the table that is due the most and do its upkeep; False if nothing was due."""

@@ -10,12 +10,15 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from lakesplice.apps.service.activity import VERIFICATION, Work
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.retry_pauses import RetryPauses
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
+from lakesplice.apps.service.threads import repeat
 from lakesplice.apps.table_commands.work import VERIFY, verified_arguments
 from lakesplice.apps.verifying.lake_verification import SourceAccess, verify_topic
 from lakesplice.apps.verifying.report import Outcome, TableReport
@@ -86,16 +89,9 @@ class Verifications:
         return True
 
     def _watch(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                idle = not self.turn()
-            except (Stopped, FencedError):
-                return
-            except Exception:  # a thread that ends would compare no table any more
-                self._driver.log.exception("verifications-failed")
-                idle = True
-            if idle:
-                self._stopping.wait(_POLL_SECONDS)
+        with suppress(Stopped):
+            unexpected = partial(self._driver.errors.report, "verifier")
+            repeat(self.turn, _POLL_SECONDS, self._stopping, unexpected)
 
     def _due(self, ended: Mapping[tuple[str, str], EpochMs]) -> ServiceTable | None:
         every, now_ms = self._driver.settings.verify.every, self._driver.clock.now_ms()
