@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from lakesplice.errors import StorageError
+from lakesplice.model.moments import EpochMs
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.ingest.read_rows_commit import RepairedRows, RowRepair
@@ -43,7 +44,7 @@ class Repaired:
         position = max(at.position for at in self.driver.table.source.partitions.values())
         above = type(position)(position.file, position.offset + 1_000)
         self.repair = RepairedRows(
-            self.source.topic.name, above, 0, present, self.images(held[GONE])
+            self.source.topic.name, above, EpochMs(0), present, self.images(held[GONE])
         )
 
     def images(self, *rows: dict[str, Any]) -> pa.Table:

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakesplice.errors import UsageError
-from lakesplice.planning.sources.position_search import PlacedRecords, Ranges, find_offsets
+from lakesplice.model.offsets import Offset, OffsetRange, OffsetRanges
+from lakesplice.planning.sources.position_search import PlacedRecords, find_offsets
 
 # A partition's records in order: None for one without a position.
 RECORDS = st.lists(st.none() | st.integers(0, 30), max_size=60)
@@ -26,10 +27,13 @@ class Topic:
         self.partitions, self.place, self.reads = partitions, place, 0
 
     @property
-    def ranges(self) -> dict[int, tuple[int, int]]:
-        return {at: (5, 5 + len(records)) for at, records in enumerate(self.partitions)}
+    def ranges(self) -> OffsetRanges:
+        return {
+            at: OffsetRange(Offset(5), Offset(5 + len(records)))
+            for at, records in enumerate(self.partitions)
+        }
 
-    def probe(self, asked: Ranges) -> Mapping[int, PlacedRecords]:
+    def probe(self, asked: OffsetRanges) -> Mapping[int, PlacedRecords]:
         self.reads += 1
         assert self.reads < READS_MAX, "the search does not end"
         found = {}

@@ -13,6 +13,7 @@ from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lakesplice.model.offsets import Offset, PartitionOffset
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.storage.local import LocalStore
@@ -32,6 +33,7 @@ from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
 from tests.support.drawing import examples
 from tests.support.feeds import require_feed
+from tests.support.malformed import letter_of
 from tests.support.simulated import Source, memory_folder, rows_of, truth_for
 
 KEYS = 3
@@ -99,9 +101,8 @@ class History:
         unread = step.dead and event.value is not None
         self.readable.append(step.partition, [event._replace(value=None) if unread else event])
         if unread:
-            topic, now = self.source.topic.name, event.timestamp_ms
-            record = topic, step.partition, offset, now, event.key, event.value
-            self.waiting.append(DeadLetter(*record, "not-json", "", "[]", 0, 0, 0))
+            lost = event._replace(topic=self.source.topic.name)
+            self.waiting.append(letter_of(lost, step.partition, offset))
 
     def batch(self) -> None:
         """Take in what there is, and set aside what couldn't be read of it."""
@@ -154,7 +155,7 @@ def test_replayed_letters_heal_their_rows_and_regress_nothing(
             if step.then:
                 history.batch()
             if step.then == "replay":
-                places = [(at, offset) for at in (0, 1) for offset in range(8)]
+                places = [PartitionOffset(at, Offset(n)) for at in (0, 1) for n in range(8)]
                 some = data.draw(st.sets(st.sampled_from(places), min_size=1))
                 history.replay(DeadLetterSelection(frozenset(some)))
             elif step.then == "compact":
@@ -182,7 +183,8 @@ def test_letters_replayed_in_any_number_of_parts_are_counted_once(drawn: list[St
             history.send(step)
         letters = len(history.waiting)
         history.batch()
-        first = history.replay(DeadLetterSelection(frozenset((0, offset) for offset in range(40))))
+        places = frozenset(PartitionOffset(0, Offset(n)) for n in range(40))
+        first = history.replay(DeadLetterSelection(places))
         second = history.replay()
         assert first.removed + second.removed == letters
         assert first.kept == second.kept == 0

@@ -9,6 +9,7 @@ from lakesplice.apps.erasing.byte_search import files_in, search
 from lakesplice.apps.erasing.searched_table import values_of_keys
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.model.progress.erased_keys import SaltedHash
 from lakesplice.planning.keys.requested_key import KeyValues, RequestedKey
 from lakesplice.planning.rows.keyhash import salted_hash
 from lakesplice.storage.stores import log_keeper, open_sink
@@ -68,5 +69,5 @@ def erased_positions_of(
     found = {}
     for key in keys:
         salted = salted_hash(wanted(manifest, [key]).hashes, known.salt)
-        found[key] = known.positions.get((int(salted.high[0]), int(salted.low[0])), BEFORE_ALL)
+        found[key] = known.positions.get(SaltedHash(*salted.at(0)), BEFORE_ALL)
     return found

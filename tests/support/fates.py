@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from lakesplice.model.offsets import Offset
+from lakesplice.model.offsets import Offset, OffsetRange, OffsetRanges
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.progress.source_state import SourceState
 from lakesplice.planning.intake.line import RecordReading
@@ -33,16 +33,14 @@ class TopicOfTest:
     def __init__(self, topic: SimulatedTopic) -> None:
         self._topic = topic
 
-    def offsets(self, topic: str) -> Mapping[int, tuple[int, int]]:
+    def offsets(self, topic: str) -> OffsetRanges:
         assert topic == self._topic.name
-        return {at: (0, end) for at, end in self._topic.ends.items()}
+        return {at: OffsetRange(Offset(0), end) for at, end in self._topic.ends.items()}
 
-    def read(
-        self, topic: str, ranges: Mapping[int, tuple[int, int]]
-    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+    def read(self, topic: str, ranges: OffsetRanges) -> Iterator[tuple[int, pa.RecordBatch]]:
         assert topic == self._topic.name
         for at, (start, end) in sorted(ranges.items()):
-            for batch in self._topic.read({at: Offset(start)}, {at: Offset(end)}):
+            for batch in self._topic.read({at: start}, {at: end}):
                 for first in range(0, batch.num_rows, 3):
                     yield at, _with_milliseconds(batch.slice(first, 3))
 

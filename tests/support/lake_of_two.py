@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from lakesplice.model.change import Op
+from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
@@ -41,7 +42,8 @@ def items_of(lake: Path) -> IndexedTable:
 
 def parked_of(lake: Path) -> IndexedTable:
     made = IndexedTable(lake / "shop" / "no_key", TableSchema())
-    reason = ParkReason(ParkCode.NO_KEY, "the table has no primary key", "a.shop.no_key", 0, 7)
+    detail = "the table has no primary key"
+    reason = ParkReason(ParkCode.NO_KEY, detail, "a.shop.no_key", 0, Offset(7))
     made._commit(Redirect(GENERATION, made.snapshot.version, parked=reason))
     return made
 

@@ -10,6 +10,11 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from lakesplice.model.moments import NO_MOMENT, EpochMs
+from lakesplice.model.offsets import Offset
+from lakesplice.table.files.dead_letters import DeadLetter
+from lakesplice.testing.shop.events import Event
+
 HARM = "HARM"
 GIANT_BYTES = 8_000_000
 _DEEP = 100_000
@@ -33,6 +38,12 @@ class Malformed(NamedTuple):
     def reasons(self) -> set[str]:
         """The codes that tell what is wrong."""
         return {self.reason, self.first_of_its_kind} - {""}
+
+
+def letter_of(event: Event, partition: int, offset: Offset) -> DeadLetter:
+    """What is stored of an event that wasn't JSON when it was read."""
+    record = event.topic, partition, offset, EpochMs(event.timestamp_ms), event.key, event.value
+    return DeadLetter(*record, "not-json", "", "[]", NO_MOMENT, NO_MOMENT, 0)
 
 
 def _edit(change: Callable[[Payload], object]) -> Make:

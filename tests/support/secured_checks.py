@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from lakesplice.errors import LakespliceError
+from lakesplice.model.moments import EpochMs
 from lakesplice.model.offsets import Offset
 from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars
 from lakesplice.spark.kafka.admin import KafkaAdmin
@@ -61,7 +62,7 @@ class Client:
         """The offsets of the group once some were written."""
         group = ConsumerGroup(self._admin, self._case["group"])
         group.offsets()
-        group.write({(self._case["topic"], 0): 3})
+        group.write({(self._case["topic"], 0): Offset(3)})
         return [[*where, it.offset, it.is_ours] for where, it in group.offsets().items()]
 
     def letter(self) -> str:
@@ -69,7 +70,8 @@ class Client:
         topic = DeadLetterTopic(
             self._session, self._servers, self._options, self._case["letters"], _TIMEOUT
         )
-        letter = DeadLetter("shop.goods", 0, 0, 0, b"key", b"value", "not-json", "", "[]", 0, 0, 0)
+        now, content = EpochMs(0), (b"key", b"value", "not-json", "", "[]")
+        letter = DeadLetter("shop.goods", 0, Offset(0), now, *content, now, now, 0)
         try:
             topic.send("shop.goods", [letter])
         finally:

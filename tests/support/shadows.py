@@ -10,6 +10,7 @@ import pyarrow as pa
 from lakesplice.errors import StorageError
 from lakesplice.formats.events import DecodeContext, decode
 from lakesplice.model.choices import NotInserts
+from lakesplice.model.moments import EpochMs
 from lakesplice.model.names import TableName
 from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.model.position import RANK_OTHER, Position
@@ -44,7 +45,7 @@ from tests.support.simulated import SMALL, Rows, Source, driver_of
 
 SHADOW = "1"
 _ROUNDS_MAX = 5
-READ_MS = 1_772_000_100_000
+READ_MS = EpochMs(1_772_000_100_000)
 
 
 class ReadSource(Source):

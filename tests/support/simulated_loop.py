@@ -109,13 +109,13 @@ class SimulatedGroup:
 
     def set(self, topic: str, at: int, offset: int) -> None:
         """What Kafka's own tools do."""
-        self.entries[topic, at] = GroupOffset(offset, is_ours=False)
+        self.entries[topic, at] = GroupOffset(Offset(offset), is_ours=False)
 
     def offsets(self) -> dict[TopicPartition, GroupOffset]:
         self._check()
         return dict(self.entries)
 
-    def write(self, offsets: Mapping[TopicPartition, int]) -> None:
+    def write(self, offsets: Mapping[TopicPartition, Offset]) -> None:
         self._check()
         for where, offset in offsets.items():
             self.entries[where] = GroupOffset(offset, is_ours=True)

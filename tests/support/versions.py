@@ -29,6 +29,7 @@ from lakesplice.table.reading.table import Table
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver
+from tests.support.malformed import letter_of
 from tests.support.simulated import SMALL, Source
 
 # Each server's binlog is as long as its uptime: the second one is the youngest.
@@ -165,9 +166,8 @@ class HistoryWorld:
             for sent in self.servers.events(number, self.server):
                 partition = zlib.crc32(sent.key or b"") % 2
                 if not readable and sent.value is not None:
-                    place = self.topic.name, partition, self.topic.ends[partition]
-                    letter = (*place, sent.timestamp_ms, sent.key, sent.value)
-                    self.letters.append(DeadLetter(*letter, "not-json", "", "[]", 0, 0, 0))
+                    lost = sent._replace(topic=self.topic.name)
+                    self.letters.append(letter_of(lost, partition, self.topic.ends[partition]))
                 self.topic.append(partition, [sent if readable else sent._replace(value=None)])
             self.next = number + 1
 

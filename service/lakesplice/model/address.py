@@ -5,7 +5,7 @@ live.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from lakesplice.errors import CorruptFileError
 
@@ -13,6 +13,13 @@ GROUP_BITS = 63
 
 # The value of each partition column in the log's form; None for null and for an empty text.
 Partition: TypeAlias = tuple[str | None, ...]
+
+
+class RowAddress(NamedTuple):
+    """Where a row is: its file group, and its row position there."""
+
+    group: int
+    row: int
 
 
 @dataclass(frozen=True, slots=True, order=True)

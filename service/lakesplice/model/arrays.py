@@ -18,6 +18,13 @@ Bytes = NDArray[np.uint8]
 Marks = NDArray[np.int8]
 
 
+class KeyHash(NamedTuple):
+    """The 128-bit hash of a key, in two halves."""
+
+    high: int
+    low: int
+
+
 class KeyHashes(NamedTuple):
     """The 128-bit hashes of keys: the upper and the lower half of each key's hash."""
 
@@ -27,6 +34,10 @@ class KeyHashes(NamedTuple):
     def only(self, which: Integers | Mask | slice) -> KeyHashes:
         """Return the hashes at these places, in this order."""
         return KeyHashes(self.high[which], self.low[which])
+
+    def at(self, place: int) -> KeyHash:
+        """Return one of the hashes."""
+        return KeyHash(int(self.high[place]), int(self.low[place]))
 
 
 class RowAddresses(NamedTuple):

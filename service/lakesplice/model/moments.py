@@ -1,6 +1,6 @@
-"""Moments since 1970 in UTC: in milliseconds for clocks, manifests, commits and the broker, and in
-seconds for metrics. Durations are plain numbers of seconds; ages are also written as text for
-people.
+"""Moments since 1970 in UTC: in milliseconds for clocks, manifests, commits and the broker, in
+microseconds for changes, and in seconds for metrics. Durations are plain numbers
+of seconds; ages are also written as text for people.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 EpochMs = NewType("EpochMs", int)
 """A moment in milliseconds; not a duration, a version or an offset."""
 
+EpochUs = NewType("EpochUs", int)
+"""A moment in microseconds, as changes have it."""
+
 NO_MOMENT = EpochMs(0)
 """Stands for a moment that isn't set."""
 
@@ -23,6 +26,11 @@ EpochSeconds = NewType("EpochSeconds", float)
 def epoch_seconds(moment: float) -> EpochSeconds:
     """Convert a moment from milliseconds to seconds."""
     return EpochSeconds(moment / 1000)
+
+
+def epoch_us(moment: EpochMs) -> EpochUs:
+    """Convert a moment from milliseconds to microseconds."""
+    return EpochUs(moment * 1000)
 
 
 def utc_time(moment: int) -> datetime:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from lakesplice.model.offsets import NO_OFFSET, Offset
+
 
 class ParkCode(StrEnum):
     """Why a table is parked."""
@@ -42,7 +44,7 @@ class ParkReason:
     detail: str
     topic: str = ""
     partition: int = -1
-    offset: int = -1
+    offset: Offset = NO_OFFSET
 
     @property
     def is_of_topic(self) -> bool:

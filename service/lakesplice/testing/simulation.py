@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from lakesplice.formats.events import DeclaredType, TypeHistory
 from lakesplice.model.choices import NotInserts
+from lakesplice.model.moments import EpochUs
 from lakesplice.model.names import TableName
 from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.model.progress.source_state import PartitionState, SourceState
@@ -210,7 +211,7 @@ class SimulatedDriver:
 
     def plan_purge(self, before_us: int) -> Purge | None:
         """Write files without the rows that may be purged, and return the intent to commit."""
-        table, rules = self.table, PurgeRules(before_us)
+        table, rules = self.table, PurgeRules(EpochUs(before_us))
         planned_on, manifest = table.version, table.manifest
         return purge(table.store, manifest, rules, planned_on, table.generation, self._entropy)
 

@@ -153,9 +153,8 @@ def test_tables_fits_a_terminal_of_80_columns_and_cuts_no_reason(
     status = newest_status(LocalStore(lake))
     with monkeypatch.context() as patched:
         patched.setattr("sys.stdout", screen)
-        print_overview(
-            listing(LocalStore(lake), status, EpochMs(now_ms())), status, now_ms(), "lake"
-        )
+        now = EpochMs(now_ms())
+        print_overview(listing(LocalStore(lake), status, now), status, now, "lake")
     lines = re.sub(r"\x1b\[[0-9;]*m", "", screen.getvalue()).splitlines()
     assert max(map(len, lines)) <= 80
     assert LONG in " ".join(line.strip() for line in lines)

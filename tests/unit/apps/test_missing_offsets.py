@@ -72,9 +72,9 @@ def test_a_table_continues_with_what_is_there_and_shows_the_gap_until_it_is_clos
     ]
     assert service.metrics.value(GAP_RECORDS, table="one.goods") == 2
     status = service.reporter.status(running=True)
-    print_overview(listing(service.lake, status, EpochMs(0)), status, 0, "lake")
+    print_overview(listing(service.lake, status, EpochMs(0)), status, EpochMs(0), "lake")
     assert "one.goods: lacks records that were passed over: 0:1-2, 1:1-2" in capsys.readouterr().out
-    shown = table_answers(status.topics, {"one.goods": table}, service.driver.activity, 0)
+    shown = table_answers(status.topics, {"one.goods": table}, service.driver.activity, EpochMs(0))
     assert [row.gaps for row in shown] == [["0:1-2", "1:1-2"], [], []]
     told = [entry for entry in history(table.store) if entry.gaps is not None]
     assert [(one.info.operation, one.gaps) for one in told] == [("REDIRECT", "0:1-2, 1:1-2")]

@@ -139,5 +139,7 @@ def test_the_overview_says_up_to_when_all_tables_are_complete(
     condition = TopicCondition(TopicState.RUNNING)
     topics = (TopicStatus("t", "shop.a", condition, EpochMs(0), real_time_ms=EpochMs(1_000)),)
     row = {"table": "shop.a", "state": "running", "suspect_settings": (), "topics": []}
-    print_overview([row], DriverStatus(1, EpochMs(2_000), True, ".*", topics), 2_000, "lake")
+    print_overview(
+        [row], DriverStatus(1, EpochMs(2_000), True, ".*", topics), EpochMs(2_000), "lake"
+    )
     assert "all tables are complete up to 1970-01-01T00:00:01" in capsys.readouterr().err

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -16,7 +15,7 @@ from lakesplice.config.sections.schema_topics import MaxwellTopic, SchemaChangeT
 from lakesplice.errors import SourceUnavailable
 from lakesplice.formats.events import TypeHistory
 from lakesplice.model.names import TableName
-from lakesplice.model.offsets import Offset
+from lakesplice.model.offsets import Offset, OffsetRanges
 from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import Position
 from lakesplice.model.progress.epochs import Epoch
@@ -66,14 +65,14 @@ class _Source:
         self.state = replace(self.state, partitions={0: PartitionState(Offset(9), position)})
 
     def _read(
-        self, topic: str, ranges: Mapping[int, tuple[int, int]], mark: str | None
-    ) -> list[tuple[int, int, bytes | None]]:
+        self, topic: str, ranges: OffsetRanges, mark: str | None
+    ) -> list[tuple[int, Offset, bytes | None]]:
         assert (topic, mark) == ("db", None)
         if self.fails:
             raise SourceUnavailable("the broker does not answer")
         ((partition, (start, end)),) = ranges.items()
         self.asked.append((start, end))
-        return [(partition, at, self.records[at]) for at in range(start, end)]
+        return [(partition, Offset(at), self.records[at]) for at in range(start, end)]
 
 
 def _told(ddl: str = "CREATE TABLE x (id int, price decimal(8,2))") -> _Source:
@@ -276,11 +275,11 @@ class _Maxwell:
         ]
 
     def _read(
-        self, topic: str, ranges: Mapping[int, tuple[int, int]], mark: str | None
-    ) -> list[tuple[int, int, bytes | None]]:
+        self, topic: str, ranges: OffsetRanges, mark: str | None
+    ) -> list[tuple[int, Offset, bytes | None]]:
         self.marks.append(mark)
         return [
-            (partition, at, self.partitions[partition][at])
+            (partition, Offset(at), self.partitions[partition][at])
             for partition, (start, end) in ranges.items()
             for at in range(start, end)
         ]

@@ -18,9 +18,9 @@ from lakesplice.apps.table_commands.work import RESET
 from lakesplice.errors import UsageError
 from lakesplice.formats.events import DecodeContext, declare
 from lakesplice.model.moments import EpochMs
-from lakesplice.model.offsets import Offset
+from lakesplice.model.offsets import Offset, OffsetRange, OffsetRanges
 from lakesplice.model.progress.epochs import Epoch
-from lakesplice.planning.sources.position_search import Ranges, placed_records
+from lakesplice.planning.sources.position_search import placed_records
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.generation import claim_generation
 from lakesplice.table.driver.requests import CommandRequest
@@ -41,10 +41,10 @@ class Topic:
     def __init__(self, topic: SimulatedTopic) -> None:
         self._topic = topic
 
-    def offsets(self, _topic: str) -> Ranges:
-        return {at: (0, end) for at, end in self._topic.ends.items()}
+    def offsets(self, _topic: str) -> OffsetRanges:
+        return {at: OffsetRange(Offset(0), end) for at, end in self._topic.ends.items()}
 
-    def read(self, _topic: str, ranges: Ranges) -> Iterator[tuple[int, pa.RecordBatch]]:
+    def read(self, _topic: str, ranges: OffsetRanges) -> Iterator[tuple[int, pa.RecordBatch]]:
         for at, (start, end) in ranges.items():
             for batch in self._topic.read({at: Offset(start)}, {at: Offset(end)}):
                 yield at, batch.select(["offset", "timestamp", "key", "value", "headers"])

@@ -19,7 +19,7 @@ SOURCE = SourceState(
     "id",
     {0: PartitionState(Offset(40), HIGH, {"0": 9}), 1: PartitionState(Offset(50), HIGH, {"1": 3})},
 )
-FELL_BACK = ParkReason(ParkCode.POSITIONS_FELL_BACK, "", "t", 0, 40)
+FELL_BACK = ParkReason(ParkCode.POSITIONS_FELL_BACK, "", "t", 0, Offset(40))
 
 
 def test_a_new_epoch_begins_in_every_partition_where_it_continues() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pytest
 from lakesplice.errors import UsageError
 from lakesplice.formats.events import declare
 from lakesplice.model.names import TableName
-from lakesplice.model.offsets import Offset
+from lakesplice.model.offsets import Offset, OffsetRange, OffsetRanges
 from lakesplice.model.position import Position
 from lakesplice.model.progress.source_state import SourceState
 from lakesplice.planning.intake.line import RecordReading
@@ -21,7 +21,7 @@ from lakesplice.storage.local import LocalStore
 from lakesplice.table.by_hand.hand_fed_table import HandFedTable
 from lakesplice.table.by_hand.new_table import create_table
 from lakesplice.table.explaining.key_story import KeyStory, explain_key
-from lakesplice.table.explaining.record_ranges import Ranges, choose_ranges
+from lakesplice.table.explaining.record_ranges import choose_ranges
 from lakesplice.table.explaining.record_values import Outcome, RecordAccess
 from lakesplice.table.explaining.version_walk import Effect
 from lakesplice.table.protocol.ports import Store
@@ -220,10 +220,10 @@ def test_a_shards_story_has_only_records_of_its_own_topic(tmp_path: Path) -> Non
     topics = {shard.topic.name: shard for shard in scene.shards}
 
     class Both:
-        def offsets(self, topic: str) -> Mapping[int, tuple[int, int]]:
+        def offsets(self, topic: str) -> OffsetRanges:
             return access_to(topics[topic].topic, GOODS).records.offsets(topic)
 
-        def read(self, topic: str, ranges: Ranges) -> Iterator[tuple[int, pa.RecordBatch]]:
+        def read(self, topic: str, ranges: OffsetRanges) -> Iterator[tuple[int, pa.RecordBatch]]:
             return access_to(topics[topic].topic, GOODS).records.read(topic, ranges)
 
     def reading(source: SourceState) -> RecordReading:
@@ -296,12 +296,13 @@ class _Forgotten:
     def __init__(self, topic: SimulatedTopic, count: int) -> None:
         self._whole, self._count = access_to(topic, GOODS).records, count
 
-    def offsets(self, topic: str) -> Mapping[int, tuple[int, int]]:
+    def offsets(self, topic: str) -> OffsetRanges:
         return {
-            at: (min(self._count, end), end) for at, (_, end) in self._whole.offsets(topic).items()
+            at: OffsetRange(Offset(min(self._count, end)), end)
+            for at, (_, end) in self._whole.offsets(topic).items()
         }
 
-    def read(self, topic: str, ranges: Ranges) -> Iterator[tuple[int, pa.RecordBatch]]:
+    def read(self, topic: str, ranges: OffsetRanges) -> Iterator[tuple[int, pa.RecordBatch]]:
         return self._whole.read(topic, ranges)
 
 

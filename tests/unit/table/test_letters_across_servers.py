@@ -23,6 +23,7 @@ from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
 from tests.support.ledgers import Ledger
+from tests.support.malformed import letter_of
 
 # Each server's binlog is as long as its uptime: the second one is the younger.
 FIRST_FILES = {1: 400, 2: 1}
@@ -46,8 +47,8 @@ class Scene:
             value = None if event.value is None else self._from(server, event.value)
             if not readable:
                 at = self.topic.ends[0]
-                record = self.topic.name, 0, at, event.timestamp_ms, event.key, value
-                self._letters.append(DeadLetter(*record, "not-json", "", "[]", 0, 0, 0))
+                lost = event._replace(topic=self.topic.name, value=value)
+                self._letters.append(letter_of(lost, 0, at))
             self.topic.append(0, [event._replace(value=value if readable else None)])
         self.driver.batch()
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from lakesplice.model.offsets import Offset, PartitionOffset
 from lakesplice.model.position import BEFORE_ALL
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.upkeep.purging import purge_bound
@@ -62,7 +63,8 @@ def test_letters_that_stay_are_above_the_position_that_they_were_above(scene: Sc
     left = scene.driver.table.manifest.dead_letters
     assert [(ref.rows, ref.position) for ref in left] == [(1, reached), (1, later)]
     assert purge_bound(scene.driver.table.manifest) == reached
-    assert scene.box().drop(DeadLetterSelection(frozenset([(0, 1)]))) == DeadLetterCounts(1)
+    first = frozenset([PartitionOffset(0, Offset(1))])
+    assert scene.box().drop(DeadLetterSelection(first)) == DeadLetterCounts(1)
     assert purge_bound(scene.driver.table.manifest) == later
     assert scene.box().drop(DeadLetterSelection()) == DeadLetterCounts(1)
     assert rows_of(scene.driver.table.store)

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
+from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.planning.shape.metadata_columns import MetadataContent
 from lakesplice.planning.shape.shaping import Shape
 from lakesplice.table.files.dead_letters import (
-    DeadLetter,
     DeadLetterSelection,
     table_of,
     write_dead_letters,
@@ -26,6 +26,7 @@ from lakesplice.table.ingest.dead_letter_replay import DeadLetterCounts, OpenDea
 from lakesplice.table.protocol.intents import Ingest
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
+from tests.support.malformed import letter_of
 from tests.support.shaped import Life, aged
 
 ALL = Shape(metadata=tuple((f"m_{what}", what) for what in MetadataContent))
@@ -164,8 +165,7 @@ def test_a_dead_letter_taken_again_brings_what_its_event_said(tmp_path: Path) ->
     events = life.database.drain()
     life.take(events[0])
     table, lost = life.driver.table, events[1]
-    record = (lost.topic, 0, 1, lost.timestamp_ms, lost.key, lost.value)
-    letters = table_of([DeadLetter(*record, "not-json", "", "[]", 0, 0, 0)])
+    letters = table_of([letter_of(lost, 0, Offset(1))])
     ref = write_dead_letters(table.store, letters, SeededEntropy(100))
     table.commit(
         Ingest(1, table.version, {}, table.source, table.schema.version, dead_letters=(ref,))

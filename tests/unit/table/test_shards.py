@@ -10,6 +10,7 @@ import pytest
 
 from lakesplice.errors import UsageError
 from lakesplice.formats.manifests import decode_manifest, encode_manifest
+from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.table.ingest.batch_commit import CommitOutcome
@@ -168,7 +169,7 @@ def test_a_shard_that_comes_later_and_another_driver_continue_where_the_table_st
 def test_what_a_manifest_says_of_each_topic_is_read_back(scene: Scene) -> None:
     filled(scene)
     manifest = scene.first.driver.table.manifest
-    reason = ParkReason(ParkCode.ORDER_UNKNOWN, "ask", scene.first.topic.name, 1, 7)
+    reason = ParkReason(ParkCode.ORDER_UNKNOWN, "ask", scene.first.topic.name, 1, Offset(7))
     first = replace(manifest.sources[reason.topic], purge_floor=Position(1, 2), parked=reason)
     told = manifest.with_source(first)
     assert first.keys_version > 0

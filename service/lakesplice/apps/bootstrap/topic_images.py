@@ -11,6 +11,7 @@ import pyarrow as pa
 from lakesplice.errors import UsageError
 from lakesplice.formats.events import SchemaText, schema_ids
 from lakesplice.model.choices import FormatName
+from lakesplice.model.offsets import Offset, OffsetRange
 from lakesplice.model.position import Ordering, Position
 from lakesplice.model.source_schema import SourceSchema
 from lakesplice.planning.intake.line import RecordReading
@@ -39,7 +40,7 @@ def newest_schema(
     """
     for count in _RECORDS:
         ranges = {
-            at: (max(topic.earliest[at], end - count), end)
+            at: OffsetRange(max(topic.earliest[at], Offset(end - count)), end)
             for at, end in topic.latest.items()
             if end > topic.earliest[at]
         }
@@ -68,7 +69,7 @@ def first_positions(
 ) -> dict[int, Position]:
     """Return, for each partition with records, the lowest position among its first ones. Blocks."""
     ranges = {
-        at: (first, min(topic.latest[at], first + _RECORDS[0]))
+        at: OffsetRange(first, min(topic.latest[at], Offset(first + _RECORDS[0])))
         for at, first in topic.earliest.items()
         if topic.latest[at] > first
     }

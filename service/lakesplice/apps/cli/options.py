@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from lakesplice.errors import UsageError
+from lakesplice.model.offsets import Offset, PartitionOffset
 
 if TYPE_CHECKING:
     from lakesplice.config import Settings
@@ -100,12 +101,12 @@ def duration(least: float, most: float, unit: float = 1.0) -> Callable[[str | fl
     return read
 
 
-def parse_offset(text: str) -> tuple[int, int]:
+def parse_offset(text: str) -> PartitionOffset:
     """Parse `partition:offset`; `UsageError` for any other text."""
     partition, _, offset = text.partition(":")
     if not (partition.isdecimal() and offset.isdecimal()):
         raise UsageError("write offsets as partition:offset, such as 0:1234", given=text)
-    return int(partition), int(offset)
+    return PartitionOffset(int(partition), Offset(int(offset)))
 
 
 def _seconds(text: str, unit: float) -> float:

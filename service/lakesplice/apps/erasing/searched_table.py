@@ -44,8 +44,7 @@ def values_of_keys(schema: TableSchema, wanted: WantedKeys) -> list[str]:
     keys as whole values of that column.
     """
     values = [
-        "hex:"
-        + b"".join(half.to_bytes(_HALF_BYTES, "little") for half in (key.high, key.low)).hex()
+        "hex:" + b"".join(half.to_bytes(_HALF_BYTES, "little") for half in key.hash).hex()
         for key in wanted.keys
     ]
     if len(schema.key) == 1:

@@ -25,7 +25,7 @@ from lakesplice.formats.events.ddl import MAXWELLS_MARK, SchemaChange, read_sche
 from lakesplice.formats.events.debezium import ddl_types as debezium_types
 from lakesplice.formats.events.maxwell import ddl_types as maxwell_types
 from lakesplice.model.names import TableName
-from lakesplice.model.offsets import Offset
+from lakesplice.model.offsets import Offset, OffsetRange, OffsetRanges
 from lakesplice.model.parking import ParkReason
 from lakesplice.model.progress.source_state import SourceState
 from lakesplice.model.schema import TableSchema
@@ -36,9 +36,7 @@ from lakesplice.spark.kafka.topics import Topic
 
 # Topic, per partition the first offset and one after the last, and what the text of records must
 # have that are asked for: their partitions, offsets and values, in order.
-Read = Callable[
-    [str, Mapping[int, tuple[int, int]], str | None], list[tuple[int, int, bytes | None]]
-]
+Read = Callable[[str, OffsetRanges, str | None], list[tuple[int, Offset, bytes | None]]]
 
 
 @dataclass(frozen=True)
@@ -138,11 +136,11 @@ class SchemaTopics:
             end > topic.earliest.get(at, 0) for at, end in topic.latest.items() if at
         ):
             self._warn(f"{topic.name}/", "schema-topic-partitions", topic=topic.name)
-        ends = topic.latest if form.partitioned else {0: topic.latest.get(0, 0)}
+        ends = topic.latest if form.partitioned else {0: topic.latest.get(0, Offset(0))}
         ranges = {
-            at: (start, end)
+            at: OffsetRange(start, end)
             for at, end in ends.items()
-            if end > (start := read.next_offsets.get(at, topic.earliest.get(at, 0)))
+            if end > (start := read.next_offsets.get(at, topic.earliest.get(at, Offset(0))))
         }
         fresh: dict[int, list[SchemaChange]] = {}
         for at, offset, value in self._read(topic.name, ranges, form.mark) if ranges else ():
@@ -151,7 +149,7 @@ class SchemaTopics:
                 fresh.setdefault(at, []).append(change)
         for place in read.reports.learn(fresh):
             self._log.warning("schema-topic-starts-over", topic=topic.name, place=str(place))
-        read.next_offsets.update({at: Offset(end) for at, (_, end) in ranges.items()})
+        read.next_offsets.update({at: end for at, (_, end) in ranges.items()})
 
     def _begin(self, topic: Topic, form: _Form) -> SchemaReports:
         whole = not any(topic.earliest.values())
@@ -160,7 +158,7 @@ class SchemaTopics:
         return SchemaReports(form.types_of, whole=whole, partitioned=form.partitioned)
 
     def _parsed(
-        self, topic: str, partition: int, offset: int, value: bytes | None
+        self, topic: str, partition: int, offset: Offset, value: bytes | None
     ) -> SchemaChange | None:
         change = read_schema_change(value)
         where = {"topic": topic, "partition": partition, "offset": offset}

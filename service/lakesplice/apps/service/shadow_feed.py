@@ -13,7 +13,7 @@ from lakesplice.config import Settings
 from lakesplice.errors import ParkedTableError, RetryableError, SourceUnavailable
 from lakesplice.formats.events import TypeHistory
 from lakesplice.model.names import TableName
-from lakesplice.model.offsets import Offset, Offsets
+from lakesplice.model.offsets import Offset, OffsetRange, Offsets
 from lakesplice.spark.jobs.batch import run_batch
 from lakesplice.spark.jobs.batch_plan import BatchPlan, TopicPlan, TopicResult
 from lakesplice.spark.kafka.topic_ranges import records_between
@@ -111,7 +111,7 @@ class ShadowFeed:
             known=table.known(ends),
         )
         kafka = self.settings.kafka
-        ranges = {at: (starts[at], end) for at, end in ends.items() if starts[at] < end}
+        ranges = {at: OffsetRange(starts[at], end) for at, end in ends.items() if starts[at] < end}
         frame = records_between(self.session, kafka.bootstrap_servers, kafka.options, topic, ranges)
         batch = BatchPlan(self.lake, self.entropy, (plan,), count, count, self.schemas)
         try:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from lakesplice.formats.events import TypeHistory
 from lakesplice.model.manifest import RunRef
+from lakesplice.model.moments import EpochMs
 from lakesplice.model.names import TableName
 from lakesplice.model.offsets import Offsets
 from lakesplice.model.parking import ParkReason
@@ -52,7 +53,7 @@ class CommandTable:
     commit_as: Callable[[Intent, Mapping[str, str]], Committed | Conflict]
     history_parameters: Mapping[str, str]
     history: Callable[[SourceState], TypeHistory | None] | None = None
-    starts: Callable[[Sequence[str], int | None], Mapping[str, TopicStart]] | None = None
+    starts: Callable[[Sequence[str], EpochMs | None], Mapping[str, TopicStart]] | None = None
     records: TopicRecords | None = None
     origin: Callable[[str], TableName] = TableName.from_topic
     progress: Progress = UNWATCHED

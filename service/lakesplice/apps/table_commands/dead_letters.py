@@ -9,6 +9,7 @@ from lakesplice.apps.record_reading import reading_of, registry_of
 from lakesplice.apps.table_commands.command_table import CommandResult, CommandTable
 from lakesplice.config import Settings
 from lakesplice.errors import UsageError
+from lakesplice.model.offsets import Offset, PartitionOffset
 from lakesplice.table.files.dead_letters import DeadLetterSelection
 from lakesplice.table.ingest.dead_letter_replay import DeadLetterCounts, OpenDeadLetters
 
@@ -24,7 +25,9 @@ def dead_letter_arguments(chosen: DeadLetterSelection) -> dict[str, Any]:
 
 def dead_letter_selection(arguments: Mapping[str, Any]) -> DeadLetterSelection:
     """Read `dead_letter_arguments` back."""
-    places = frozenset((int(number), int(offset)) for number, offset in arguments["places"])
+    places = frozenset(
+        PartitionOffset(int(number), Offset(int(offset))) for number, offset in arguments["places"]
+    )
     reasons = frozenset(str(reason) for reason in arguments["reasons"])
     return DeadLetterSelection(places, reasons, str(arguments.get("topic", "")))
 

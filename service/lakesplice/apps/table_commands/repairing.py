@@ -12,6 +12,7 @@ from lakesplice.apps.record_reading import reading_of
 from lakesplice.apps.table_commands.command_table import CommandResult, CommandTable
 from lakesplice.config import Settings
 from lakesplice.errors import UsageError
+from lakesplice.model.moments import EpochMs
 from lakesplice.model.position import Position
 from lakesplice.table.ingest.read_rows_commit import RepairedRows, RowRepair
 
@@ -57,7 +58,7 @@ def repaired_rows(arguments: Mapping[str, Any]) -> dict[str, Any]:
         "rows": RepairedRows(
             topic=str(arguments["topic"]),
             position=Position(int(file), int(offset)),
-            read_ms=int(arguments["read_ms"]),
+            read_ms=EpochMs(int(arguments["read_ms"])),
             present=_decoded(arguments["present"]),
             gone=_decoded(arguments["gone"]),
         )

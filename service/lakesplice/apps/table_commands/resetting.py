@@ -12,6 +12,7 @@ from lakesplice.apps.table_commands.topic_search import search_topic
 from lakesplice.config import Settings
 from lakesplice.errors import ParkedTableError, UsageError
 from lakesplice.model.manifest import Manifest
+from lakesplice.model.moments import EpochMs
 from lakesplice.model.offsets import Offsets
 from lakesplice.model.progress.source_state import SourceState
 from lakesplice.planning.sources.gaps import read_until
@@ -195,7 +196,7 @@ def _source_of(manifest: Manifest, topic: str) -> SourceState:
 
 
 def _starts(
-    table: CommandTable, topics: Sequence[str], since_ms: int | None
+    table: CommandTable, topics: Sequence[str], since_ms: EpochMs | None
 ) -> Mapping[str, TopicStart]:
     if table.starts is None:
         raise UsageError(

@@ -14,12 +14,11 @@ from lakesplice.config import Settings
 from lakesplice.errors import UsageError
 from lakesplice.formats.events import decode, schema_ids
 from lakesplice.model.arrays import Integers, Mask
-from lakesplice.model.offsets import Offsets
+from lakesplice.model.offsets import Offset, OffsetRange, OffsetRanges, Offsets
 from lakesplice.model.progress.source_state import SourceState
 from lakesplice.planning.sources.position_search import (
     GtidPlace,
     PlacedRecords,
-    Ranges,
     find_offsets,
     placed_records,
 )
@@ -45,7 +44,7 @@ def search_topic(
             "only a running service can search a topic; start it and run the command again, or"
             " give offsets"
         )
-    ranges: Ranges = _ranges(source, topic)
+    ranges: OffsetRanges = _ranges(source, topic)
     if isinstance(place, GtidPlace):
         _require_streams(source, place)
     else:
@@ -54,7 +53,7 @@ def search_topic(
     reading = reading_of(settings, table.origin(source.topic), history)
     registry, records_of = registry_of(settings.schema_registry), table.records
 
-    def probe(asked: Ranges) -> Mapping[int, PlacedRecords]:
+    def probe(asked: OffsetRanges) -> Mapping[int, PlacedRecords]:
         found: dict[int, list[PlacedRecords]] = defaultdict(list)
         for at, records in records_of.read(source.topic, asked):
             ids = schema_ids(records.column(name) for name in ("key", "value"))
@@ -73,17 +72,22 @@ def _joined(parts: list[PlacedRecords]) -> PlacedRecords:
     return PlacedRecords(offsets, before)
 
 
-def _ranges(source: SourceState, topic: TopicStart) -> dict[int, tuple[int, int]]:
-    return {at: (topic.earliest.get(at, 0), topic.ends.get(at, 0)) for at in source.partitions}
+def _ranges(source: SourceState, topic: TopicStart) -> OffsetRanges:
+    none = Offset(0)
+    return {
+        at: OffsetRange(topic.earliest.get(at, none), topic.ends.get(at, none))
+        for at in source.partitions
+    }
 
 
-def _of_present_server(source: SourceState, ranges: Ranges) -> Ranges:
+def _of_present_server(source: SourceState, ranges: OffsetRanges) -> OffsetRanges:
     """Leave out records of former servers, whose binlog files have numbers of their own."""
     if not source.epochs:
         return ranges
     entered = source.epochs[-1].entered
     return {
-        at: (min(end, max(start, entered.get(at, end))), end) for at, (start, end) in ranges.items()
+        at: OffsetRange(min(end, max(start, entered.get(at, end))), end)
+        for at, (start, end) in ranges.items()
     }
 
 

@@ -201,7 +201,7 @@ def _merge(table: CommandTable) -> CommandResult:
 
 
 def _purge(table: CommandTable, seconds: float) -> CommandResult:
-    rules = PurgeRules(table.clock.now_ms() * 1000 - int(seconds * 1_000_000))
+    rules = PurgeRules.older_than(seconds, table.clock.now_ms())
     rows = 0
 
     def plan() -> Purge | None:

@@ -25,6 +25,7 @@ from lakesplice.apps.verifying.report import Outcome, TableReport
 from lakesplice.apps.verifying.source_sums import SourceSums, add_source_sums
 from lakesplice.apps.verifying.stored_sums import StoredSums
 from lakesplice.model.manifest import Manifest
+from lakesplice.model.moments import EpochMs
 from lakesplice.model.names import TableName, ways_to_read
 from lakesplice.planning.source_rows.checksums import BUCKETS, BucketSums
 from lakesplice.storage.source.rows import SourceConnection
@@ -201,7 +202,7 @@ def _outcome(found: FoundDifferences) -> Outcome:
     return Outcome.UNSETTLED if found.unsettled or found.unexamined else Outcome.EQUAL
 
 
-def _buckets_of_day(share: float, now_ms: int) -> Collection[int] | None:
+def _buckets_of_day(share: float, now_ms: EpochMs) -> Collection[int] | None:
     """Return today's buckets: each day takes the next part, until all have been compared."""
     if share >= 1:
         return None

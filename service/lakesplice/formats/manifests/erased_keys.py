@@ -13,7 +13,7 @@ from lakesplice.errors import CorruptFileError, UnsupportedError
 from lakesplice.formats.manifests.files import file_in, file_out
 from lakesplice.model.manifest import ErasedRef
 from lakesplice.model.position import Position
-from lakesplice.model.progress.erased_keys import ErasedKeys
+from lakesplice.model.progress.erased_keys import ErasedKeys, SaltedHash
 
 _FORMAT = 1
 _HALF = 16
@@ -56,7 +56,9 @@ def decode_erased_keys(data: bytes, path: str) -> ErasedKeys:
         return ErasedKeys(
             bytes.fromhex(value["salt"]),
             {
-                (int(key[:_HALF], 16), int(key[_HALF:], 16)): Position(int(file), int(offset))
+                SaltedHash(int(key[:_HALF], 16), int(key[_HALF:], 16)): Position(
+                    int(file), int(offset)
+                )
                 for key, file, offset in value["keys"]
             },
         )

@@ -6,6 +6,7 @@ import json
 
 from lakesplice.errors import CorruptFileError, UnsupportedError
 from lakesplice.formats.manifests.source import integers_out, position_in
+from lakesplice.model.moments import EpochMs
 from lakesplice.model.offsets import Offset
 from lakesplice.model.progress.shadow_plan import FilledFrom, ShadowPlan
 
@@ -57,7 +58,7 @@ def decode_shadow_plan(data: bytes, path: str) -> ShadowPlan:
             database=str(value["database"]),
             table=str(value["table"]),
             start=position_in(value["start"]),
-            created_ms=int(value["created_ms"]),
+            created_ms=EpochMs(int(value["created_ms"])),
             ends={int(number): Offset(int(offset)) for number, offset in value["ends"].items()},
             bounds=tuple(tuple(str(text) for text in bound) for bound in value["bounds"]),
             rows=int(value["rows"]),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from lakesplice.model.arrays import KeyHash
 from lakesplice.model.choices import FormatName
 from lakesplice.model.offsets import Gap, Offset
 from lakesplice.model.parking import ParkCode, ParkReason
@@ -130,7 +131,7 @@ def _partition_out(state: PartitionState) -> dict[str, Any]:
 def _highest_out(change: HighestChange) -> dict[str, Any]:
     return {
         "position": [change.position.file, change.position.offset],
-        "key": [change.key_high, change.key_low],
+        "key": list(change.key),
         "op": change.op,
         "digest": change.digest,
         "schema_version": change.schema_version,
@@ -209,8 +210,7 @@ def _highest_in(value: Any) -> HighestChange:
     high, low = value["key"]
     return HighestChange(
         position_in(value["position"]),
-        int(high),
-        int(low),
+        KeyHash(int(high), int(low)),
         int(value["op"]),
         int(value["digest"]),
         int(value["schema_version"]),
@@ -246,5 +246,5 @@ def parked_in(value: Any) -> ParkReason:
         str(value["detail"]),
         str(value["topic"]),
         int(value["partition"]),
-        int(value["offset"]),
+        Offset(int(value["offset"])),
     )

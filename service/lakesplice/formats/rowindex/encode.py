@@ -19,7 +19,7 @@ from lakesplice.formats.rowindex.layout import (
     fence_bits_for,
     padding,
 )
-from lakesplice.model.arrays import Integers, Unsigned
+from lakesplice.model.arrays import Integers, KeyHash, KeyHashes, Unsigned
 
 
 class Entries(NamedTuple):
@@ -48,7 +48,7 @@ class RunEncoder:
         self._per_fence = np.zeros((1 << self._fence_bits) + 1, np.uint32)
         self._groups = np.empty(0, np.int64)
         self._entries = 0
-        self._last: tuple[int, int] | None = None
+        self._last: KeyHash | None = None
         self._started = False
 
     def add(self, entries: Entries) -> bytes:
@@ -94,10 +94,10 @@ class RunEncoder:
     def _check_order(self, entries: Entries) -> None:
         high, low = entries.high, entries.low
         rising = (high[1:] > high[:-1]) | ((high[1:] == high[:-1]) & (low[1:] > low[:-1]))
-        first = (int(high[0]), int(low[0]))
-        if not rising.all() or (self._last is not None and first <= self._last):
+        hashes = KeyHashes(high, low)
+        if not rising.all() or (self._last is not None and hashes.at(0) <= self._last):
             raise UsageError("the entries of a run must rise by key hash; sort and fold them first")
-        self._last = (int(high[-1]), int(low[-1]))
+        self._last = hashes.at(-1)
 
     def _count(self, high: Unsigned) -> None:
         """Count entries per fence, one place up: their running sum is then the number below."""

@@ -21,7 +21,7 @@ from lakesplice.formats.rowindex.layout import (
     TRAILER_BYTES,
     Sections,
 )
-from lakesplice.model.arrays import Integers, Unsigned
+from lakesplice.model.arrays import Integers, KeyHash, KeyHashes, Unsigned
 
 ENTRIES_PER_BLOCK = 1 << 18
 _ROW_MASK = np.uint64((1 << ROW_BITS) - 1)
@@ -112,14 +112,14 @@ class Run:
 
     def verify(self) -> None:
         """Read every entry; `CorruptFileError` if order, fences or groups are wrong."""
-        last: tuple[int, int] = (-1, -1)
+        last = KeyHash(-1, -1)
         for start in range(0, len(self), ENTRIES_PER_BLOCK):
             stop = min(start + ENTRIES_PER_BLOCK, len(self))
             high, low, _, _ = self.entries(start, stop)
             rising = (high[1:] > high[:-1]) | ((high[1:] == high[:-1]) & (low[1:] > low[:-1]))
-            if not rising.all() or (int(high[0]), int(low[0])) <= last:
+            if not rising.all() or KeyHashes(high, low).at(0) <= last:
                 raise CorruptFileError("the entries of an index run don't rise", path=self.path)
-            last = (int(high[-1]), int(low[-1]))
+            last = KeyHashes(high, low).at(-1)
             places = np.arange(start, stop)
             fence = bucket_of(high, self.fence_bits)
             if (self.fences[fence] > places).any() or (self.fences[fence + 1] <= places).any():

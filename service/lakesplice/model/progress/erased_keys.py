@@ -9,11 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from lakesplice.model.position import BEFORE_ALL, Position
 
-SaltedHash = tuple[int, int]
-"""The two halves of a key's hash, hashed once more with the table's salt."""
+
+class SaltedHash(NamedTuple):
+    """A key's hash, hashed once more with the table's salt, in two halves."""
+
+    high: int
+    low: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from lakesplice.model.moments import EpochMs
 from lakesplice.model.offsets import Offsets
 from lakesplice.model.position import Position
 
@@ -47,7 +48,7 @@ class ShadowPlan:
     database: str
     table: str
     start: Position
-    created_ms: int
+    created_ms: EpochMs
     ends: Offsets = field(default_factory=dict)
     bounds: tuple[KeyBound, ...] = ()
     rows: int = -1

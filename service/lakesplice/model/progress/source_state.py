@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from lakesplice.model.arrays import KeyHash
 from lakesplice.model.choices import FormatName
 from lakesplice.model.offsets import Gap, Offset
 from lakesplice.model.parking import ParkReason
@@ -21,8 +22,7 @@ class HighestChange:
     """
 
     position: Position
-    key_high: int
-    key_low: int
+    key: KeyHash
     op: int
     digest: int
     schema_version: int

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakesplice.formats.rowindex.run import Run
-from lakesplice.model.arrays import Integers, KeyHashes, Mask
+from lakesplice.model.arrays import Integers, KeyHash, KeyHashes, Mask
 from lakesplice.model.change import at_or_below
 from lakesplice.model.names import KEY_HIGH, KEY_LOW, POSITION_FILE, POSITION_OFFSET
 from lakesplice.model.position import BEFORE_ALL, Position
@@ -136,7 +136,7 @@ def fates(
     outcome = _outcomes(decision, rules)
     fenced = at_or_below(changes, rules.fence)
     erased = ~fenced & _erased(changes, rules.erased)
-    seen: set[tuple[int, int]] = set()
+    seen: set[KeyHash] = set()
     decided = []
     for key, position, is_below_fence, is_erased in zip(
         _keys(changes), _positions(changes), fenced.tolist(), erased.tolist(), strict=True
@@ -157,9 +157,7 @@ def fates(
     return decided
 
 
-def _outcomes(
-    decision: Decision, rules: DecisionRules
-) -> dict[tuple[int, int], tuple[Fate, Position]]:
+def _outcomes(decision: Decision, rules: DecisionRules) -> dict[KeyHash, tuple[Fate, Position]]:
     """The fate of each key's folded change, with its position."""
     known = Fate.DUPLICATE if rules.insert_only else Fate.OF_KNOWN_ROW
     folded = decision.folded
@@ -172,9 +170,9 @@ def _outcomes(
     }
 
 
-def _keys(changes: pa.Table) -> list[tuple[int, int]]:
+def _keys(changes: pa.Table) -> list[KeyHash]:
     columns = (changes[name].to_pylist() for name in (KEY_HIGH, KEY_LOW))
-    return list(zip(*columns, strict=True))
+    return [KeyHash(*halves) for halves in zip(*columns, strict=True)]
 
 
 def _positions(changes: pa.Table) -> list[Position]:

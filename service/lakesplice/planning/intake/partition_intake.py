@@ -22,6 +22,7 @@ from lakesplice.formats.events.values.blocks import Decoded, ImageBlock
 from lakesplice.model.arrays import Integers
 from lakesplice.model.change import Op
 from lakesplice.model.choices import NotInserts
+from lakesplice.model.moments import EpochMs
 from lakesplice.model.names import OP, SOURCE_TS
 from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode, ParkReason
@@ -78,7 +79,7 @@ class PartitionIntake:
         self._state = state
         self._parked: ParkReason | None = None
         self._counts: Counter[str] = Counter()
-        self._source_ts_ms: int | None = None
+        self._source_ts_ms: EpochMs | None = None
         self._met = KnownTopic()
         self._epochs = known.epochs
         self._opening: Opening | None = None
@@ -284,5 +285,5 @@ class PartitionIntake:
         self.stopped = True
         self._parked = None
         if stop.code is not None:
-            offset = int(offsets[stop.record])
+            offset = Offset(int(offsets[stop.record]))
             self._parked = ParkReason(stop.code, stop.detail, self._topic, self._partition, offset)

@@ -17,6 +17,7 @@ from lakesplice.formats.events.values.blocks import Decoded, ImageBlock
 from lakesplice.formats.events.values.refusals import DeadLetters
 from lakesplice.model.arrays import Integers
 from lakesplice.model.change import Op
+from lakesplice.model.moments import EpochMs
 from lakesplice.model.offsets import Offset
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.progress.source_state import PartitionState
@@ -39,7 +40,7 @@ class ReadRows:
     schema: SourceSchema
     images: pa.Table
     position: Position
-    read_ms: int
+    read_ms: EpochMs
     gone: bool = False
 
     @property

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lakesplice.model.arrays import Integers
 from lakesplice.model.choices import FormatName
+from lakesplice.model.moments import EpochMs
 from lakesplice.model.offsets import Offsets
 from lakesplice.model.parking import ParkReason
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
@@ -67,7 +68,7 @@ class PartitionReport:
     parked: ParkReason | None = None
     new_schemas: tuple[tuple[Position, SourceSchema], ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
-    source_ts_ms: int | None = None
+    source_ts_ms: EpochMs | None = None
     format: FormatName | None = None
     ordering: Ordering | None = None
     opening: Opening | None = None

@@ -30,7 +30,7 @@ def is_of_keys(
     """
     sent = RequestedKey.sent(key, schema, shard)
     if sent is not None:
-        return any((one.high, one.low) == (sent.high, sent.low) for one in keys)
+        return any(one.hash == sent.hash for one in keys)
     content = b"\n".join(part for part in (key, value) if part)
     if any(_occurs(one, content, shard) for one in keys):
         return True

@@ -36,7 +36,7 @@ def erased_changes(changes: pa.Table, erased: ErasedKeys) -> Mask:
     marked[at] = np.isin(keys.high, halves)
     # Half of a hash nearly always identifies the key, so this loop runs only over erased changes.
     for number in np.flatnonzero(marked[at]).tolist():
-        until = erased.positions.get((int(keys.high[number]), int(keys.low[number])))
+        until = erased.positions.get(SaltedHash(*keys.at(number)))
         here = Position(int(file[number]), int(offset[number]))
         marked[at[number]] = until is not None and here <= until
     return marked
@@ -51,5 +51,6 @@ def erased_positions(
     rows = (column.tolist() for column in (salted.high, salted.low, files, offsets))
     for high, low, file, offset in zip(*rows, strict=True):
         position = Position(file, offset)
-        found[high, low] = max(position, found.get((high, low), position))
+        key = SaltedHash(high, low)
+        found[key] = max(position, found.get(key, position))
     return found

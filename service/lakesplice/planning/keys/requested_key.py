@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from lakesplice.errors import UsageError
 from lakesplice.formats.rowindex.run import Run
-from lakesplice.model.arrays import KeyHashes, Mask
+from lakesplice.model.address import RowAddress
+from lakesplice.model.arrays import KeyHash, KeyHashes, Mask
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.names import KEY_HIGH, KEY_LOW
 from lakesplice.model.schema import Column, TableSchema
@@ -20,7 +21,6 @@ from lakesplice.model.types import Kind
 from lakesplice.planning.rows.keyhash import key_hash
 from lakesplice.planning.rows.locate import UNKNOWN, locate
 
-Address = tuple[int, int]
 KeyValues: TypeAlias = Any
 """A key's value; of several columns a sequence in key order, or a mapping by column."""
 
@@ -33,8 +33,7 @@ class RequestedKey:
     """A key of a table: its columns' values by stored name, and its hash."""
 
     values: Mapping[str, Any]
-    high: int
-    low: int
+    hash: KeyHash
 
     @classmethod
     def of(cls, schema: TableSchema, key_values: KeyValues) -> RequestedKey:
@@ -48,37 +47,37 @@ class RequestedKey:
         arrays = {
             name: _array(_column(schema, name), v) for name, v in _by_column(schema, key_values)
         }
-        high, low = key_hash(pa.table(arrays), schema)
+        hashes = key_hash(pa.table(arrays), schema)
         values = {name: array[0].as_py() for name, array in arrays.items()}
-        return cls(values, int(high[0]), int(low[0]))
+        return cls(values, hashes.at(0))
 
     @property
-    def hash(self) -> str:
+    def digits(self) -> str:
         """The hash in 32 hexadecimal digits."""
-        return f"{self.high:016x}{self.low:016x}"
+        return f"{self.hash.high:016x}{self.hash.low:016x}"
 
     def among(self, changes: pa.Table) -> Mask:
         """Mark the changes of this key."""
         high, low = (changes.column(name).to_numpy() for name in (KEY_HIGH, KEY_LOW))
-        mask: Mask = (high == np.uint64(self.high)) & (low == np.uint64(self.low))
+        mask: Mask = (high == np.uint64(self.hash.high)) & (low == np.uint64(self.hash.low))
         return mask
 
-    def located(self, runs: Sequence[Run], manifest: Manifest) -> Address | None:
+    def located(self, runs: Sequence[Run], manifest: Manifest) -> RowAddress | None:
         """Return the key's address by all index runs of a version; None if no run has the key."""
         return self._located(runs, frozenset(manifest.groups))
 
-    def entry(self, run: Run) -> Address | None:
+    def entry(self, run: Run) -> RowAddress | None:
         """Return the address that one run has for the key, even if that file group is no longer
         live.
         """
         return self._located([run], frozenset(run.groups.tolist()))
 
-    def _located(self, runs: Sequence[Run], groups: frozenset[int]) -> Address | None:
+    def _located(self, runs: Sequence[Run], groups: frozenset[int]) -> RowAddress | None:
         if not runs:
             return None
-        key = KeyHashes(*(np.array([half], np.uint64) for half in (self.high, self.low)))
+        key = KeyHashes(*(np.array([half], np.uint64) for half in self.hash))
         group, row = locate(runs, key, np.array(sorted(groups), np.int64))
-        return None if group[0] == UNKNOWN else (int(group[0]), int(row[0]))
+        return None if group[0] == UNKNOWN else RowAddress(int(group[0]), int(row[0]))
 
     def is_of(
         self, raw: bytes | None, schema: TableSchema, shard: Mapping[str, str]
@@ -88,7 +87,7 @@ class RequestedKey:
         `shard` has the values of the key columns that the record's topic gives.
         """
         other = RequestedKey.sent(raw, schema, shard)
-        return None if other is None else (other.high, other.low) == (self.high, self.low)
+        return None if other is None else other.hash == self.hash
 
     @classmethod
     def sent(

@@ -16,7 +16,7 @@ import numpy as np
 from lakesplice.errors import UsageError
 from lakesplice.formats.events.values.blocks import Decoded, ImageBlock
 from lakesplice.model.arrays import Integers, Mask
-from lakesplice.model.offsets import Offset
+from lakesplice.model.offsets import Offset, OffsetRange, OffsetRanges
 from lakesplice.model.position import OFFSET_BITS, ROW_BITS, Ordering
 from lakesplice.planning.sources.gtids import read_gtid_set
 
@@ -29,8 +29,6 @@ _NO_BINLOG = {
     Ordering.TIDB: "the changes have commit timestamps of TiDB, and no position in a binlog; give"
     " offsets, or a moment",
 }
-
-Ranges = Mapping[int, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +102,7 @@ class PlacedRecords:
     before: Mask
 
 
-Probe = Callable[[Ranges], Mapping[int, PlacedRecords]]
+Probe = Callable[[OffsetRanges], Mapping[int, PlacedRecords]]
 
 
 def placed_records(offsets: Integers, decoded: Decoded, place: Place) -> PlacedRecords:
@@ -129,7 +127,7 @@ def placed_records(offsets: Integers, decoded: Decoded, place: Place) -> PlacedR
     return PlacedRecords(offsets[row[order]], isbefore[order])
 
 
-def find_offsets(ranges: Ranges, probe: Probe, window: int = WINDOW) -> dict[int, Offset]:
+def find_offsets(ranges: OffsetRanges, probe: Probe, window: int = WINDOW) -> dict[int, Offset]:
     """Return per partition an offset from which on all records are that aren't before a place: one
     after the last record that is before it.
 
@@ -146,9 +144,7 @@ def find_offsets(ranges: Ranges, probe: Probe, window: int = WINDOW) -> dict[int
         raise UsageError(
             "no record of the topic has such a position; give offsets, or a moment",
         )
-    return {
-        at: Offset(searches[at].low if at in searches else end) for at, (_, end) in ranges.items()
-    }
+    return {at: searches[at].low if at in searches else end for at, (_, end) in ranges.items()}
 
 
 @dataclass
@@ -157,8 +153,8 @@ class _Search:
     `skipped` is how many records without a position follow the middle.
     """
 
-    low: int
-    high: int
+    low: Offset
+    high: Offset
     skipped: int = 0
     has_met: bool = False
 
@@ -166,33 +162,33 @@ class _Search:
     def is_done(self) -> bool:
         return self.low >= self.high
 
-    def window(self, size: int) -> tuple[int, int]:
+    def window(self, size: int) -> OffsetRange:
         """Return the offsets to read next."""
         if self.high - self.low <= size:
-            return self.low, self.high
-        start = self.low + (self.high - self.low) // 2 + self.skipped
-        return start, min(self.high, start + max(size, self.skipped))
+            return OffsetRange(self.low, self.high)
+        start = Offset(self.low + (self.high - self.low) // 2 + self.skipped)
+        return OffsetRange(start, min(self.high, Offset(start + max(size, self.skipped))))
 
-    def narrow(self, start: int, end: int, found: PlacedRecords | None) -> None:
+    def narrow(self, start: Offset, end: Offset, found: PlacedRecords | None) -> None:
         """Take what was read between two offsets into account."""
         if found is None or not len(found.offsets):
             self._pass_over(start, end)
             return
         self.has_met = True
-        middle, self.skipped = start - self.skipped, 0
+        middle, self.skipped = Offset(start - self.skipped), 0
         after = np.flatnonzero(~found.before)
         if not len(after):
-            self.low = int(found.offsets[-1]) + 1
+            self.low = Offset(int(found.offsets[-1]) + 1)
         elif after[0] > 0:
-            self.low = self.high = int(found.offsets[after[0] - 1]) + 1
+            self.low = self.high = Offset(int(found.offsets[after[0] - 1]) + 1)
         else:
             self.high = middle if start > self.low else self.low
 
-    def _pass_over(self, start: int, end: int) -> None:
+    def _pass_over(self, start: Offset, end: Offset) -> None:
         """Nothing between two offsets has a position, such as tombstones and heartbeats."""
         if start == self.low:
             self.high = self.low
         elif end == self.high:
-            self.high, self.skipped = start - self.skipped, 0
+            self.high, self.skipped = Offset(start - self.skipped), 0
         else:
             self.skipped += end - start

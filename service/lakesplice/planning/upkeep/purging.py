@@ -23,6 +23,7 @@ from lakesplice.model.address import BaseFile
 from lakesplice.model.arrays import Mask
 from lakesplice.model.change import at_or_below
 from lakesplice.model.manifest import Manifest
+from lakesplice.model.moments import EpochUs
 from lakesplice.model.names import (
     COLUMN_POSITIONS,
     IS_DELETED,
@@ -78,7 +79,7 @@ def purge_bounds(manifest: Manifest) -> tuple[PurgeBound, ...] | None:
     return tuple(found)
 
 
-def purgeable(rows: pa.Table, bounds: Sequence[PurgeBound] | None, before_us: int) -> Mask:
+def purgeable(rows: pa.Table, bounds: Sequence[PurgeBound] | None, before_us: EpochUs) -> Mask:
     """Mark rows, with the columns of `state_of`, that are deleted, below the bound of their topic,
     and deleted before `before_us`, in microseconds since 1970 by the source's clock. A row without
     a time stays, and so does a row that isn't deleted but has unknown columns.

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lakesplice.model.offsets import Offset
 from lakesplice.spark.kafka.admin import KafkaAdmin
 
 TopicPartition = tuple[str, int]
@@ -23,7 +24,7 @@ _OFFSET = re.compile(
 class GroupOffset:
     """An offset that a group has; `is_ours` if `write` wrote it."""
 
-    offset: int
+    offset: Offset
     is_ours: bool
 
 
@@ -45,11 +46,11 @@ class ConsumerGroup:
             right=f"DESCRIBE on group {self.name}",
         )
         return {
-            (topic, int(at)): GroupOffset(int(offset), metadata == _OURS)
+            (topic, int(at)): GroupOffset(Offset(int(offset)), metadata == _OURS)
             for topic, at, offset, metadata in _OFFSET.findall(answer)
         }
 
-    def write(self, offsets: Mapping[TopicPartition, int]) -> None:
+    def write(self, offsets: Mapping[TopicPartition, Offset]) -> None:
         """Write offsets, marked as ours. A group with a member refuses them."""
         jvm = self._admin.jvm
         request = jvm.java.util.HashMap()

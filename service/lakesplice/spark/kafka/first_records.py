@@ -9,6 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakesplice.errors import SourceUnavailable
+from lakesplice.model.offsets import Offset, OffsetRange
 from lakesplice.spark.kafka.admin import innermost_line
 from lakesplice.spark.kafka.topic_ranges import records_between
 from lakesplice.spark.kafka.topics import Topic
@@ -34,8 +35,8 @@ class FirstRecordReader:
         """
         at = max(topic.latest, key=lambda number: topic.latest[number] - topic.earliest[number])
         start = topic.earliest[at]
-        end = min(topic.latest[at], start + _RECORDS_MAX)
-        ranges = {at: (start, end)}
+        end = min(topic.latest[at], Offset(start + _RECORDS_MAX))
+        ranges = {at: OffsetRange(start, end)}
         frame = records_between(self._session, self._servers, self._options, topic.name, ranges)
         try:
             rows = frame.select("offset", "key", "value").collect()

@@ -8,6 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakesplice.errors import SourceUnavailable
+from lakesplice.model.offsets import Offset, OffsetRanges
 from lakesplice.spark.kafka.admin import innermost_line
 from lakesplice.spark.kafka.topic_ranges import records_between
 
@@ -23,8 +24,8 @@ class SchemaTopicReader:
         self._options = options
 
     def __call__(
-        self, topic: str, ranges: Mapping[int, tuple[int, int]], mark: str | None = None
-    ) -> list[tuple[int, int, bytes | None]]:
+        self, topic: str, ranges: OffsetRanges, mark: str | None = None
+    ) -> list[tuple[int, Offset, bytes | None]]:
         """Return the records' partitions, offsets and values, in that order: for each partition
         those from its first offset up to its end (exclusive).
 
@@ -44,5 +45,6 @@ class SchemaTopicReader:
                 cause=innermost_line(str(error)),
             ) from error
         return sorted(
-            (at, offset, None if value is None else bytes(value)) for at, offset, value in rows
+            (at, Offset(offset), None if value is None else bytes(value))
+            for at, offset, value in rows
         )

@@ -10,6 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from lakesplice.errors import SourceUnavailable, UsageError
+from lakesplice.model.offsets import OffsetRange, OffsetRanges
 from lakesplice.spark.kafka.topics import TopicCatalogue
 
 # The columns that the service's own batches pass to the intake line.
@@ -24,7 +25,7 @@ def records_between(
     bootstrap_servers: str,
     options: Mapping[str, str],
     topic: str,
-    ranges: Mapping[int, tuple[int, int]],
+    ranges: OffsetRanges,
 ) -> DataFrame:
     """Return the records of each partition from its first offset up to its end, in Kafka's columns.
     They are read when the result is used, which raises `PySparkException`.
@@ -60,18 +61,16 @@ class TopicReader:
         self._servers = bootstrap_servers
         self._options = options
 
-    def offsets(self, topic: str) -> Mapping[int, tuple[int, int]]:
+    def offsets(self, topic: str) -> OffsetRanges:
         """Return per partition the earliest offset and one after the last; `UsageError` for a topic
         that isn't there.
         """
         found = self._catalogue.describe([topic]).get(topic)
         if found is None:
             raise UsageError("the broker has no such topic; leave out --from-topic", topic=topic)
-        return {at: (found.earliest[at], end) for at, end in found.latest.items()}
+        return {at: OffsetRange(found.earliest[at], end) for at, end in found.latest.items()}
 
-    def read(
-        self, topic: str, ranges: Mapping[int, tuple[int, int]]
-    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+    def read(self, topic: str, ranges: OffsetRanges) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield batches of one partition each, in offset order, in the columns that formats decode.
 
         Raises `SourceUnavailable` if the broker doesn't return them.

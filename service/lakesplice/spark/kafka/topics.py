@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from lakesplice.model.moments import EpochMs
 from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.spark.kafka.admin import KafkaAdmin, java_list, misread
 
@@ -87,14 +88,14 @@ class TopicCatalogue:
             for name, numbers in partitions.items()
         }
 
-    def since(self, topic: Topic, moment_ms: int) -> dict[int, Offset]:
+    def since(self, topic: Topic, moment_ms: EpochMs) -> dict[int, Offset]:
         """Return per partition the first offset of a record from a moment or later, by the records'
         own times; the next offset if there is none.
         """
         return self.since_in_each([topic], moment_ms)[topic.name]
 
     def since_in_each(
-        self, topics: Sequence[Topic], moment_ms: int
+        self, topics: Sequence[Topic], moment_ms: EpochMs
     ) -> dict[str, dict[int, Offset]]:
         """Return the same for several topics, by their names."""
         pairs = [(topic.name, at) for topic in topics for at in sorted(topic.latest)]

@@ -253,7 +253,7 @@ class HandFedTable(Table):
         purges it. `CorruptFileError`, `StorageError`.
         """
         require_hours(older_than_hours)
-        rules = PurgeRules(int((self._tools.clock.now_ms() - older_than_hours * 3_600_000) * 1000))
+        rules = PurgeRules.older_than(older_than_hours * 3600, self._tools.clock.now_ms())
         retries, files, rows = self._retries(), 0, 0
         while True:
             manifest = self.refresh().snapshot.manifest

@@ -22,6 +22,7 @@ import pyarrow as pa
 from lakesplice.errors import ParkedTableError
 from lakesplice.model.arrays import KeyHashes, Mask, RowAddresses
 from lakesplice.model.manifest import DeltaRef, Manifest, UpsertState
+from lakesplice.model.moments import epoch_us
 from lakesplice.model.names import GROUP, ROW
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.by_hand.hand_fed_changes import near_keys, widened
@@ -293,4 +294,4 @@ def _counts(pairs: Sequence[Located], deleted: FoundRows, skipped: int) -> dict[
 
 def now_scalar(clock: Clock) -> pa.Scalar:
     """Return the clock's time in the type of `_source_ts`."""
-    return pa.scalar(clock.now_ms() * 1000, pa.timestamp("us", tz="UTC"))
+    return pa.scalar(epoch_us(clock.now_ms()), pa.timestamp("us", tz="UTC"))

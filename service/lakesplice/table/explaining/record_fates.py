@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from lakesplice.model.change import Op
 from lakesplice.model.names import OP, POSITION_FILE, POSITION_OFFSET
-from lakesplice.model.offsets import Offset
+from lakesplice.model.offsets import Offset, PartitionOffset
 from lakesplice.model.position import Position
 from lakesplice.planning.intake.decision import Fate, decide, fates
 from lakesplice.table.explaining.record_intake import (
@@ -83,7 +83,7 @@ class RecordFates:
         """Return the fates of the key's changes within a range of records."""
         fates_of_changes, applied = list[RecordFate](), list[tuple[RecordFate, pa.Table]]()
         for fate, change in zip(found.changed, found.changes, strict=True):
-            dead = found.dead_letters.get((fate.partition, fate.offset))
+            dead = found.dead_letters.get(PartitionOffset(fate.partition, fate.offset))
             if dead is None:
                 applied.append((fate, change))
             else:  # today's configuration decodes a record that was a dead letter then

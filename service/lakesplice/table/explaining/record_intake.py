@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from lakesplice.model.offsets import Offset
+from lakesplice.model.offsets import Offset, PartitionOffset
 from lakesplice.model.progress.source_state import PartitionState
 from lakesplice.planning.intake.known_topic import known_topic
 from lakesplice.planning.intake.line import IntakeLine, RecordSource
@@ -38,7 +38,7 @@ class FoundRecords:
     `dead_letters` are the range's records that became dead letters, by partition and offset.
     """
 
-    dead_letters: Mapping[tuple[int, int], DeadLetter] = field(default_factory=dict)
+    dead_letters: Mapping[PartitionOffset, DeadLetter] = field(default_factory=dict)
     changed: list[RecordFate] = field(default_factory=list)
     changes: list[pa.Table] = field(default_factory=list)
     raw_keys: set[bytes] = field(default_factory=set)
@@ -106,7 +106,7 @@ def _intake_line(record_range: RecordRange, partition: int, access: RecordAccess
     )
 
 
-def _dead_letters(store: Store, record_range: RecordRange) -> Mapping[tuple[int, int], DeadLetter]:
+def _dead_letters(store: Store, record_range: RecordRange) -> Mapping[PartitionOffset, DeadLetter]:
     """The dead letters that the range's version added."""
     if record_range.read_by is None:
         return {}
@@ -115,7 +115,7 @@ def _dead_letters(store: Store, record_range: RecordRange) -> Mapping[tuple[int,
     dead_letters = [
         letter for letter in dead_letters_of(store, new) if letter.topic == record_range.topic
     ]
-    return {(letter.partition, letter.offset): letter for letter in dead_letters}
+    return {PartitionOffset(letter.partition, letter.offset): letter for letter in dead_letters}
 
 
 def _fates(record_range: RecordRange, partition: int, records: pa.RecordBatch) -> list[RecordFate]:
@@ -187,7 +187,7 @@ def _add_unread_records(
 
 
 def _dead_letter_at(found: FoundRecords, fate: RecordFate) -> DeadLetter | None:
-    return found.dead_letters.get((fate.partition, fate.offset))
+    return found.dead_letters.get(PartitionOffset(fate.partition, fate.offset))
 
 
 def dead_letter(fate: RecordFate, reason: str, detail: str) -> RecordFate:

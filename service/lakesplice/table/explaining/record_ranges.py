@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from lakesplice.model.offsets import Offsets
+from lakesplice.model.offsets import Offset, OffsetRange, OffsetRanges, Offsets
 from lakesplice.table.protocol.offsets import next_offsets
 from lakesplice.table.reading.versions import Version
 
-Ranges = Mapping[int, tuple[int, int]]
 INGEST = "INGEST"
 
 
@@ -24,7 +23,7 @@ class RecordRange:
     """
 
     topic: str
-    offsets: Ranges
+    offsets: OffsetRanges
     before: Version
     read_by: Version | None = None
     precedes_history: bool = False
@@ -32,7 +31,7 @@ class RecordRange:
     @property
     def records(self) -> int:
         """The number of offsets."""
-        return sum(end - start for start, end in self.offsets.values())
+        return sum(each.size for each in self.offsets.values())
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,8 @@ def choose_ranges(
     remaining, chosen, left_out = records_max, list[RecordRange](), list[str]()
     for record_range in _newest_first(versions, topic, earliest, ends):
         lost = sum(
-            max(0, earliest.get(at, 0) - start) for at, (start, _) in record_range.offsets.items()
+            max(0, earliest.get(at, start) - start)
+            for at, (start, _) in record_range.offsets.items()
         )
         available = _available(record_range, earliest)
         if lost and record_range.read_by is not None:
@@ -83,21 +83,23 @@ def choose_ranges(
     return ChosenRanges(ranges, tuple(reversed(left_out)))
 
 
-def contiguous_groups(ranges: Sequence[RecordRange]) -> Iterator[tuple[Ranges, list[RecordRange]]]:
+def contiguous_groups(
+    ranges: Sequence[RecordRange],
+) -> Iterator[tuple[OffsetRanges, list[RecordRange]]]:
     """Group ranges that follow each other without a gap, and yield what to read for each group.
 
     One reading of a topic costs as much as some hundred thousand records.
     """
-    group, whole = list[RecordRange](), dict[int, tuple[int, int]]()
+    group, whole = list[RecordRange](), dict[int, OffsetRange]()
     for record_range in ranges:
         if not all(
-            whole[at][1] == start for at, (start, _) in record_range.offsets.items() if at in whole
+            whole[at].end == start for at, (start, _) in record_range.offsets.items() if at in whole
         ):
             yield whole, group
             group, whole = [], {}
         group.append(record_range)
         for at, (start, end) in record_range.offsets.items():
-            whole[at] = (whole.get(at, (start, end))[0], end)
+            whole[at] = OffsetRange(whole[at].start if at in whole else start, end)
     if group:
         yield whole, group
 
@@ -107,16 +109,15 @@ def _newest_first(
 ) -> Iterator[RecordRange]:
     oldest, newest = versions[0], versions[-1]
     read_to = _next_offsets(newest, topic)
-    if unread := _not_empty({at: (read_to.get(at, 0), end) for at, end in ends.items()}):
+    if unread := _not_empty(_between(read_to, ends)):
         yield RecordRange(topic, unread, newest)
     pairs = list(pairwise(versions))
     for before, now in reversed(pairs):
         if now.operation == INGEST and topic in before.manifest.sources:
             starts, until = _next_offsets(before, topic), _next_offsets(now, topic)
-            if read_here := _not_empty({at: (starts.get(at, 0), end) for at, end in until.items()}):
+            if read_here := _not_empty(_between(starts, until)):
                 yield RecordRange(topic, read_here, before, now)
-    kept = {at: (earliest.get(at, 0), end) for at, end in _next_offsets(oldest, topic).items()}
-    if earlier := _not_empty(kept):
+    if earlier := _not_empty(_between(earliest, _next_offsets(oldest, topic))):
         yield RecordRange(topic, earlier, oldest, precedes_history=True)
 
 
@@ -127,7 +128,7 @@ def _next_offsets(version: Version, topic: str) -> Offsets:
 
 def _available(record_range: RecordRange, earliest: Offsets) -> RecordRange:
     offsets = {
-        at: (max(start, earliest.get(at, 0)), end)
+        at: OffsetRange(max(start, earliest.get(at, start)), end)
         for at, (start, end) in record_range.offsets.items()
     }
     return replace(record_range, offsets=_not_empty(offsets))
@@ -137,16 +138,20 @@ def _part_of(record_range: RecordRange, records: int) -> RecordRange:
     """Return the last records of a range; the first ones if no version has read the range yet."""
     share = records // max(1, len(record_range.offsets))
     offsets = {
-        at: (max(start, end - share), end)
+        at: OffsetRange(max(start, Offset(end - share)), end)
         if record_range.precedes_history
-        else (start, min(end, start + share))
+        else OffsetRange(start, min(end, Offset(start + share)))
         for at, (start, end) in record_range.offsets.items()
     }
     return replace(record_range, offsets=_not_empty(offsets))
 
 
-def _not_empty(offsets: Ranges) -> dict[int, tuple[int, int]]:
-    return {at: (start, end) for at, (start, end) in offsets.items() if end > start}
+def _between(starts: Offsets, ends: Offsets) -> OffsetRanges:
+    return {at: OffsetRange(starts.get(at, Offset(0)), end) for at, end in ends.items()}
+
+
+def _not_empty(offsets: OffsetRanges) -> dict[int, OffsetRange]:
+    return {at: each for at, each in offsets.items() if each.size > 0}
 
 
 def _description(record_range: RecordRange) -> str:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
 import pyarrow as pa
 
+from lakesplice.model.moments import EpochMs
+from lakesplice.model.offsets import Offset, OffsetRanges
 from lakesplice.model.position import Position
 from lakesplice.model.progress.source_state import SourceState
 from lakesplice.planning.intake.line import RecordReading
-from lakesplice.table.explaining.record_ranges import Ranges
 from lakesplice.table.protocol.ports import SchemaSource
 
 
@@ -46,8 +47,8 @@ class RecordFate:
 
     topic: str
     partition: int
-    offset: int
-    time_ms: int
+    offset: Offset
+    time_ms: EpochMs
     outcome: Outcome
     version: int | None = None
     op: str | None = None
@@ -60,11 +61,11 @@ class RecordFate:
 class TopicRecords(Protocol):
     """Reads the records of a topic. Every call blocks, and may raise `SourceUnavailable`."""
 
-    def offsets(self, topic: str) -> Mapping[int, tuple[int, int]]:
+    def offsets(self, topic: str) -> OffsetRanges:
         """Return per partition the earliest offset, and the offset after the last record."""
         ...
 
-    def read(self, topic: str, ranges: Ranges) -> Iterator[tuple[int, pa.RecordBatch]]:
+    def read(self, topic: str, ranges: OffsetRanges) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield batches of records, each of one partition, in offset order: columns offset,
         timestamp (ms), key, value and headers.
         """

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakesplice.errors import CorruptFileError
-from lakesplice.model.address import BaseFile
+from lakesplice.model.address import BaseFile, RowAddress
 from lakesplice.model.manifest import DeltaRef, Manifest
 from lakesplice.model.names import (
     GROUP,
@@ -24,7 +24,7 @@ from lakesplice.model.names import (
 )
 from lakesplice.model.position import Position
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.keys.requested_key import Address, RequestedKey
+from lakesplice.planning.keys.requested_key import RequestedKey
 from lakesplice.planning.rows.column_positions import ColumnRegisters
 from lakesplice.planning.rows.edits import apply_edits
 from lakesplice.planning.rows.overlay import overlay, state_columns
@@ -43,7 +43,7 @@ class RowState:
     values come from, in a table that takes partial images. A deleted row has no `values`.
     """
 
-    address: Address
+    address: RowAddress
     path: str
     base_position: Position
     base_deleted: bool
@@ -65,7 +65,7 @@ def row_at(
     store: Store,
     manifest: Manifest,
     key: RequestedKey,
-    address: Address,
+    address: RowAddress,
     columns: Sequence[str] = (),
 ) -> RowState:
     """Read the row at an address of a version, with the values of `columns`.
@@ -110,7 +110,7 @@ def changes_at(
     store: Store,
     deltas: Sequence[DeltaRef],
     schema: TableSchema,
-    addresses: Sequence[Address],
+    addresses: Sequence[RowAddress],
     columns: Sequence[str] = (),
 ) -> pa.Table:
     """Return the changes that some deltas have for the rows at some addresses. Blocks."""

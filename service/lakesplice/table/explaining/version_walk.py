@@ -14,12 +14,14 @@ from typing import Any
 import pyarrow as pa
 
 from lakesplice.errors import UnsupportedError
+from lakesplice.model.address import RowAddress
 from lakesplice.model.change import Op
 from lakesplice.model.manifest import Manifest
+from lakesplice.model.moments import EpochMs
 from lakesplice.model.names import CHANGED, OP, POSITION_FILE, POSITION_OFFSET, SOURCE_TS
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.keys.requested_key import Address, RequestedKey
+from lakesplice.planning.keys.requested_key import RequestedKey
 from lakesplice.planning.rows.changed_columns import bitmap_bytes, bitmap_rows, changes_column
 from lakesplice.table.explaining.row_states import RowState, changes_at, row_at
 from lakesplice.table.files.index_runs import RunCache
@@ -56,7 +58,7 @@ class KeyChange:
     """
 
     version: int
-    time_ms: int
+    time_ms: EpochMs
     operation: str
     effect: Effect
     position: Position | None = None
@@ -74,7 +76,7 @@ class IndexEntry:
     """
 
     run: str
-    address: Address
+    address: RowAddress
     live: bool
     decides: bool
 
@@ -110,10 +112,10 @@ class VersionWalk:
             (run,) = self.runs.open_runs(self._store, [ref])
             address = self.key.entry(run)
             if address is not None:
-                yield IndexEntry(ref.file.path, address, address[0] in manifest.groups, decides)
+                yield IndexEntry(ref.file.path, address, address.group in manifest.groups, decides)
                 decides = False
 
-    def address(self, manifest: Manifest) -> Address | None:
+    def address(self, manifest: Manifest) -> RowAddress | None:
         """Return the key's address by the index of a version."""
         if not manifest.schema.key:
             return None
@@ -162,7 +164,7 @@ class VersionWalk:
         yield self._row_effect(now, effect, row_after, row_before)
 
     def _changed(
-        self, before: Version, now: Version, old: Address | None, new: Address | None
+        self, before: Version, now: Version, old: RowAddress | None, new: RowAddress | None
     ) -> Iterator[KeyChange]:
         changes = self._new_changes(before, now, [at for at in (old, new) if at is not None])
         has_new_entry = (
@@ -197,7 +199,7 @@ class VersionWalk:
             level, live = max(level, position), not deletes
 
     def _rewritten(
-        self, before: Version, now: Version, old: Address | None, new: Address | None
+        self, before: Version, now: Version, old: RowAddress | None, new: RowAddress | None
     ) -> Iterator[KeyChange]:
         """A compaction that merged the row's changes, or an upsert that wrote them into the base
         file.
@@ -215,7 +217,7 @@ class VersionWalk:
         elif row_before.waiting.num_rows > row_after.waiting.num_rows:
             yield self._row_effect(now, Effect.MERGED, row_after, row_before)
 
-    def _new_changes(self, before: Version, now: Version, places: Sequence[Address]) -> pa.Table:
+    def _new_changes(self, before: Version, now: Version, places: Sequence[RowAddress]) -> pa.Table:
         """The changes of the row that a version added, in order of position."""
         known = {delta.file.path for delta in before.manifest.deltas}
         deltas = [delta for delta in now.manifest.deltas if delta.file.path not in known]
@@ -268,8 +270,8 @@ def _new_runs(before: Manifest, now: Manifest) -> set[str]:
     return {run.file.path for run in now.runs} - {run.file.path for run in before.runs}
 
 
-def _file(manifest: Manifest, address: Address) -> str:
-    group = address[0]
+def _file(manifest: Manifest, address: RowAddress) -> str:
+    group = address.group
     files = manifest.files.values()
     return next(f.path for f in files if any(s.group == group for s in f.segments))
 

@@ -17,6 +17,8 @@ from lakesplice.formats.dead_letters import (
     encode_dead_letters,
 )
 from lakesplice.model.manifest import DeadLetterRef, FileRef
+from lakesplice.model.moments import EpochMs
+from lakesplice.model.offsets import Offset, PartitionOffset
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.table.protocol import layout
 from lakesplice.table.protocol.ports import Entropy, Store
@@ -44,15 +46,15 @@ class DeadLetter:
 
     topic: str
     partition: int
-    offset: int
-    timestamp: int
+    offset: Offset
+    timestamp: EpochMs
     key: bytes | None
     value: bytes | None
     reason: str
     detail: str
     headers: str
-    first_seen: int
-    last_seen: int
+    first_seen: EpochMs
+    last_seen: EpochMs
     attempts: int
     above: Position = BEFORE_ALL
 
@@ -62,7 +64,7 @@ class DeadLetter:
         return self.value is None
 
     @property
-    def place(self) -> tuple[str, int, int]:
+    def place(self) -> tuple[str, int, Offset]:
         """The place of the record: topic, partition, offset."""
         return self.topic, self.partition, self.offset
 
@@ -73,13 +75,13 @@ class DeadLetterSelection:
     reasons and of the topic. An empty field chooses all.
     """
 
-    places: frozenset[tuple[int, int]] = frozenset()
+    places: frozenset[PartitionOffset] = frozenset()
     reasons: frozenset[str] = frozenset()
     topic: str = ""
 
     def holds(self, letter: DeadLetter) -> bool:
         """Whether the dead letter is chosen."""
-        at = letter.partition, letter.offset
+        at = PartitionOffset(letter.partition, letter.offset)
         return (
             (not self.places or at in self.places)
             and (not self.reasons or letter.reason in self.reasons)
@@ -111,7 +113,7 @@ def dead_letters_of(store: Store, refs: Iterable[DeadLetterRef]) -> list[DeadLet
     If a record became a dead letter more than once, since its offsets were read again, its last
     reason counts. Errors as in `read_dead_letters`.
     """
-    found: dict[tuple[str, int, int], DeadLetter] = {}
+    found: dict[tuple[str, int, Offset], DeadLetter] = {}
     for ref in refs:
         for row in read_dead_letters(store, ref).to_pylist():
             letter = _stamped(row, ref)

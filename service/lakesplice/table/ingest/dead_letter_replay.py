@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from lakesplice.errors import UsageError
 from lakesplice.formats.events import schema_ids
 from lakesplice.model.manifest import DeadLetterRef
+from lakesplice.model.offsets import Offset
 from lakesplice.model.progress.source_state import SourceState
 from lakesplice.planning.intake.known_topic import KnownTopic
 from lakesplice.planning.intake.late_records import ReplayedRecords, replay_records
@@ -303,7 +304,7 @@ class _Part:
     """The replayed dead letters of one partition; `failed` by the records' places."""
 
     replayed: ReplayedRecords
-    failed: Mapping[tuple[str, int, int], tuple[str, str]]
+    failed: Mapping[tuple[str, int, Offset], tuple[str, str]]
 
     @classmethod
     def of(cls, dead_letters: Sequence[DeadLetter], replayed: ReplayedRecords) -> _Part:

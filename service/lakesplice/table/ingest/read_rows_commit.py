@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from lakesplice.errors import UsageError
+from lakesplice.model.moments import EpochMs
 from lakesplice.model.position import Position
 from lakesplice.model.progress.source_state import SourceState
 from lakesplice.model.schema import TableSchema
@@ -148,7 +149,7 @@ class RepairedRows:
 
     topic: str
     position: Position
-    read_ms: int
+    read_ms: EpochMs
     present: pa.Table
     gone: pa.Table
 

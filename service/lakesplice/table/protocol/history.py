@@ -11,7 +11,7 @@ from lakesplice.errors import VersionNotFoundError
 from lakesplice.formats.log.actions import CommitInfo
 from lakesplice.formats.log.commit_file import decode_commit
 from lakesplice.model.moments import NO_MOMENT, EpochMs
-from lakesplice.model.offsets import Offset, Offsets
+from lakesplice.model.offsets import Offset, OffsetRange, OffsetRanges, Offsets
 from lakesplice.table.protocol.layout import commit_path
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.snapshot import listed_versions
@@ -29,8 +29,8 @@ class HistoryEntry:
 
     version: int
     info: CommitInfo
-    source: Mapping[int, tuple[int, int]] | None = None
-    sources: Mapping[str, Mapping[int, tuple[int, int]]] = field(default_factory=dict)
+    source: OffsetRanges | None = None
+    sources: Mapping[str, OffsetRanges] = field(default_factory=dict)
     gaps: str | None = None
 
 
@@ -73,7 +73,7 @@ def stated_offsets(info: CommitInfo) -> Mapping[str, Offsets]:
 
 def _moved_by_topic(
     before: Mapping[str, Offsets], after: Mapping[str, Offsets]
-) -> dict[str, dict[int, tuple[int, int]]]:
+) -> dict[str, OffsetRanges]:
     """Topics are in the order in which they joined the table, so content without a topic's name
     belongs to the first one.
     """
@@ -83,9 +83,9 @@ def _moved_by_topic(
     return {topic: moved for topic, moved in moves.items() if moved}
 
 
-def _moved(before: Offsets, after: Offsets) -> dict[int, tuple[int, int]]:
+def _moved(before: Offsets, after: Offsets) -> OffsetRanges:
     return {
-        number: (before.get(number, 0), after[number])
+        number: OffsetRange(before.get(number, Offset(0)), after[number])
         for number in sorted(after)
         if before.get(number, 0) != after[number]
     }

@@ -18,7 +18,7 @@ import numpy as np
 from lakesplice.errors import CorruptFileError
 from lakesplice.formats.rowindex import Entries, Run
 from lakesplice.formats.rowindex.encode import bucket_of
-from lakesplice.model.address import BaseFile, group_name
+from lakesplice.model.address import BaseFile, RowAddress, group_name
 from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.change import Op
 from lakesplice.model.manifest import Manifest, RunRef
@@ -52,8 +52,6 @@ ENTRIES_PER_PART = 1 << 22
 # A check compares a part in pieces, so that it needs little more memory than a rebuild.
 PIECE_BITS = 3
 EXAMPLES_MAX = 10
-
-Address = tuple[int, int]
 
 
 class _Row(NamedTuple):
@@ -213,7 +211,7 @@ def _of_standing(
     holds: Callable[[_Row], bool],
 ) -> Entries:
     standing = _standing(store, manifest, entries)
-    addressed = zip(entries.group.tolist(), entries.row.tolist(), strict=True)
+    addressed = map(RowAddress, entries.group.tolist(), entries.row.tolist())
     marks = [holds(standing[address]) for address in addressed]
     return take(entries, np.array(marks, np.bool_))
 
@@ -249,19 +247,19 @@ def _winners_first(store: Store, manifest: Manifest, entries: Entries, first: Ma
     order = np.arange(len(first))
     for head, size in zip(heads[sizes > 1], sizes[sizes > 1], strict=True):
         places = range(int(head), int(head + size))
-        rank = [standing[int(entries.group[at]), int(entries.row[at])] for at in places]
+        rank = [standing[RowAddress(int(entries.group[at]), int(entries.row[at]))] for at in places]
         order[head] = head + rank.index(max(rank))
         order[head + 1 : head + size] = [at for at in places if at != order[head]]
     return take(entries, order)
 
 
-def _standing(store: Store, manifest: Manifest, entries: Entries) -> dict[Address, _Row]:
+def _standing(store: Store, manifest: Manifest, entries: Entries) -> dict[RowAddress, _Row]:
     """Return the row at each address, by base file and deltas together."""
-    wanted = set(zip(entries.group.tolist(), entries.row.tolist(), strict=True))
+    wanted = set(map(RowAddress, entries.group.tolist(), entries.row.tolist()))
     groups = {group for group, _ in wanted}
     shard = shard_columns(manifest.sources.values())
     names = (POSITION_FILE, POSITION_OFFSET, IS_DELETED, *shard)
-    found: dict[Address, _Row] = {}
+    found: dict[RowAddress, _Row] = {}
     for file in manifest.files.values():
         if groups.isdisjoint(segment.group for segment in file.segments):
             continue
@@ -270,7 +268,7 @@ def _standing(store: Store, manifest: Manifest, entries: Entries) -> dict[Addres
                 columns = reader.read(row_group, names)
                 group, row = addresses(file, np.arange(start, stop))
                 near = np.flatnonzero(np.isin(row, entries.row) & np.isin(group, entries.group))
-                nearby = zip(group[near].tolist(), row[near].tolist(), strict=True)
+                nearby = map(RowAddress, group[near].tolist(), row[near].tolist())
                 values = (column.to_pylist() for column in columns.take(near).columns)
                 for address, number, offset, dead, *own in zip(nearby, *values, strict=True):
                     if address in wanted:
@@ -278,9 +276,10 @@ def _standing(store: Store, manifest: Manifest, entries: Entries) -> dict[Addres
     changes = read_waiting(store, manifest.deltas, manifest.schema, groups, columns=())
     columns = (changes.column(name) for name in (GROUP, ROW, POSITION_FILE, POSITION_OFFSET, OP))
     for group, row, number, offset, op in zip(*(c.to_pylist() for c in columns), strict=True):
-        position, old = Position(number, offset), found.get((group, row))
+        address, position = RowAddress(group, row), Position(number, offset)
+        old = found.get(address)
         if old is not None and position > old.position:
-            found[group, row] = _Row(position, op != Op.DELETE, old.shard)
+            found[address] = _Row(position, op != Op.DELETE, old.shard)
     return found
 
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from lakesplice.model.address import GROUP_BITS, BaseFile
 from lakesplice.model.manifest import Manifest
+from lakesplice.model.moments import EpochMs, EpochUs, earlier, epoch_us
 from lakesplice.model.names import POSITION_FILE, POSITION_OFFSET
 from lakesplice.model.position import Position
 from lakesplice.planning.sources.shards import in_shard
@@ -39,8 +40,13 @@ class PurgeRules:
     files of which they are at least the share `ratio_min`.
     """
 
-    before_us: int
+    before_us: EpochUs
     ratio_min: float = 0.0
+
+    @classmethod
+    def older_than(cls, seconds: float, now: EpochMs, ratio_min: float = 0.0) -> PurgeRules:
+        """Return the rules for rows that were deleted so many seconds ago and earlier."""
+        return cls(epoch_us(earlier(now, seconds)), ratio_min)
 
 
 def purge(

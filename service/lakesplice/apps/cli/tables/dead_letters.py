@@ -31,7 +31,7 @@ from lakesplice.apps.cli.output import (
     with_json,
 )
 from lakesplice.errors import TableNotFoundError, UsageError
-from lakesplice.model.moments import utc_time
+from lakesplice.model.moments import EpochMs, utc_time
 
 if TYPE_CHECKING:
     from lakesplice.table.files.dead_letters import DeadLetterSelection
@@ -219,7 +219,7 @@ def _letters(store: Any, table: str) -> Iterator[dict[str, Any]]:
         yield {"table": table, "time": _moment(row.pop("timestamp")), **row}
 
 
-def _moment(timestamp_ms: int) -> datetime | int:
+def _moment(timestamp_ms: EpochMs) -> datetime | int:
     """Return a producer's timestamp as a time, or unchanged if it isn't a valid time."""
     try:
         return utc_time(timestamp_ms)

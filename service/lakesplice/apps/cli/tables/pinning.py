@@ -17,7 +17,7 @@ from lakesplice.apps.cli.options import (
 )
 from lakesplice.apps.cli.output import Listing, ListingOption, ResultOption, show, show_result
 from lakesplice.errors import TableNotFoundError
-from lakesplice.model.moments import EpochMs, utc_time
+from lakesplice.model.moments import NO_MOMENT, EpochMs, later, utc_time
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,8 +56,8 @@ def pin(
     from lakesplice.apps.table_commands.pinning import pin_lake
 
     patience = RequestWait(wait)
-    ends_ms = 0 if expires is None else patience.clock.now_ms() + round(expires * 1000)
-    made = pin_lake(_lake(lake, config), name, tables or [], EpochMs(ends_ms), patience)
+    ends_ms = NO_MOMENT if expires is None else later(patience.clock.now_ms(), expires)
+    made = pin_lake(_lake(lake, config), name, tables or [], ends_ms, patience)
     until = "" if made.complete_ms is None else f", complete up to {_moment(made.complete_ms)}"
     ends = f"; the pin ends at {_moment(ends_ms)}" if ends_ms else ""
     text = f"{len(made.tables)} tables pinned as {name}{until}{ends}"
@@ -110,7 +110,7 @@ def _lake(address: str, config: Path | None) -> AnyStore:
     return root
 
 
-def _row(found: ListedPin, now_ms: int) -> dict[str, Any]:
+def _row(found: ListedPin, now_ms: EpochMs) -> dict[str, Any]:
     whole = found.whole
     if whole is None:
         return {"name": found.name, "state": "incomplete", "tables": found.tables}
@@ -128,5 +128,5 @@ def _row(found: ListedPin, now_ms: int) -> dict[str, Any]:
     }
 
 
-def _moment(time_ms: int) -> str:
+def _moment(time_ms: EpochMs) -> str:
     return utc_time(time_ms).isoformat(timespec="seconds")

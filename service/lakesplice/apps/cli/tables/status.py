@@ -87,8 +87,8 @@ def fleet(root: AnyStore, lake: str) -> Row:
     from lakesplice.apps.lake_listing import listing, uncounted
     from lakesplice.table.driver.status import newest_status
 
-    status, now_ms = newest_status(root), round(time.time() * 1000)
-    rows = sorted(listing(root, status, EpochMs(now_ms), uncounted), key=_urgency)
+    status, now_ms = newest_status(root), EpochMs(round(time.time() * 1000))
+    rows = sorted(listing(root, status, now_ms, uncounted), key=_urgency)
     lags = [row["lag"] for row in rows if row.get("lag") is not None]
     return {
         "lake": lake,
@@ -99,7 +99,7 @@ def fleet(root: AnyStore, lake: str) -> Row:
     }
 
 
-def _driver(status: DriverStatus | None, now_ms: int) -> Row | None:
+def _driver(status: DriverStatus | None, now_ms: EpochMs) -> Row | None:
     if status is None:
         return None
     silent = max(0, now_ms - status.written_ms) / 1000

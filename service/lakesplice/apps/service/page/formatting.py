@@ -8,6 +8,7 @@ from datetime import datetime
 from markupsafe import Markup
 
 from lakesplice.model.moments import age
+from lakesplice.model.offsets import OffsetRanges
 
 UNKNOWN = "–"
 _SIZES = ("bytes", "KiB", "MiB", "GiB", "TiB")
@@ -57,7 +58,7 @@ def moment(value: datetime | None) -> str:
     return Markup('<time datetime="{}">{:%Y-%m-%d %H:%M:%S} UTC</time>').format(stamp, value)
 
 
-def offsets(sources: Mapping[str, Mapping[int, tuple[int, int]]]) -> str:
+def offsets(sources: Mapping[str, OffsetRanges]) -> str:
     """Return how far a version moved in its topics, as `partition:start-end`."""
     texts = []
     for topic, moved in sources.items():

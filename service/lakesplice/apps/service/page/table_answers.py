@@ -17,7 +17,7 @@ from lakesplice.apps.service.page.answers import (
 from lakesplice.apps.service.tables import ServiceTable
 from lakesplice.model.driver_status import WORST_FIRST, TopicStatus, strictest
 from lakesplice.model.manifest import Manifest
-from lakesplice.model.moments import utc_time
+from lakesplice.model.moments import EpochMs, utc_time
 from lakesplice.model.progress.verified import LastResult
 from lakesplice.secrets import masked_text
 from lakesplice.table.protocol.offsets import gap_names
@@ -27,7 +27,7 @@ def table_answers(
     statuses: Iterable[TopicStatus],
     held: Mapping[str, ServiceTable],
     activity: Activity,
-    now_ms: int,
+    now_ms: EpochMs,
 ) -> tuple[TableAnswer, ...]:
     """Return a row for each table, in order of name, and one for each topic without a table; `held`
     are the driver's tables by name.
@@ -51,7 +51,7 @@ def table_answers(
 
 
 def _row(
-    name: str | None, topics: Sequence[TopicStatus], now_ms: int, facts: dict[str, Any]
+    name: str | None, topics: Sequence[TopicStatus], now_ms: EpochMs, facts: dict[str, Any]
 ) -> TableAnswer:
     worst = min(topics, key=severity)
     lags = [topic.lag_records for topic in topics if topic.lag_records is not None]
@@ -83,7 +83,7 @@ _NO_FACTS: dict[str, Any] = {"gaps": []} | dict.fromkeys(
 )  # fmt: skip
 
 
-def _facts(table: ServiceTable, now_ms: int) -> dict[str, Any]:
+def _facts(table: ServiceTable, now_ms: EpochMs) -> dict[str, Any]:
     manifest, snapshot = table.manifest, table.snapshot
     made = {} if snapshot is None else {
         "version": snapshot.version,
@@ -113,7 +113,7 @@ def _verified(result: LastResult) -> VerifiedAnswer:
     )
 
 
-def _waiting(manifest: Manifest, now_ms: int) -> Waiting:
+def _waiting(manifest: Manifest, now_ms: EpochMs) -> Waiting:
     deltas = manifest.deltas
     oldest = min((delta.committed_ms for delta in deltas), default=None)
     return Waiting(
@@ -175,11 +175,11 @@ def severity(topic: TopicStatus) -> tuple[int, str]:
     return WORST_FIRST.index(topic.standing.state), topic.topic
 
 
-def _oldest(moments: Sequence[int | None], now_ms: int) -> float | None:
+def _oldest(moments: Sequence[EpochMs | None], now_ms: EpochMs) -> float | None:
     """The largest age; None if any is unknown."""
     known = [moment for moment in moments if moment is not None]
     return _age(min(known), now_ms) if known and len(known) == len(moments) else None
 
 
-def _age(then_ms: int | None, now_ms: int) -> float | None:
+def _age(then_ms: EpochMs | None, now_ms: EpochMs) -> float | None:
     return None if then_ms is None else max(0, now_ms - then_ms) / 1000

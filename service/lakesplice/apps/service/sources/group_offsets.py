@@ -34,7 +34,7 @@ class Group(Protocol):
     def offsets(self) -> Mapping[TopicPartition, GroupOffset]:
         """See `ConsumerGroup.offsets`."""
 
-    def write(self, offsets: Mapping[TopicPartition, int]) -> None:
+    def write(self, offsets: Mapping[TopicPartition, Offset]) -> None:
         """See `ConsumerGroup.write`."""
 
 
@@ -56,7 +56,7 @@ class GroupOffsets:
     driver: Driver
     tables: ServiceTables
     group: Group
-    _known: dict[TopicPartition, int] = field(default_factory=dict)
+    _known: dict[TopicPartition, Offset] = field(default_factory=dict)
     _asked: dict[str, _Asked] = field(default_factory=dict)
     _look_at: float = 0.0
     _trouble: str | None = None
@@ -83,7 +83,7 @@ class GroupOffsets:
         self._note("")
         return asked
 
-    def _standing(self) -> dict[TopicPartition, int]:
+    def _standing(self) -> dict[TopicPartition, Offset]:
         """Return the next offset of each partition that a table has read."""
         return {
             (table.topic, at): state.next_offset
@@ -92,7 +92,7 @@ class GroupOffsets:
             for at, state in table.source.partitions.items()
         }
 
-    def _exchange(self, standing: dict[TopicPartition, int]) -> bool:
+    def _exchange(self, standing: dict[TopicPartition, Offset]) -> bool:
         found = self.group.offsets()
         is_new_reset = False
         if self._owns(found.keys() & standing.keys()):
@@ -179,12 +179,12 @@ class GroupOffsets:
 
 
 def _set_by_others(
-    found: Mapping[TopicPartition, GroupOffset], standing: Mapping[TopicPartition, int]
+    found: Mapping[TopicPartition, GroupOffset], standing: Mapping[TopicPartition, Offset]
 ) -> dict[str, dict[int, Offset]]:
     """Return by topic and partition the offsets that others set and where the table isn't."""
     resets: dict[str, dict[int, Offset]] = {}
     for (topic, at), entry in sorted(found.items()):
         here = standing.get((topic, at))
         if here is not None and not entry.is_ours and entry.offset != here:
-            resets.setdefault(topic, {})[at] = Offset(entry.offset)
+            resets.setdefault(topic, {})[at] = entry.offset
     return resets

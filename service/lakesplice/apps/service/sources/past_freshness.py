@@ -13,7 +13,7 @@ from contextlib import suppress
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTables
 from lakesplice.errors import LakespliceError
-from lakesplice.model.moments import epoch_seconds
+from lakesplice.model.moments import earlier, epoch_seconds
 from lakesplice.spark.kafka.topics import Topic, TopicCatalogue
 from lakesplice.table.driver.status import newest_status
 
@@ -58,11 +58,11 @@ class PastFreshness:
         for age in _AGES_SECONDS:
             if not unknown:
                 return
-            firsts = self._catalogue.since_in_each(list(unknown.values()), now_ms - age * 1000)
+            firsts = self._catalogue.since_in_each(list(unknown.values()), earlier(now_ms, age))
             for name, first in firsts.items():
                 table = self._tables.get(name)
                 if table is not None and table.has_committed(unknown[name].earliest, first):
-                    table.note_complete_up_to(epoch_seconds(now_ms - age * 1000))
+                    table.note_complete_up_to(epoch_seconds(earlier(now_ms, age)))
                     del unknown[name]
         # Older than every moment that was tried: it is at least that old.
         for name in unknown:

@@ -20,7 +20,7 @@ from lakesplice.errors import (
     UsageError,
 )
 from lakesplice.model.driver_status import TopicCondition, TopicState
-from lakesplice.model.moments import epoch_seconds
+from lakesplice.model.moments import EpochMs, epoch_seconds
 from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.planning.sources.source_check import check_source
 from lakesplice.planning.sources.topic_lanes import TopicBacklog
@@ -142,7 +142,7 @@ class TopicSelection:
     def _resting_unopened(self) -> list[_Unopened]:
         return [one for one in self._unopened.values() if one.rest is not None]
 
-    def starts(self, names: Sequence[str], since_ms: int | None) -> dict[str, TopicStart]:
+    def starts(self, names: Sequence[str], since_ms: EpochMs | None) -> dict[str, TopicStart]:
         """Return the first offsets of topics, or those of records written at a moment or later.
 
         `UsageError` if the broker lacks one; `SourceUnavailable` if it doesn't answer.
@@ -152,7 +152,7 @@ class TopicSelection:
             raise UsageError("the broker has no such topic", topics=missing)
         return {name: self._start_of(topic, since_ms) for name, topic in found.items()}
 
-    def _start_of(self, topic: Topic, since_ms: int | None) -> TopicStart:
+    def _start_of(self, topic: Topic, since_ms: EpochMs | None) -> TopicStart:
         earliest = topic.earliest
         offsets = earliest if since_ms is None else self._catalogue.since(topic, since_ms)
         shard = self._tables.shard(topic.name)

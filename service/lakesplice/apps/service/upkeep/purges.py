@@ -44,8 +44,8 @@ class Purges:
         self._next[str(table.name)] = now + driver.settings.purge.every
         if after is None:
             return
-        before_us = driver.clock.now_ms() * 1000 - int(after * 1_000_000)
-        rules = PurgeRules(before_us, driver.settings.purge.ratio_min)
+        now, ratio_min = driver.clock.now_ms(), driver.settings.purge.ratio_min
+        rules = PurgeRules.older_than(after, now, ratio_min)
         number, planned_on = driver.generation.number, table.version
         intent = self._run(
             PurgeTask(table.store, table.manifest, rules, planned_on, number, driver.entropy)

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.model.arrays import Integers
+from lakesplice.model.arrays import Integers, KeyHash
 from lakesplice.model.change import Op
 from lakesplice.model.names import KEY_HIGH, KEY_LOW, OP, POSITION_FILE, POSITION_OFFSET, ROW_DIGEST
 from lakesplice.model.position import Position
@@ -104,11 +104,9 @@ class SharedPositions:
         if self.before is not None and at == 0:
             return self.before
         value = {name: int(values[at]) for name, values in self.columns.items()}
-        unsigned = {name: value[name] % (1 << 64) for name in (KEY_HIGH, KEY_LOW)}
         return HighestChange(
             Position(value[POSITION_FILE], value[POSITION_OFFSET]),
-            unsigned[KEY_HIGH],
-            unsigned[KEY_LOW],
+            KeyHash(*(value[name] % (1 << 64) for name in (KEY_HIGH, KEY_LOW))),
             value[OP],
             value[ROW_DIGEST],
             self.schema_version,
@@ -135,8 +133,8 @@ def _known(change: HighestChange) -> dict[str, int]:
     signed = {
         POSITION_FILE: change.position.file,
         POSITION_OFFSET: change.position.offset,
-        KEY_HIGH: change.key_high,
-        KEY_LOW: change.key_low,
+        KEY_HIGH: change.key.high,
+        KEY_LOW: change.key.low,
         OP: change.op,
         ROW_DIGEST: change.digest,
     }

@@ -7,12 +7,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from lakesplice.model.arrays import KeyHash
 from lakesplice.model.manifest import DeadLetterRef, DeltaRef, ErasedRef, Retention, RunRef
-from lakesplice.model.progress.erased_keys import SaltedHash
 from lakesplice.table.protocol.new_files import NewFile
-
-KeyHash = SaltedHash
-"""The two halves of a key's hash, as the row index has it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,8 +63,7 @@ def _forgetful(
     for topic, source in sources.items():
         partitions = {
             number: replace(state, highest=None)
-            if state.highest is not None
-            and (state.highest.key_high, state.highest.key_low) in intent.keys
+            if state.highest is not None and state.highest.key in intent.keys
             else state
             for number, state in source.partitions.items()
         }

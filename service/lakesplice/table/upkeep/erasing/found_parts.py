@@ -35,8 +35,8 @@ class WantedKeys:
     @classmethod
     def of(cls, keys: Sequence[RequestedKey]) -> WantedKeys:
         """Return the keys, each once, in the order of their hashes."""
-        once = {(key.high, key.low): key for key in keys}
-        return cls(tuple(once[halves] for halves in sorted(once)))
+        once = {key.hash: key for key in keys}
+        return cls(tuple(once[one] for one in sorted(once)))
 
     @classmethod
     def requested(cls, schema: TableSchema, keys: Sequence[KeyValues]) -> WantedKeys:
@@ -50,20 +50,16 @@ class WantedKeys:
     @property
     def hashes(self) -> KeyHashes:
         """Their hashes, ascending."""
-        return KeyHashes(
-            *(
-                np.array([getattr(key, half) for key in self.keys], np.uint64)
-                for half in ("high", "low")
-            )
-        )
+        high, low = ([key.hash[half] for key in self.keys] for half in (0, 1))
+        return KeyHashes(np.array(high, np.uint64), np.array(low, np.uint64))
 
     def among(self, hashes: KeyHashes) -> Mask:
         """Mark the hashes that belong to these keys."""
         wanted = self.hashes
         marked: Mask = np.isin(hashes.high, wanted.high)
-        pairs = {(key.high, key.low) for key in self.keys}
+        hashes_wanted = {key.hash for key in self.keys}
         for at in np.flatnonzero(marked).tolist():
-            marked[at] = (int(hashes.high[at]), int(hashes.low[at])) in pairs
+            marked[at] = hashes.at(at) in hashes_wanted
         return marked
 
     def of_rows(self, rows: pa.Table, schema: TableSchema) -> Mask:

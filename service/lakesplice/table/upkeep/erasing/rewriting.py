@@ -11,11 +11,11 @@ import pyarrow as pa
 from lakesplice.formats.deltas import encode_delta
 from lakesplice.formats.rowindex import Entries, Run
 from lakesplice.model.address import GROUP_BITS
-from lakesplice.model.arrays import KeyHashes, Mask
+from lakesplice.model.arrays import KeyHash, KeyHashes, Mask
 from lakesplice.model.manifest import DeadLetterRef, DeltaRef, ErasedRef, Manifest, RunRef
 from lakesplice.model.names import POSITION_FILE, POSITION_OFFSET
 from lakesplice.model.position import Position
-from lakesplice.model.progress.erased_keys import ErasedKeys
+from lakesplice.model.progress.erased_keys import ErasedKeys, SaltedHash
 from lakesplice.planning.keys.erased_changes import erased_positions
 from lakesplice.planning.rows.index_merge import merge_runs, take
 from lakesplice.planning.rows.keyhash import key_hash
@@ -73,7 +73,7 @@ def write_without(
         {ref.file.path: _delta(store, manifest, ref, wanted, entropy) for ref in found.deltas},
         {ref.file.path: _letters(store, ref, marks, entropy) for ref, marks in found.letters},
     )
-    keys = frozenset((key.high, key.low) for key in wanted.keys)
+    keys = frozenset(key.hash for key in wanted.keys)
     untouched = not (base.inputs or found.runs or found.deltas or found.letters)
     if untouched and erased == manifest.erased and not _is_highest(manifest, keys):
         return None
@@ -127,7 +127,7 @@ def _base_files(
     return done
 
 
-def _is_highest(manifest: Manifest, keys: frozenset[tuple[int, int]]) -> bool:
+def _is_highest(manifest: Manifest, keys: frozenset[KeyHash]) -> bool:
     """Whether the manifest has the hash of one of the keys, as the key of a partition's highest
     change.
     """
@@ -136,7 +136,7 @@ def _is_highest(manifest: Manifest, keys: frozenset[tuple[int, int]]) -> bool:
         for source in manifest.sources.values()
         for state in source.partitions.values()
     )
-    return any(one is not None and (one.key_high, one.key_low) in keys for one in highest)
+    return any(one is not None and one.key in keys for one in highest)
 
 
 def _remembered(
@@ -160,7 +160,7 @@ def _remembered(
 
 def _purged_before(
     manifest: Manifest, wanted: WantedKeys, after: ErasedKeys
-) -> dict[tuple[int, int], Position]:
+) -> dict[SaltedHash, Position]:
     """A key without a row may have had one that was purged: all changes up to what its topic has
     surely sent are repetitions.
     """

@@ -9,7 +9,7 @@ from typing import Any
 
 from lakesplice.apps.cli.output import printable
 from lakesplice.model.address import group_name
-from lakesplice.model.moments import utc_time
+from lakesplice.model.moments import EpochMs, utc_time
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.table.explaining.key_story import KeyStory
 from lakesplice.table.explaining.record_values import Outcome, RecordFate
@@ -55,7 +55,7 @@ def story_lines(story: KeyStory, ordering: Ordering, *, values: bool) -> Iterato
     texts = _Texts(ordering, values=values)
     key = ", ".join(f"{name} = {printable(str(v))}" for name, v in story.key.values.items())
     yield from _line("key", key)
-    yield from _line("hash", story.key.hash)
+    yield from _line("hash", story.key.digits)
     table_line = f"version {story.version}"
     if story.vacuumed:
         table_line += f"; versions below {story.first} are vacuumed"
@@ -87,7 +87,7 @@ def story_facts(story: KeyStory, ordering: Ordering, *, values: bool) -> dict[st
     texts, row = _Texts(ordering, values=values), story.row
     return {
         "key": dict(story.key.values),
-        "hash": story.key.hash,
+        "hash": story.key.digits,
         "version": story.version,
         "first_version": story.first,
         "vacuumed": story.vacuumed,
@@ -249,7 +249,7 @@ def _time(moment: datetime) -> str:
     return moment.isoformat(sep=" ", timespec="seconds").replace("+00:00", "Z")
 
 
-def _moment(time_ms: int) -> str:
+def _moment(time_ms: EpochMs) -> str:
     try:
         return _time(utc_time(time_ms))
     except (ValueError, OverflowError, OSError):

@@ -14,7 +14,7 @@ from typing import Any
 
 from lakesplice.apps.cli.output import how_fresh, print_table, visible
 from lakesplice.model.driver_status import DriverStatus, TopicState
-from lakesplice.model.moments import age, utc_time
+from lakesplice.model.moments import EpochMs, age, utc_time
 
 Row = dict[str, Any]
 
@@ -28,7 +28,7 @@ _SILENT_SECONDS = 60.0
 
 
 def print_overview(
-    rows: Sequence[Row], status: DriverStatus | None, now_ms: int, lake: str
+    rows: Sequence[Row], status: DriverStatus | None, now_ms: EpochMs, lake: str
 ) -> None:
     """Print a lake's tables to standard output, then each topic that doesn't continue, with its
     full reason, and each setting that changes values. Notes that concern no table go to standard
@@ -80,7 +80,7 @@ def _notes(row: Row) -> list[str]:
     ]
 
 
-def _troubles(rows: Iterable[Row], now_ms: int) -> list[str]:
+def _troubles(rows: Iterable[Row], now_ms: EpochMs) -> list[str]:
     found = []
     for row in rows:
         several = len(row["topics"]) > 1
@@ -106,7 +106,7 @@ def _gaps(rows: Iterable[Row]) -> list[str]:
     return ["", *lines] if lines else []
 
 
-def _differing(rows: Iterable[Row], now_ms: int) -> list[str]:
+def _differing(rows: Iterable[Row], now_ms: EpochMs) -> list[str]:
     """Tell which tables were proven to differ from their database."""
     lines = []
     for row in rows:
@@ -120,7 +120,7 @@ def _differing(rows: Iterable[Row], now_ms: int) -> list[str]:
     return ["", *lines] if lines else []
 
 
-def _suspects(rows: Iterable[Row], now_ms: int) -> list[str]:
+def _suspects(rows: Iterable[Row], now_ms: EpochMs) -> list[str]:
     """Show each setting once, with some of the tables whose events show it."""
     tables: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     seen: dict[tuple[str, str], str] = {}
@@ -138,18 +138,18 @@ def _suspects(rows: Iterable[Row], now_ms: int) -> list[str]:
     return ["", *lines] if lines else []
 
 
-def _why(one: Row, now_ms: int) -> str:
+def _why(one: Row, now_ms: EpochMs) -> str:
     code = f" ({one['code']})" if one.get("code") else ""
     since = one.get("since")
     long = f" (for {age(_seconds_since(since, now_ms))})" if since else ""
     return f"{one['state']}{code}: {visible(one['detail'])}{long}"
 
 
-def _seconds_since(moment: str, now_ms: int) -> float:
+def _seconds_since(moment: str, now_ms: EpochMs) -> float:
     return max(0.0, now_ms / 1000 - datetime.fromisoformat(moment).timestamp())
 
 
-def _of_driver(status: DriverStatus | None, now_ms: int) -> list[str]:
+def _of_driver(status: DriverStatus | None, now_ms: EpochMs) -> list[str]:
     if status is None:
         return []
     lines = []

@@ -17,10 +17,9 @@ from lakesplice.apps.cli.options import (
 from lakesplice.apps.cli.output import JsonOption, Listing, ListingOption, json_line, show
 from lakesplice.errors import TableNotFoundError
 from lakesplice.model.moments import EpochMs
+from lakesplice.model.offsets import OffsetRanges
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from lakesplice.table.protocol.history import HistoryEntry
 
 _HISTORY_COLUMNS = ("version", "time", "operation", "source", "metrics")
@@ -42,8 +41,8 @@ def tables(
         raise TableNotFoundError(
             "there is no lake here; give the folder that contains the tables' folders", path=lake
         )
-    status, now_ms = newest_status(root), round(time.time() * 1000)
-    rows = listing(root, status, EpochMs(now_ms))
+    status, now_ms = newest_status(root), EpochMs(round(time.time() * 1000))
+    rows = listing(root, status, now_ms)
     if form is Listing.JSON:
         show(rows, (), form, "")
     else:
@@ -115,7 +114,7 @@ def _moves(entry: HistoryEntry) -> str:
     return "; ".join(named) or _ranges(entry.source)
 
 
-def _ranges(source: Mapping[int, tuple[int, int]] | None) -> str:
+def _ranges(source: OffsetRanges | None) -> str:
     moves = (source or {}).items()
     return " ".join(f"{number}:{start}-{end}" for number, (start, end) in moves)
 
