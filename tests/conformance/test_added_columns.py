@@ -88,7 +88,9 @@ def _value(fill: str | None, of: ColumnType) -> Any:
     return None if fill is None else fill_value(fill, of).as_py()
 
 
-def test_by_the_source_s_statements_every_type_s(cursor: pymysql.cursors.Cursor) -> None:
+def test_columns_of_every_type_are_filled_with_the_default_in_the_sources_statement(
+    cursor: pymysql.cursors.Cursor,
+) -> None:
     types = every_type()
     columns = [(c, "not null") for c in types if not c.ddl.startswith(_WITHOUT)]
     columns += [(c, "null") for c in types]
@@ -128,7 +130,9 @@ def _schema(column: Typed) -> dict[str, Any]:
     )
 
 
-def test_by_the_events_schema_every_type_s(cursor: pymysql.cursors.Cursor) -> None:
+def test_columns_of_every_type_are_filled_with_the_default_in_the_events_schema(
+    cursor: pymysql.cursors.Cursor,
+) -> None:
     columns = [(c, "not null") for c in every_type() if not c.ddl.startswith(_WITHOUT)]
     truth = _added(cursor, columns)
     held = {}
@@ -155,7 +159,7 @@ def test_what_no_mariadb_says(field: dict[str, Any], fill: str | None) -> None:
     assert with_fill(cell_of("v", field), {**field, "optional": True}).fill is None
 
 
-def test_in_avro_as_in_json() -> None:
+def test_added_columns_have_the_same_values_in_avro_as_in_json() -> None:
     bits = {"type": "bytes", "connect.name": _DATA + "Bits", "connect.parameters": {"length": "9"}}
     price = {"type": "bytes", "logicalType": "decimal", "precision": 5, "scale": 2}
     types: list[Any] = [

@@ -137,7 +137,7 @@ SPARK_ROWS = (
 )
 
 
-def test_what_spark_partitioned_is_adopted_and_read_by_spark(tmp_path: Path) -> None:
+def test_a_table_that_spark_partitioned_is_adopted_and_read_by_spark(tmp_path: Path) -> None:
     path, jars = tmp_path / "table", machine.jars(DELTA)
     by = "country, day, part, even"
     made = [

@@ -123,7 +123,7 @@ def spark_rows(first: int, last: int) -> str:
     return SPARK_ROWS.format(first=first, last=last)
 
 
-def test_what_spark_wrote_is_adopted_and_read_by_spark(tmp_path: Path) -> None:
+def test_a_table_that_spark_wrote_is_adopted_and_read_by_spark(tmp_path: Path) -> None:
     delta, folder = tmp_path / "delta", tmp_path / "folder"
     made = [
         f"create table {{table}} using delta as {spark_rows(0, 500)}",

@@ -204,7 +204,7 @@ def maxwell_told(shared: Callable[..., Path]) -> Callable[[str], TypeHistory | N
 
 
 @pytest.mark.parametrize("batch_records", [1, 3, 1000])
-def test_what_maxwell_captured_ends_as_its_statements_say(
+def test_tables_captured_by_maxwell_end_as_their_statements_say(
     batch_records: int, take_maxwell: Take
 ) -> None:
     driver = take_maxwell("o", batch_records=batch_records)

@@ -213,7 +213,7 @@ def test_the_example_read_by_us_and_by_another_engine(
         assert frame.select("id", "name", "n").collect().rows() == rows
 
 
-def test_what_is_written_today_is_what_the_document_shows() -> None:
+def test_the_code_writes_the_bytes_that_the_document_shows() -> None:
     assert EXAMPLE.read_text() == worked_example.document(), (
         "write it anew, and say in CHANGELOG.md what changed on disk"
     )

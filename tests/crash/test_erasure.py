@@ -94,7 +94,7 @@ def writes(made: Path) -> list[Call]:
 
 
 @pytest.mark.parametrize("how", [How.CRASH_BEFORE, How.CRASH_AFTER, How.LOST, How.ANSWER_LOST])
-def test_whatever_fails_the_next_call_erases_what_is_left(
+def test_after_any_failure_the_next_call_finishes_the_erasure(
     made: Path, how: How, seed: int, request: pytest.FixtureRequest
 ) -> None:
     """In the gate each way of failing tries every eighth write, nightly every one."""

@@ -114,7 +114,7 @@ def writes() -> list[Call]:
 
 
 @pytest.mark.parametrize("how", [How.CRASH_BEFORE, How.CRASH_AFTER, How.LOST, How.ANSWER_LOST])
-def test_whatever_fails_a_pinned_version_is_whole_and_nothing_else_stays(how: How) -> None:
+def test_after_any_failure_a_pinned_version_is_whole_and_nothing_else_stays(how: How) -> None:
     every = writes()
     assert len(every) > 25
     for call in every:
@@ -133,7 +133,7 @@ def test_whatever_fails_a_pinned_version_is_whole_and_nothing_else_stays(how: Ho
             require_finished(life.source, driver)
 
 
-def test_what_is_written_is_kept_by_a_pin_alone() -> None:
+def test_only_pins_keep_files_of_expired_versions() -> None:
     with folder() as path:
         life, bare = Life(), LocalStore(path)
         lived(life, bare)

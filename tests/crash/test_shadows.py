@@ -147,7 +147,7 @@ def writes(way: Way) -> list[Call]:
 
 @pytest.mark.parametrize("way", Way)
 @pytest.mark.parametrize("how", HOWS)
-def test_whatever_fails_the_table_is_the_old_one_or_the_whole_new_one(
+def test_after_any_failure_the_table_is_the_old_one_or_the_whole_new_one(
     how: How, way: Way, request: pytest.FixtureRequest, seed: int
 ) -> None:
     every = writes(way)

@@ -15,7 +15,7 @@ from tests.support.table_machine import TableMachine
 LIVES, LIVES_NIGHTLY, STEPS = 5, 50, 30
 
 
-def test_whatever_happens_to_a_table_in_a_bucket_it_holds(
+def test_a_table_in_a_bucket_stays_right_after_any_steps(
     s3_server: S3Server, request: pytest.FixtureRequest
 ) -> None:
     bucket = s3_server.make_bucket()

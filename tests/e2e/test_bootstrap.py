@@ -300,7 +300,7 @@ def test_tables_are_filled_while_written_to_and_the_stream_takes_over(
 
 
 @pytest.mark.nightly
-def test_whatever_stage_a_rebuild_is_killed_at_the_table_is_its_source(
+def test_a_rebuild_killed_at_any_stage_ends_with_the_table_equal_to_its_source(
     server: SourceServer,
     kafka_broker: str,
     tmp_path: Path,

@@ -49,12 +49,12 @@ def container(built: Image) -> Iterator[Container]:
         yield made
 
 
-def test_it_tells_its_version(container: Container) -> None:
+def test_the_image_prints_its_version(container: Container) -> None:
     done = container.run("version")
     assert (done.returncode, done.stdout) == (0, f"lakesplice {__version__}\n")
 
 
-def test_it_is_not_root_and_needs_no_network_for_its_jars(
+def test_the_image_runs_as_a_non_root_user_and_has_its_jars(
     built: Image, container: Container
 ) -> None:
     settings = built.settings()
@@ -67,7 +67,7 @@ def test_it_is_not_root_and_needs_no_network_for_its_jars(
     assert "nothing" in container.shell(leftovers, user=user)
 
 
-def test_it_follows_a_topic_and_ends_in_order_when_told_to(
+def test_the_image_follows_a_topic_and_stops_cleanly_when_asked(
     container: Container, kafka_broker: str, tmp_path: Path
 ) -> None:
     prefix = f"image-{secrets.token_hex(4)}"
@@ -115,7 +115,9 @@ def wait_for(condition: Callable[[], bool], service: Popen[bytes], log: Path) ->
         pause.wait(0.2)
 
 
-def test_what_it_was_built_of_is_written_down(built: Image, request: pytest.FixtureRequest) -> None:
+def test_the_digest_of_the_images_inputs_is_recorded(
+    built: Image, request: pytest.FixtureRequest
+) -> None:
     """The gate builds no image while this stays the same. Last here, so all before was shown."""
     assert not request.session.testsfailed, "an image that failed proves nothing"
     image_inputs.record()

@@ -97,7 +97,7 @@ def test_a_database_with_a_dot_in_its_name_is_the_one_its_events_name(scene: Sce
     scene.service.until(has_rows, "the table my.db.ledger has its rows")
 
 
-def test_what_a_restarted_connector_sends_again_changes_nothing(scene: Scene) -> None:
+def test_records_that_a_restarted_connector_repeats_change_nothing(scene: Scene) -> None:
     table = scene.ledger("resent")
     events = table.insert(0, 30) + table.update(range(0, 30, 2), "two") + table.delete([4, 5])
     events += table.insert(4, 5) + table.update([4, 6], "three")

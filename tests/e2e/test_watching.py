@@ -150,7 +150,7 @@ def test_every_panel_shows_the_service_at_work(watched: Prometheus) -> None:
     assert not watched.empty(query.text for query in _expected())
 
 
-def test_what_it_shows_is_what_happened(watched: Prometheus) -> None:
+def test_the_live_view_shows_what_happened(watched: Prometheus) -> None:
     def value(text: str) -> float:
         (only,) = watched.query(text)
         return float(only["value"][1])

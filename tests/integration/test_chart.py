@@ -255,7 +255,9 @@ def test_secrets_are_named_and_never_written(manifests: Manifests, case: Values)
         assert "value" not in given[name]
 
 
-def test_what_the_service_writes_is_on_a_volume(manifests: Manifests, settings: Settings) -> None:
+def test_folders_that_the_service_writes_to_are_volumes(
+    manifests: Manifests, settings: Settings
+) -> None:
     mounts = {one["mountPath"]: one["name"] for one in container(manifests)["volumeMounts"]}
     volumes = {one["name"]: one for one in pod(manifests)["volumes"]}
     assert len(volumes) == len(pod(manifests)["volumes"])

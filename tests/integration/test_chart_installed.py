@@ -172,7 +172,7 @@ def _of_spark(plane: ControlPlane) -> list[dict[str, Any]]:
     return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
 
-def test_what_the_chart_makes_is_there(installed: Installed) -> None:
+def test_the_installed_objects_are_those_of_the_chart(installed: Installed) -> None:
     for path, name in {
         f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments": ACCOUNT,
         f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets": ACCOUNT,

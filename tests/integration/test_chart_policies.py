@@ -86,7 +86,7 @@ def test_a_policy_covers_every_pod_where_policies_are_enabled(
     assert not [rule for _, rule in found if "networkpolicy" in rule]
 
 
-def test_what_a_pod_must_not_have_is_found(render: Render, tmp_path: Path) -> None:
+def test_a_pod_with_forbidden_settings_is_found(render: Render, tmp_path: Path) -> None:
     (deployment,) = [one for one in objects(render, "least") if one["kind"] == "Deployment"]
     spec = deployment["spec"]["template"]["spec"]
     (container,) = spec["containers"]

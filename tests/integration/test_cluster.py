@@ -53,7 +53,7 @@ def test_executors_are_authenticated_and_their_secret_is_on_no_command_line(
     assert SECRET not in "".join(one.log.read_text() for one in cluster.workers)
 
 
-def test_who_lacks_the_secret_is_refused(cluster: Cluster, tmp_path: Path) -> None:
+def test_an_executor_without_the_secret_is_refused(cluster: Cluster, tmp_path: Path) -> None:
     stranger = Cluster(tmp_path, secret="another")
     with ExitStack() as stack:
         joined = stranger.join(stack, cluster.url)

@@ -49,7 +49,7 @@ def declared(
     )
 
 
-def test_what_it_writes_is_a_configuration_with_every_type_as_the_connector_writes_it(
+def test_declare_writes_a_configuration_with_every_type_as_the_connector_sends_it(
     server: SourceServer,
 ) -> None:
     source = Statements("declared", random.Random(1), server.connect())
@@ -94,7 +94,7 @@ def test_tables_are_chosen_by_globs_and_what_has_no_exact_type_is_named(
         ("a/b", (), None, "an address is mysql://"),
     ],
 )
-def test_what_can_not_be_asked_is_said_without_the_password(
+def test_a_failed_query_is_reported_without_the_password(
     server: SourceServer, database: str, options: tuple[str, ...], password: str | None, says: str
 ) -> None:
     done = declared(server, database, *options, password=password)

@@ -15,7 +15,7 @@ EVENTS = 800
 POLL_SECONDS = 0.05
 
 
-def test_what_was_produced_when_it_stops_is_the_shops_truth(
+def test_records_produced_until_the_shop_stops_are_its_rows(
     kafka_broker: str, topic_name: str
 ) -> None:
     clock = SystemClock()

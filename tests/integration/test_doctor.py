@@ -29,7 +29,7 @@ def shop(kafka_broker: str) -> Shop:
     return shop
 
 
-def test_what_is_right_is_reported_as_such_and_leaves_nothing_behind(
+def test_a_sound_set_up_is_reported_as_right_and_nothing_is_left_behind(
     kafka_broker: str, shop: Shop, tmp_path: Path
 ) -> None:
     lake = Lake(tmp_path, kafka_broker, r"doctor\..*")

@@ -29,7 +29,7 @@ def require_flat(readings: list[Reading]) -> None:
     ), readings
 
 
-def test_nothing_grows_over_days_of_small_batches() -> None:
+def test_no_files_accumulate_over_days_of_small_batches() -> None:
     with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
         month = Month(LocalStore(folder))
         readings, opened = live(month, days=8, batches_per_day=60)
@@ -39,7 +39,7 @@ def test_nothing_grows_over_days_of_small_batches() -> None:
         require_flat(readings)
 
 
-def test_nothing_grows_in_a_bucket(s3_server: S3Server) -> None:
+def test_no_files_accumulate_in_a_bucket(s3_server: S3Server) -> None:
     store = open_store(f"s3://{s3_server.make_bucket()}/lake", options(s3_server.endpoint))
     month = Month(store)
     readings, _ = live(month, days=5, batches_per_day=24)

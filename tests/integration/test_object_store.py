@@ -69,7 +69,9 @@ def race(pickled: bytes, process: int) -> list[tuple[int, bytes]]:
         return [won for won in pool.map(put, jobs) if won is not None]
 
 
-def test_of_many_writers_in_many_processes_one_creates_each_name(store: ObjectStore) -> None:
+def test_each_name_is_created_by_exactly_one_of_many_writers_in_many_processes(
+    store: ObjectStore,
+) -> None:
     with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
         arguments = [(pickle.dumps(store), process) for process in range(PROCESSES)]
         won = [one for some in pool.starmap(race, arguments) for one in some]

@@ -156,7 +156,7 @@ def test_a_page_whose_service_went_says_so(site: Site) -> None:
     shown.until("document.getElementById('trouble').innerText.includes('Not up to date')")
 
 
-def test_nothing_is_asked_of_anybody_else_and_nothing_is_refused(site: Site) -> None:
+def test_the_page_loads_nothing_from_other_servers_and_no_request_fails(site: Site) -> None:
     shown = site.browser
     shown.asked()
     shown.complaints()
@@ -191,7 +191,7 @@ def test_a_phone_shows_all_of_it_without_scrolling_sideways(site: Site, path: st
         assert shown.run(f"return {labels}") == '"State"'
 
 
-def test_it_can_be_searched_without_a_script(site: Site) -> None:
+def test_the_page_can_be_searched_without_a_script(site: Site) -> None:
     shown = site.browser
     shown.driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
     try:

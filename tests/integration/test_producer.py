@@ -8,7 +8,7 @@ from lakesplice.testing.producer import EventProducer, create_topics, read_topic
 from lakesplice.testing.shop import Shop
 
 
-def test_what_is_produced_is_read_back_and_replays_to_the_truth(
+def test_produced_records_are_read_back_and_replay_to_the_truth(
     kafka_broker: str, topic_name: str
 ) -> None:
     shop = Shop(11, server=topic_name.replace(".", "-"), rows=50)

@@ -183,7 +183,7 @@ def test_a_filter_keeps_the_rows_that_it_keeps_in_spark(
     assert str(rows_of(skipping)) == str(rows_of(held))
 
 
-def test_what_is_asked_of_a_frame_once_is_not_kept_for_the_next_time(
+def test_a_filter_on_a_dataframe_does_not_affect_its_next_query(
     spark: SparkSession, folder: Path
 ) -> None:
     found = frame(spark, folder)
@@ -224,7 +224,7 @@ def test_an_empty_table_has_columns(spark: SparkSession, tmp_path: Path) -> None
         ({"filter": "id >"}, "isn't a SQL condition"),
     ],
 )
-def test_what_does_not_fit_is_an_error_that_says_so(
+def test_options_that_do_not_fit_are_errors_with_a_reason(
     spark: SparkSession, folder: Path, options: dict[str, str], complaint: str
 ) -> None:
     with pytest.raises(PySparkException, match=complaint):

@@ -22,7 +22,7 @@ from tests.unit.storage.test_store_contract import (  # noqa: F401  they run her
     test_an_empty_file_opens,
     test_folders_are_those_with_files_below,
     test_list_yields_the_paths_that_start_with_the_prefix_in_order,
-    test_of_many_puts_at_once_one_wins_whole,
+    test_one_of_many_simultaneous_puts_wins_completely,
     test_size_of_a_file_that_is_not_there_is_none,
 )
 

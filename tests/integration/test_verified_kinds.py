@@ -106,7 +106,7 @@ def found(report: TableReport) -> Expected:
 
 
 @pytest.mark.parametrize("number", range(_KINDS))
-def test_of_any_kind_of_table_exactly_what_is_wrong_is_found(
+def test_in_any_kind_of_table_exactly_the_wrong_rows_are_found(
     mirrored: Make, seed: int, number: int
 ) -> None:
     chance = random.Random(f"{seed} {number}")

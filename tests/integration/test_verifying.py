@@ -145,7 +145,7 @@ def test_many_rows_are_found_by_reading_the_table_once_more(mirror: Mirror) -> N
     assert (len(report.differences), report.unexamined) == (10, 25)
 
 
-def test_what_is_only_on_its_way_is_no_difference(mirror: Mirror) -> None:
+def test_a_change_that_is_still_on_its_way_is_no_difference(mirror: Mirror) -> None:
     fill(mirror)
     mirror.run("update items set stock = 50 where id = 9")
     report = mirror.verify()  # the lake hears of it while verify waits

@@ -143,7 +143,7 @@ STRING, INT, DOUBLE = KINDS[0], KINDS[1], KINDS[5]
 @example(([("\ud800", INT), ("a", STRING)], [(1, "a")]))
 @example(([("id", DOUBLE), ("a", INT)], [(float("nan"), 1), (1.5, 2)]))
 @example(([("id", INT), ("a", STRING)], [(1, b"\xff"), (2, "a"), (2**31, "b")]))
-def test_what_the_ingest_takes_of_avro_every_reader_opens(
+def test_every_reader_opens_tables_made_from_accepted_avro_events(
     flattened: bool, topic: tuple[list[Column], list[Row]]
 ) -> None:
     columns, rows = topic

@@ -185,7 +185,7 @@ def _topics(draw: st.DrawFn) -> tuple[list[Column], list[list[bytes]]]:
 @example(([("", KINDS[0]), ("a", KINDS[1])], [[b"1", b"127"]]))
 @example(([("\ud800", KINDS[0]), ("a", KINDS[1])], [[b"1", b"127"]]))
 @example(([("id", KINDS[3]), ("a", KINDS[1])], [[b"16777217", b"127"], [b"1.5", b"127"]]))
-def test_what_the_ingest_takes_every_reader_opens(
+def test_every_reader_opens_tables_made_from_accepted_topics(
     format_: str, topic: tuple[list[Column], list[list[bytes]]]
 ) -> None:
     columns, rows = topic

@@ -256,7 +256,7 @@ def fed(driver: SimulatedDriver, ends: list[int], partitions: int) -> tuple[Any,
 @example([0, 1, 0], 1, (ParkCode.KEY_CHANGED, Form.SCHEMAS), {2})
 @example([0, 1, 0], 1, (ParkCode.PARTIAL_IMAGE, Form.MAXWELL), {3, 4, 5})
 @example([0, 1, 0], 1, (ParkCode.DROPPED, Form.CANAL), {2, 3})
-def test_where_batches_end_makes_no_difference_to_what_parks_a_table(
+def test_the_ends_of_batches_do_not_affect_why_a_table_parks(
     keys: list[int], at: int, shown: tuple[ParkCode, Form], cuts: set[int]
 ) -> None:
     reason, form = shown

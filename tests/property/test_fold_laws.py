@@ -211,7 +211,7 @@ def test_an_insert_and_its_delete_leave_the_delete() -> None:
     ] == [(2, 2, None)]
 
 
-def test_of_one_change_met_twice_the_known_changed_set_stays() -> None:
+def test_a_change_met_twice_keeps_the_changed_set_that_is_known() -> None:
     old, new = (1, *[0] * (WIDTH - 1)), (1, *[1] * (WIDTH - 1))
     update = Event(3, 1, Op.UPDATE, old, new)
     bare = replace(update, before=None)

@@ -186,7 +186,7 @@ def test_each_column_holds_its_own_values_under_its_present_name(
     source=sources((*NAMING, "change", "change", "drop", "widen", "add", "add")),
     cuts=st.lists(st.tuples(st.integers(0, 16), st.just(0), st.booleans()), max_size=3),
 )
-def test_by_default_no_value_is_lost_and_all_are_under_their_names_however_batches_are_cut(
+def test_by_default_no_value_is_lost_and_each_is_under_its_name_in_any_batching(
     source: Source, cuts: list[tuple[int, int, bool]]
 ) -> None:
     ends = []

@@ -88,7 +88,7 @@ def test_a_replay_from_the_beginning_adds_nothing() -> None:
 
 
 @pytest.mark.parametrize("kind", ["update", "delete", "move"])
-def test_what_is_no_insert_parks_the_table_just_before_it(kind: str) -> None:
+def test_an_update_or_delete_parks_the_table_just_before_it(kind: str) -> None:
     source = Source()
     source.topic.append(0, source.put(1))
     source.topic.append(0, source.put(2))
@@ -112,7 +112,7 @@ def test_what_is_no_insert_parks_the_table_just_before_it(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["update", "delete", "move"])
-def test_what_is_no_insert_becomes_a_dead_letter_where_that_is_asked(kind: str) -> None:
+def test_an_update_or_delete_becomes_a_dead_letter_if_so_configured(kind: str) -> None:
     source = Source()
     source.topic.append(0, source.put(1))
     change = {

@@ -302,7 +302,7 @@ _PLAIN = TableSchema((_ID,), ("id",), (1,))
         (replace(_PLAIN, bounded=frozenset([0])), 11),
     ],
 )
-def test_who_would_misread_older_files_and_deltas_refuses_the_manifest(
+def test_a_reader_that_would_misread_older_files_refuses_the_manifest(
     schema: TableSchema, format_: int
 ) -> None:
     assert json.loads(encode_manifest(Manifest(1, schema)))["format"] == format_

@@ -204,7 +204,7 @@ def test_a_reader_of_few_columns_needs_less_and_sees_the_same(
     assert seen(apply_edits(file.select(shown), edits)) == seen(whole)
 
 
-def test_what_a_reader_needs_depends_on_what_it_shows() -> None:
+def test_the_columns_a_reader_decodes_depend_on_those_it_shows() -> None:
     key, position, digest_ = ("c0",), ("_position_file", "_position_offset"), ("_row_digest",)
     few = reader_needs(SCHEMA, Ordering.BINLOG, ["c0", "c1", "c2", "c3", "c4"])
     assert (few.state, few.state_above) == ((*key, *position), key)

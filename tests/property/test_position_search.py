@@ -79,7 +79,7 @@ def test_all_that_is_not_before_a_place_comes_from_the_found_offset_on(
     st.integers(0, 41),
     st.integers(1, 8),
 )
-def test_what_a_source_sent_again_does_not_hide_a_change(
+def test_repeated_records_do_not_hide_a_change(
     count: int, repeats: list[tuple[int, int]], place: int, window: int
 ) -> None:
     records: list[int | None] = list(range(count))

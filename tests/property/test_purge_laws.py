@@ -107,12 +107,12 @@ def test_a_tombstone_leaves_and_its_key_may_come_back(tmp_path: Path) -> None:
     assert 1 in {row["id"] for row in rows_of(driver.table.store)}
 
 
-def test_what_was_deleted_lately_stays(tmp_path: Path) -> None:
+def test_rows_deleted_recently_are_not_purged(tmp_path: Path) -> None:
     _, driver = deleted_and_passed(tmp_path)
     assert driver.purge(0) is None
 
 
-def test_nothing_leaves_that_a_partition_has_not_passed(tmp_path: Path) -> None:
+def test_no_row_is_purged_that_a_partition_has_not_passed(tmp_path: Path) -> None:
     source = Source()
     driver = started(source, tmp_path)
     for key in range(3):
@@ -136,7 +136,7 @@ def test_nothing_leaves_that_a_partition_has_not_passed(tmp_path: Path) -> None:
     require_true(source, driver.table.store)
 
 
-def test_nothing_leaves_above_an_open_dead_letter(tmp_path: Path) -> None:
+def test_no_row_above_an_open_dead_letter_is_purged(tmp_path: Path) -> None:
     source = Source()
     driver = started(source, tmp_path)
     for key in range(4):

@@ -41,7 +41,7 @@ def step(service: SimulatedService, event: tuple[Any, ...]) -> Step:
 
 @settings(max_examples=examples(12))
 @given(events=st.lists(EVENTS, max_size=20))
-def test_whatever_happens_between_batches_every_table_arrives(
+def test_every_table_becomes_complete_after_any_events_between_batches(
     events: list[tuple[object, ...]],
 ) -> None:
     with folder() as made:
@@ -88,7 +88,7 @@ def test_a_query_that_failed_and_does_not_stop_is_followed_by_another(
     service.require_all_arrived()
 
 
-def test_what_has_to_be_read_once_is_read_to_the_end_whatever_fails(
+def test_a_topic_that_must_be_read_to_its_end_is_read_so_after_any_failure(
     service: SimulatedService,
 ) -> None:
     service.run([service.break_query, lambda: service.write_beside_during_a_job(2)], once=True)
@@ -117,7 +117,7 @@ def pauses(service: SimulatedService) -> list[float]:
     return [seconds for seconds in service.stopping.seconds if seconds in BACKOFF]
 
 
-def test_what_is_far_behind_is_read_by_the_query_that_catches_up(service: SimulatedService) -> None:
+def test_topics_far_behind_are_read_by_the_catch_up_query(service: SimulatedService) -> None:
     far_behind(service)
     with capture_logs() as logged:
         service.run()
@@ -246,7 +246,9 @@ def test_a_table_that_rests_is_read_on_once_its_rest_is_over(
     service.require_all_arrived()
 
 
-def test_what_has_to_be_read_once_is_read_on_after_a_restart(service: SimulatedService) -> None:
+def test_a_topic_that_must_be_read_to_its_end_is_continued_after_a_restart(
+    service: SimulatedService,
+) -> None:
     def write_during_a_job() -> None:
         def write() -> None:
             service.job.meanwhile = nothing

@@ -170,7 +170,7 @@ _ANY_VALUES = ("new", "new and null", "few", *files.PRESENT)
     _cases(["pyarrow"], [*COMMON, *RARE], values=_ANY_VALUES)
     | _cases(["Polars", "DataFusion"], [*COMMON], values=_ANY_VALUES)
 )
-def test_of_given_values_only_the_new_ones_are_encoded(scratch: Path, case: Case) -> None:
+def test_only_values_that_are_new_are_encoded(scratch: Path, case: Case) -> None:
     """With values that the rows have among the given: the rows are those of the plain rewrite, the
     pages without a new value are copied, and no more are encoded than without comparing.
     """

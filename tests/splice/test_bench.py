@@ -70,7 +70,9 @@ def test_changes_differ_from_the_rows_they_are_for(
     assert old.column("other_3").to_pylist() != new.column("other_3").to_pylist()
 
 
-def test_of_whole_rows_only_so_many_values_are_new(source: Path, tmp_path: Path) -> None:
+def test_a_benchmark_of_whole_rows_has_the_stated_number_of_new_values(
+    source: Path, tmp_path: Path
+) -> None:
     rows, changes = pq.read_table(source), tmp_path / "changes.parquet"
     make(source, Cell(0.05, COLUMNS, "newest", 1), changes)
     new = pq.read_table(changes).sort_by("ss_ticket_number")

@@ -169,7 +169,7 @@ def test_most_pages_of_a_chunk_with_a_dictionary_are_as_good_as_all() -> None:
     assert not untruths_of(spliced)
 
 
-def test_what_is_erased_is_in_no_page_and_in_no_bound() -> None:
+def test_an_erased_value_is_in_no_page_and_in_no_bound() -> None:
     values = ["Erika" if at == 123 else f"value {at % 9}" for at in range(1000)]
     data = parquet(pa.table({"x": values}), compression="none", use_dictionary=True)
     assert b"Erika" in data

@@ -111,9 +111,7 @@ def test_each_delta_is_read_once_for_all_files(
     assert sorted(read) == sorted(delta.file.path for delta in table.manifest.deltas)
 
 
-def test_nothing_is_handed_over_from_a_damaged_or_missing_file(
-    table: MadeTable, tmp_path: Path
-) -> None:
+def test_a_damaged_or_missing_file_yields_no_new_file(table: MadeTable, tmp_path: Path) -> None:
     paths = list(table.manifest.files)
     for kind, damage in (("_lakesplice/deltas", 40), ("base", 40)):
         path = next(iter(table.store.list(kind)))

@@ -39,7 +39,7 @@ def test_a_folder_in_use_stays_and_a_removed_one_leaves_nothing(temporary: Path)
     assert list(temporary.iterdir()) == []
 
 
-def test_what_a_killed_process_left_is_removed_and_not_before(temporary: Path) -> None:
+def test_folders_of_a_killed_process_are_removed_once_it_is_dead(temporary: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", OTHER],
         stdin=subprocess.PIPE,
@@ -57,7 +57,7 @@ def test_what_a_killed_process_left_is_removed_and_not_before(temporary: Path) -
     assert list(temporary.iterdir()) == []
 
 
-def test_what_is_not_ours_stays(temporary: Path) -> None:
+def test_folders_of_others_stay(temporary: Path) -> None:
     (temporary / "lakesplice-query-made-by-hand").mkdir()
     assert remove_leftovers() == 0
     assert len(list(temporary.iterdir())) == 1

@@ -68,7 +68,7 @@ def test_a_payload_is_shown_short_and_cannot_steer_a_terminal(
     assert "(none)" in ended.out
 
 
-def test_what_records_hold_is_listed_only_when_asked_for(
+def test_contents_of_records_are_listed_only_on_request(
     lakesplice: CommandLine, table: MadeTable
 ) -> None:
     rows = lakesplice.rows("dlq", "list", table.store.root)

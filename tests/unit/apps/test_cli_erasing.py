@@ -55,7 +55,7 @@ def test_rows_are_erased_and_the_report_says_what_was_searched(
     assert lakesplice("erase", people, *options).code == 0
 
 
-def test_what_is_still_found_is_a_failure(
+def test_an_erased_value_that_is_still_found_is_a_failure(
     lakesplice: CommandLine, people: Path, tmp_path: Path
 ) -> None:
     options = ("--keys", asked(tmp_path, "2"), "--values", asked(tmp_path, "Grace", name="v"))

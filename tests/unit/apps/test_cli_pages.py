@@ -81,7 +81,7 @@ def test_a_page_counts_as_often_as_the_first_file_has_it(
     assert (total["pages"], total["pages_shared"]) == (3, 1)
 
 
-def test_what_is_no_parquet_file_is_named(lakesplice: CommandLine, tmp_path: Path) -> None:
+def test_a_file_that_is_not_parquet_is_named(lakesplice: CommandLine, tmp_path: Path) -> None:
     text = tmp_path / "notes.txt"
     text.write_text("no pages here, but long enough")
     refused = lakesplice("inspect", "pages", text)

@@ -88,7 +88,7 @@ def test_tables_in_trouble_come_first_then_the_oldest(
     ]
 
 
-def test_it_fits_into_80_columns(
+def test_status_fits_into_80_columns(
     lakesplice: CommandLine, lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
@@ -115,7 +115,7 @@ def test_watching_needs_a_terminal(lakesplice: CommandLine, lake: Path) -> None:
 
 
 @pytest.mark.slow
-def test_in_a_terminal_it_shows_changes_until_ctrl_c(lake: Path) -> None:
+def test_in_a_terminal_status_shows_changes_until_ctrl_c(lake: Path) -> None:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [*COMMAND, str(lake), "--watch", "--every", "500ms"],

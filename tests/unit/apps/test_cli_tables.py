@@ -73,7 +73,7 @@ def test_deleted_rows_and_system_columns_are_shown_when_asked_for(
         (["--columns", "nmae"], "no such column"),
     ],
 )
-def test_what_does_not_fit_the_table_is_a_usage_error(
+def test_an_option_that_does_not_fit_the_table_is_a_usage_error(
     lakesplice: CommandLine, items: IndexedTable, arguments: list[str], complaint: str
 ) -> None:
     ended = lakesplice("read", root(items), *arguments)
@@ -301,7 +301,7 @@ def test_history_has_the_topic_of_what_came_from_several(
     assert f"{scene.second.topic.name} 0:1-3" in lakesplice("history", table).out
 
 
-def test_what_a_command_did_is_an_object_of_json(
+def test_a_command_prints_what_it_did_as_a_json_object(
     lakesplice: CommandLine, items: IndexedTable
 ) -> None:
     def result(*command: object) -> dict[str, Any]:

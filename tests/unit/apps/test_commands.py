@@ -188,7 +188,7 @@ def test_a_command_takes_over_from_a_driver_that_died(lake: LocalStore, table: M
     assert LEASE_SECONDS <= time.seconds < 3 * LEASE_SECONDS
 
 
-def test_what_is_refused_changes_nothing_and_blocks_no_other(
+def test_a_refused_request_changes_nothing_and_blocks_no_other(
     lake: LocalStore, table: MadeTable
 ) -> None:
     time, wrong = Time(), {**ONWARD, "offsets": [[9, 7]]}
@@ -206,7 +206,7 @@ FOUND: dict[str, Any] = {
 }  # fmt: skip
 
 
-def test_what_a_verification_found_is_in_the_history_and_changes_nothing_else(
+def test_a_verification_adds_its_result_to_the_history_and_changes_nothing_else(
     lake: LocalStore, table: MadeTable, settings: Settings
 ) -> None:
     name = TableName("shop", "orders")
@@ -244,7 +244,7 @@ def test_a_path_that_is_no_table_takes_no_generation(lake: LocalStore, table: Ma
     assert newest_generation(lake) == 0
 
 
-def test_what_a_driver_did_before_it_died_is_not_done_twice(
+def test_a_request_that_a_driver_executed_before_it_died_is_not_repeated(
     lake: LocalStore, table: MadeTable, settings: Settings
 ) -> None:
     alive, asked = driver(lake), request(UNPARK, ONWARD)
@@ -315,7 +315,7 @@ def test_a_driver_does_every_command(
     assert says in given.text
 
 
-def test_what_others_commit_meanwhile_is_planned_upon_again(
+def test_a_request_is_planned_again_after_another_commit(
     lake: LocalStore, table: MadeTable, settings: Settings
 ) -> None:
     asked = request(UNPARK, ONWARD)
@@ -335,7 +335,7 @@ def test_a_driver_that_was_deposed_leaves_the_request_to_the_next_one(
         answered(lake, deposed, asked, settings)
 
 
-def test_who_always_comes_too_late_gives_up(
+def test_a_request_that_loses_every_race_gives_up(
     lake: LocalStore, table: MadeTable, settings: Settings
 ) -> None:
     asked = request(UNPARK, ONWARD)

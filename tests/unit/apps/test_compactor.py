@@ -108,7 +108,7 @@ def topic(scene: Scene, at: int) -> str:
     return scene.sources[at].topic.name
 
 
-def test_what_is_due_is_compacted_and_nothing_else(scene: Compacting) -> None:
+def test_only_tables_that_are_due_are_compacted(scene: Compacting) -> None:
     scene.compactor.finish()
     scene.change(0, times=1)
     scene.compactor.finish()

@@ -21,7 +21,7 @@ from tests.support.tables import TableUnderTest
 from tests.unit.table.preconditions.erasures import erasure_of
 
 
-def test_what_verifications_found_is_counted(tmp_path: Path) -> None:
+def test_results_of_verifications_are_counted(tmp_path: Path) -> None:
     table, metrics = TableUnderTest(LocalStore(tmp_path)), Metrics()
     table.create()
     found = ((3, 2), (0, 0), (1, 0), (0, 2), (0, 0))

@@ -23,7 +23,7 @@ ADDRESSES = Addresses(
 )
 
 
-def test_it_says_where_everything_is_and_what_to_try() -> None:
+def test_the_demo_says_where_everything_is_and_what_to_try() -> None:
     text = what_is_served(ADDRESSES)
     for value in (
         "http://127.0.0.1:9464/", "127.0.0.1:13306, user someone", "127.0.0.1:19092",

@@ -54,7 +54,7 @@ def test_a_step_that_fails_keeps_what_it_found_and_stops_only_those_that_need_it
     ]
 
 
-def test_who_waits_for_a_step_learns_that_it_ended_however_it_ended() -> None:
+def test_a_step_reports_its_end_even_if_it_failed_or_was_skipped() -> None:
     ended: list[str] = []
     steps = [
         Step("lake", "a", right, (), partial(ended.append, "a")),
@@ -65,7 +65,7 @@ def test_who_waits_for_a_step_learns_that_it_ended_however_it_ended() -> None:
     assert ended == ["a", "b", "c"]
 
 
-def test_what_an_error_says_is_reported_without_secrets() -> None:
+def test_errors_are_reported_without_secrets() -> None:
     _, found = StepRunner([Step("lake", "b", failing)]).findings(SECONDS_MAX)
     assert found.seen == "the store failed: user=x password=********"
     assert found.remedy == "look at it"

@@ -51,7 +51,7 @@ def test_json_has_the_same_and_no_values_either(cli: CommandLine, by_hand: Path)
     assert with_values["row"]["values"]["n"] == 7
 
 
-def test_what_cannot_be_expressed_is_refused_with_a_reason(
+def test_a_key_that_cannot_be_expressed_is_refused_with_a_reason(
     cli: CommandLine, by_hand: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     refused = cli("explain-key", by_hand, 1, "--from-topic")

@@ -29,7 +29,7 @@ def _manifest(next_offset: int, *floors: int) -> Manifest:
     return Manifest(1, sources={source.topic: source}, deltas=deltas)
 
 
-def test_nothing_is_known_before_the_topic_was_seen() -> None:
+def test_freshness_is_unknown_before_the_topic_was_seen() -> None:
     assert TopicProgress().freshness(_manifest(5), {0: Offset(5)}) == Freshness(None, None)
 
 

@@ -101,7 +101,7 @@ def test_records_are_skipped_if_that_is_what_the_offset_says(
     assert asked_by(service, 0) == ["consumer group the-group"]
 
 
-def test_what_another_consumer_left_in_the_group_resets_nothing(
+def test_offsets_that_another_consumer_left_in_the_group_reset_nothing(
     service: SimulatedService, group: SimulatedGroup
 ) -> None:
     group.set(service.sources[0].topic.name, 0, 1)

@@ -78,7 +78,7 @@ def test_a_table_that_was_made_without_the_shard_takes_no_further_topic(tmp_path
         open_topic(held, "a.shop_1.goods")
 
 
-def test_what_is_parked_of_a_table_is_named_and_one_topic_continues_alone(tmp_path: Path) -> None:
+def test_the_parked_topic_of_a_table_is_named_and_the_other_continues(tmp_path: Path) -> None:
     scene = filled(Scene(tmp_path))
     topics = [shard.topic.name for shard in scene.shards]
     for shard in scene.shards:

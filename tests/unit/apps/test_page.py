@@ -138,7 +138,7 @@ def test_a_long_history_is_shown_in_parts(service: PagedService) -> None:
     assert int(versions[1][0]) == int(versions[0][-1]) - 1
 
 
-def test_what_a_reason_says_is_text_and_shows_no_secret(service: PagedService) -> None:
+def test_a_reason_is_shown_as_text_and_without_secrets(service: PagedService) -> None:
     table = service.table(1)
     detail = f"{EVIL} at jdbc:mysql://joe:hunter2@db"
     table.park(ParkReason(ParkCode.NO_KEY, detail, table.topic))
@@ -152,7 +152,7 @@ def test_what_a_reason_says_is_text_and_shows_no_secret(service: PagedService) -
     assert "<img" not in page(service, f"/tables/x/{quote('<img src=x>')}", 404)
 
 
-def test_what_cannot_be_shown_is_a_page_that_says_why(service: PagedService) -> None:
+def test_a_page_that_cannot_be_shown_says_why(service: PagedService) -> None:
     assert "no such table" in page(service, "/tables/no/goods", 404)
     assert "whole number" in page(service, "/tables/one/goods?before=x", 400)
     (service.folder / "one" / "goods" / commit_path(1)).write_text("{")

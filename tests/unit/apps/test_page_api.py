@@ -159,7 +159,7 @@ def test_tables_are_searched_and_sorted(served: PagedService) -> None:
         ("none", {}, 404, "Not Found"),
     ],
 )
-def test_what_cannot_be_answered_says_why(
+def test_a_request_that_cannot_be_answered_gets_the_reason(
     served: PagedService, path: str, query: dict[str, str], status: int, told: str
 ) -> None:
     assert told in served.get(path, status, **query)["error"]
@@ -216,7 +216,7 @@ def test_before_it_drives_it_says_what_it_waits_for(tmp_path: Path) -> None:
     assert "try again later" in service.get("tables/one/goods", 503)["error"]
 
 
-def test_what_compaction_does_is_shown_while_it_does_it(service: PagedService) -> None:
+def test_a_compaction_is_shown_while_it_runs(service: PagedService) -> None:
     seen: list[dict[str, Any]] = []
 
     def rewrite(_session: object, _tasks: Sequence[RewriteTask]) -> list[Compacted]:

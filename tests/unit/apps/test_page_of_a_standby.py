@@ -56,7 +56,7 @@ def get(url: str, token: str | None) -> tuple[int, str]:
         return error.code, error.read().decode()
 
 
-def test_it_is_served_to_those_with_the_token_alone(standby: Service) -> None:
+def test_a_standbys_page_is_served_only_with_the_token(standby: Service) -> None:
     url = address(standby)
     for path in ("", "metrics", "api/v1/lake", "api/v1/openapi.json", "tables/shop/orders"):
         assert get(f"{url}{path}", None)[0] == 401

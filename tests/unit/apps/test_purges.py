@@ -71,7 +71,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "lake"
 
 
-def test_nothing_leaves_unless_it_is_asked_for(folder: Path) -> None:
+def test_no_row_is_purged_unless_purges_are_configured(folder: Path) -> None:
     service = Purging(folder)
     service.clock.advance(30 * DAY)
     assert not service.turn()

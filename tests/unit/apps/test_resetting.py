@@ -123,7 +123,7 @@ def test_records_are_left_out_only_if_that_is_meant(
         (["--offset", "0:1", "--topic", "shop.others"], "no such topic"),
     ],
 )
-def test_what_makes_no_sense_is_refused_and_nothing_changes(
+def test_a_contradictory_reset_is_refused_and_nothing_changes(
     lakesplice: CommandLine, table: MadeTable, arguments: list[str], says: str
 ) -> None:
     before = open_snapshot(table.store).version

@@ -159,7 +159,7 @@ def test_a_column_that_only_came_parks_nothing() -> None:
     assert source.topics.overtaken(source.state, _X, _UNDESCRIBED) is None
 
 
-def test_what_was_reported_before_the_driver_started_parks_nothing() -> None:
+def test_a_change_reported_before_the_driver_started_parks_nothing() -> None:
     source = _Source()
     source.reach(30)
     source.tell("CREATE TABLE x (id int, price decimal(8,2))", 10)
@@ -205,7 +205,7 @@ def test_a_topic_that_was_re_created_is_read_from_its_beginning() -> None:
     assert _prices(source.types()) == ["long"]
 
 
-def test_what_cannot_be_read_is_logged_with_its_statement() -> None:
+def test_a_statement_that_cannot_be_parsed_is_logged() -> None:
     source = _Source()
     with capture_logs() as logged:
         source.topics.look({})
@@ -300,7 +300,7 @@ def test_maxwells_topic_is_read_whole_and_for_the_tables_it_is_set_for() -> None
 
 
 @pytest.mark.parametrize(("name", "marked"), [("mx.shop.items", True), ("ddl", False)])
-def test_of_a_tables_own_topic_only_schema_changes_are_asked_for(name: str, marked: bool) -> None:
+def test_from_a_tables_own_topic_only_schema_changes_are_read(name: str, marked: bool) -> None:
     maxwell = _Maxwell(name)
     maxwell.tell(0, "CREATE TABLE items (id int, price decimal(8,2))", 10)
     maxwell.look()
@@ -393,7 +393,7 @@ def test_drops_are_reported_with_those_that_came_since_the_driver_began() -> Non
     assert (told.ordered, told.known_since, told.open_since) == (True, 1, 1)
 
 
-def test_what_was_dealt_with_is_open_no_more() -> None:
+def test_a_drop_that_was_handled_is_no_longer_open() -> None:
     source = told_late("DROP TABLE x")
     source.topics.note_handled_drops(source.state, _X, 1)
     after = source.topics.drops(source.state, _X)

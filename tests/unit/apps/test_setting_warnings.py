@@ -39,7 +39,7 @@ def test_each_setting_is_logged_once_and_shown_as_last_seen() -> None:
     }
 
 
-def test_what_was_seen_last_counts_for_a_day() -> None:
+def test_a_warning_stays_for_a_day_after_it_was_last_seen() -> None:
     seen = [
         SuspectSetting("b", "", EpochMs(100)),
         SuspectSetting("a", "", EpochMs(50)),

@@ -22,7 +22,7 @@ def test_no_more_slots_are_taken_than_there_are() -> None:
     assert 0 < most_taken[0] <= 3
 
 
-def test_who_asks_for_more_than_is_left_of_a_cluster_waits_until_all_are_free() -> None:
+def test_a_request_for_more_slots_than_a_cluster_has_left_waits_for_all_of_them() -> None:
     most = [4]
     slots, holds, may_end, got = Slots(lambda: most[0]), Event(), Event(), Event()
 

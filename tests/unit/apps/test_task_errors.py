@@ -35,7 +35,7 @@ def test_an_error_of_others_is_of_no_category() -> None:
     assert not any(sent.is_a(category) for category in TREE)
 
 
-def test_what_is_damaged_and_what_passes_are_distinguished() -> None:
+def test_a_missing_file_counts_as_damage_and_is_not_retried() -> None:
     assert TaskError.of(MissingFileError("gone")).is_a(CorruptFileError)
     assert not TaskError.of(MissingFileError("gone")).is_a(RetryableError)
 

@@ -337,7 +337,7 @@ def test_a_lost_race_is_followed_at_once_and_the_next_after_a_pause(tmp_path: Pa
     assert scene.failures.overtaken(scene.table(), "offsets")
 
 
-def test_what_is_reported_is_the_same_everywhere_and_outlives_a_restart(tmp_path: Path) -> None:
+def test_states_of_topics_agree_everywhere_and_survive_a_restart(tmp_path: Path) -> None:
     scene = Scene(tmp_path, a_shop_goods=3, a_shop_new=0)
     scene.sources.look()
     scene.fail(StorageError("the disk is full"))

@@ -130,7 +130,7 @@ def test_orphans_go_at_the_second_sweep_while_batches_continue(folder: Path) -> 
     require_true(service.source, service.table.store)
 
 
-def test_what_a_dead_process_left_half_written_goes_and_what_is_new_stays(folder: Path) -> None:
+def test_half_written_files_of_a_dead_process_are_deleted_and_new_files_stay(folder: Path) -> None:
     service = Service(folder)
     tmp = folder / "_lakesplice/tmp"
     old, new = tmp / "old", tmp / "new"

@@ -93,7 +93,7 @@ def test_a_restarted_service_continues_with_the_table_that_is_next(compared: Com
     assert len({compared.asked[0], *rest}) == len(rest)
 
 
-def test_what_was_found_is_in_the_history_the_metrics_and_on_the_page(compared: Compared) -> None:
+def test_results_are_in_the_history_in_the_metrics_and_on_the_page(compared: Compared) -> None:
     compared.find = different
     assert compared.verifications.turn()
     (database,) = compared.asked

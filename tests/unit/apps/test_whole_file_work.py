@@ -74,7 +74,7 @@ def test_columns_are_added_dropped_and_replaced(source: Path, tmp_path: Path) ->
         ),
     ],
 )
-def test_what_cannot_be_done_leaves_nothing(
+def test_work_that_fails_leaves_no_files(
     work: Callable[[Path, Path], object],
     error: type[LakespliceError],
     source: Path,

@@ -32,7 +32,7 @@ VARIABLES = {
 }
 
 
-def test_what_is_printed_is_read_back_the_same(tmp_path: Path) -> None:
+def test_printed_settings_are_read_back_the_same(tmp_path: Path) -> None:
     settings = load(None, VARIABLES)
     file = tmp_path / "printed.yaml"
     file.write_text(as_yaml(settings), encoding="utf-8")
@@ -117,7 +117,7 @@ def test_an_option_that_is_known_to_be_harmless_is_shown_but_for_passwords_in_ad
     assert "hunter2" not in masked_option(name, "https://me:hunter2@host")
 
 
-def test_what_users_name_like_a_secret_is_none_and_is_read_back(tmp_path: Path) -> None:
+def test_a_table_named_like_a_secret_is_printed_and_read_back(tmp_path: Path) -> None:
     tables = (
         "[{match: 'shop.password_resets', columns: {password: string, token: 'decimal(12,2)'},"
         " key: [token], shape: {masks: {secret: redact, api_key: 'truncate(4)'},"

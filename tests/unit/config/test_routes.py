@@ -141,7 +141,9 @@ def test_the_key_of_merged_tables_has_what_tells_their_topics_apart() -> None:
         ({"schema_changes": {"truncate_table": "evolve"}}, "can't follow a TRUNCATE"),
     ],
 )
-def test_what_a_history_table_can_not_do_is_refused(more: dict[str, Any], why: str) -> None:
+def test_settings_that_a_history_table_does_not_support_are_refused(
+    more: dict[str, Any], why: str
+) -> None:
     with pytest.raises(ValidationError, match=why):
         settings({"match": "shop.orders", "mode": "history", **more})
 

@@ -58,7 +58,7 @@ def _properties(schema: dict[str, Any], path: tuple[str | int, ...]) -> dict[str
     ],
     ids=str,
 )
-def test_what_the_service_takes_is_allowed(settings: dict[str, Any]) -> None:
+def test_the_schema_allows_what_the_service_accepts(settings: dict[str, Any]) -> None:
     pytest.importorskip("jsonschema")
     assert not problems(settings)
 
@@ -81,7 +81,7 @@ def test_what_the_service_takes_is_allowed(settings: dict[str, Any]) -> None:
     ],
     ids=str,
 )
-def test_what_it_would_refuse_and_what_must_not_be_in_plain_text_is_refused(
+def test_the_schema_refuses_wrong_settings_and_secrets_in_plain_text(
     settings: dict[str, Any],
 ) -> None:
     pytest.importorskip("jsonschema")

@@ -83,7 +83,7 @@ def test_everything_that_is_mounted_is_there() -> None:
             assert mount.endswith(":ro") == source.startswith("."), mount
 
 
-def test_what_waits_for_health_waits_for_something_that_is_checked() -> None:
+def test_a_container_waits_only_for_one_with_a_health_check() -> None:
     for service in SERVICES.values():
         for name, how in service.get("depends_on", {}).items():
             assert how["condition"] != "service_healthy" or "healthcheck" in SERVICES[name]

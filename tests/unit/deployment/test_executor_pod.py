@@ -47,6 +47,6 @@ def test_java_and_further_classes_are_where_the_variables_say() -> None:
 
 
 @pytest.mark.parametrize("missing", ["SPARK_DRIVER_URL", "SPARK_EXECUTOR_MEMORY"])
-def test_what_spark_did_not_start_does_not_run(missing: str) -> None:
+def test_an_executor_that_spark_did_not_start_refuses_to_run(missing: str) -> None:
     with pytest.raises(KeyError, match=missing):
         executor_command({name: at for name, at in VARIABLES.items() if name != missing})

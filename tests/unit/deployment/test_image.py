@@ -50,7 +50,7 @@ def test_the_jars_of_the_service_are_inside_where_its_setting_says() -> None:
     assert "LAKESPLICE_SPARK__JARS_DIR=/opt/lakesplice/jars" in TEXT
 
 
-def test_its_variables_are_settings() -> None:
+def test_the_images_variables_are_settings() -> None:
     given = dict(
         part.split("=", 1)
         for line in _all("ENV")

@@ -72,7 +72,7 @@ def test_a_package_that_the_lock_lacks_is_named() -> None:
         runtime_lock.named(SMALL, {"delta", "alpha"})
 
 
-def test_of_our_own_lock_all_dependencies_are_taken_and_no_development_tool() -> None:
+def test_the_runtime_lock_has_all_dependencies_and_no_development_tool() -> None:
     project, taken = _project(), runtime_lock.runtime_names(LOCK)
     assert project["runtime"] <= taken
     assert not (project["dev"] - {"arro3-core"}) & taken, "deltalake alone brings a dev package"

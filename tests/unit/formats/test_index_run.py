@@ -71,7 +71,7 @@ def test_entries_must_rise_within_and_across_blocks() -> None:
             encoder.add(entries_of(keys[1:], PLACES[:1]))
 
 
-def test_what_a_run_cannot_hold_is_refused() -> None:
+def test_entries_that_a_run_cannot_hold_are_refused() -> None:
     with pytest.raises(UnsupportedError):
         encode_run(*entries_of(KEYS[:1], [(1, 1 << 32)]))
     with pytest.raises(UnsupportedError):

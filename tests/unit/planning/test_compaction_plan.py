@@ -76,7 +76,7 @@ def test_each_reason_is_enough_alone() -> None:
     assert pressure(calm, POLICY, now_ms=EpochMs(60_000)).reason == "age"
 
 
-def test_nothing_waiting_is_never_due() -> None:
+def test_a_table_without_waiting_changes_is_never_due() -> None:
     assert pressure(backlog(Manifest(1), 100), POLICY, now_ms=EpochMs(2**50)).score == 0
 
 

@@ -147,7 +147,7 @@ def test_a_truncation_that_leaves_the_range_is_null() -> None:
      "٣",
      "(" * 50, "upper(" * 30 + "a" + ")" * 30, "a" * (CHARACTERS_MAX + 1)],
 )  # fmt: skip
-def test_what_is_no_expression_is_refused(text: str) -> None:
+def test_a_text_that_is_no_expression_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError):
         parse(text)
 
@@ -175,7 +175,7 @@ def test_what_is_no_expression_is_refused(text: str) -> None:
         ("upper(truncate(upper(7), 2))", "takes a text"),
     ],
 )
-def test_what_is_wrong_whatever_the_columns_are_is_reported_without_them(
+def test_errors_that_do_not_depend_on_columns_are_reported_without_them(
     text: str, why: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=why):
@@ -196,7 +196,7 @@ def test_what_is_wrong_whatever_the_columns_are_is_reported_without_them(
         ("coalesce(nobody, 1)", "no such column"),
     ],
 )
-def test_what_the_columns_make_wrong_is_reported_with_them(text: str, why: str) -> None:
+def test_errors_that_depend_on_columns_are_reported_with_them(text: str, why: str) -> None:
     type_of(parse(text))
     with pytest.raises(ConfigurationError, match=why):
         type_of(parse(text), COLUMNS)

@@ -107,7 +107,7 @@ def test_rows_are_kept_as_in_sql(condition: str, rows: list[int]) -> None:
         ("drop table n", "filter"),
     ],
 )
-def test_what_does_not_fit_is_named(condition: str, complaint: str) -> None:
+def test_a_condition_that_does_not_fit_the_columns_is_named(condition: str, complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
         parsed_condition(condition, TABLE.schema)
 
@@ -136,7 +136,7 @@ def test_many_values_and_many_conditions_are_taken() -> None:
         ("java_method('a', 'b')", "compares a column, given by its name"),
     ],
 )
-def test_what_is_too_much_or_no_condition_is_refused_in_short(
+def test_a_text_that_is_too_long_or_no_condition_is_refused_briefly(
     condition: str, complaint: str
 ) -> None:
     with pytest.raises(UsageError, match=complaint) as refused:

@@ -45,7 +45,7 @@ def test_what_is_read_again_is_known_and_what_is_passed_over_makes_a_snapshot_no
     assert (on.next_offset, on.met_until, on.lossy) == (41, 0, True)
 
 
-def test_what_can_not_be_is_refused() -> None:
+def test_directions_that_do_not_fit_the_parked_table_are_refused() -> None:
     with pytest.raises(UsageError, match="no such partition"):
         onward(SOURCE, FELL_BACK, {2: Offset(0)}, None)
     other = replace(FELL_BACK, code=ParkCode.NO_KEY)

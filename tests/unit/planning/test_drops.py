@@ -66,7 +66,7 @@ def test_the_policy_says_what_a_drop_calls_for(
     assert _remedy(found) == (None if remedy is None else (remedy, _at(200)))
 
 
-def test_of_several_drops_the_highest_counts_and_a_fence_says_that_it_is_done() -> None:
+def test_the_highest_of_several_drops_counts_and_a_fence_shows_it_was_handled() -> None:
     told = _told(OVER, TableDrop(1, _at(300)))
     policy = SchemaPolicy(drop_table=Behaviour.EVOLVE)
     assert _remedy(due(_source(), told, policy)) == (Remedy.FENCE, _at(300))
@@ -76,7 +76,7 @@ def test_of_several_drops_the_highest_counts_and_a_fence_says_that_it_is_done() 
 
 
 @pytest.mark.parametrize("ordering", [Ordering.KAFKA, Ordering.TIDB])
-def test_where_changes_have_no_place_in_the_binlog_only_a_new_drop_parks(
+def test_without_binlog_positions_only_a_new_drop_parks(
     ordering: Ordering,
 ) -> None:
     policy = SchemaPolicy(drop_table=Behaviour.EVOLVE)
@@ -87,7 +87,7 @@ def test_where_changes_have_no_place_in_the_binlog_only_a_new_drop_parks(
     assert due(_source(ordering=ordering), _told(OPEN, since=1), policy) is None
 
 
-def test_where_the_topics_places_fell_back_only_a_new_drop_parks() -> None:
+def test_after_positions_fell_back_only_a_new_drop_parks() -> None:
     policy = SchemaPolicy(drop_table=Behaviour.EVOLVE)
     found = due(_source(fence=_at(900)), _told(OPEN, ordered=False), policy)
     assert found is not None

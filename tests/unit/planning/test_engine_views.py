@@ -80,7 +80,7 @@ def test_all_that_is_printed_is_sql_of_the_engine(engine: Engine) -> None:
         assert view.location in texts  # the quote in it ended no literal
 
 
-def test_what_a_reader_has_to_know_is_in_comments() -> None:
+def test_comments_say_what_a_reader_has_to_know() -> None:
     printed = script(Engine.TRINO, [engine_view(Engine.TRINO, ODD)])
     lines = printed.splitlines()
     assert lines[3] == (

@@ -89,7 +89,7 @@ def test_the_order_of_fields_and_of_the_key_does_not_matter() -> None:
          ParkCode.UNSUPPORTED, ["'name'", "'Name'"]),
     ],
 )  # fmt: skip
-def test_what_the_table_cannot_follow_parks_and_says_why(
+def test_a_change_that_the_table_cannot_follow_parks_and_says_why(
     source: SourceSchema, code: ParkCode, words: list[str]
 ) -> None:
     verdict = fit(grown(V1), source)

@@ -150,13 +150,13 @@ def test_a_literal_has_the_type_of_the_column_that_gets_it() -> None:
         "1" * 100_001,
     ],
 )
-def test_what_is_no_value_is_refused(text: str) -> None:
+def test_a_text_that_is_no_value_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         edit_value(text, ROWS.schema, pa.null())
 
 
 @pytest.mark.parametrize("text", ["i", "1", "s", "i +", "upper(s)"])
-def test_what_is_no_condition_is_refused(text: str) -> None:
+def test_a_text_that_is_no_condition_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         edit_condition(text, ROWS.schema)
 

@@ -15,7 +15,7 @@ def files(*sizes: int) -> list[BaseFile]:
     return [BaseFile(f"base/{at}", size, (Segment(at, 1),)) for at, size in enumerate(sizes)]
 
 
-def test_nothing_is_merged_while_small_files_are_few() -> None:
+def test_a_few_small_files_are_not_merged() -> None:
     assert plan_file_merge(files(10, 10, 10, 2_000, 3_000), POLICY) is None
 
 
@@ -26,7 +26,7 @@ def test_the_smallest_are_merged_and_larger_ones_left_until_they_are_matched() -
 
 
 @given(st.lists(st.integers(1, 3_000), max_size=40))
-def test_what_is_chosen_is_small_and_makes_no_file_above_the_target(sizes: list[int]) -> None:
+def test_chosen_files_are_small_and_together_within_the_target(sizes: list[int]) -> None:
     chosen = plan_file_merge(files(*sizes), POLICY)
     small = sum(size < POLICY.small_bytes for size in sizes)
     assert (chosen is None) == (small < POLICY.files_max)

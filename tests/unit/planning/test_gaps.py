@@ -35,7 +35,7 @@ def read_on(source: SourceState, to: int, *lowest: Position) -> tuple[Gap, ...]:
     return after_reading(source, states, dict.fromkeys((0,), *lowest) if lowest else {})
 
 
-def test_what_an_operator_passes_over_is_a_gap() -> None:
+def test_offsets_that_an_operator_skips_are_a_gap() -> None:
     assert SKIPPED.gaps == (GAP,)
     assert GAP.text == "0:40-60"
     assert moved(SOURCE, {0: Offset(10)}).gaps == ()
@@ -62,7 +62,7 @@ def test_a_gap_stays_open_if_a_purge_may_have_made_its_changes_useless() -> None
     assert read_on(purged, 70) == (GAP,)
 
 
-def test_what_is_read_behind_a_gap_bounds_the_positions_in_it() -> None:
+def test_records_after_a_gap_bound_the_positions_in_it() -> None:
     assert read_on(SKIPPED, 70) == (GAP,)
     assert read_on(SKIPPED, 70, LOW) == (GAP,), "a change that was sent again says nothing"
     assert read_on(SKIPPED, 70, HIGHER) == (replace(GAP, before=HIGHER),)
@@ -83,7 +83,7 @@ def test_a_snapshot_closes_what_is_surely_before_it() -> None:
     assert not closed_by(bounded, HIGH)
 
 
-def test_of_very_many_gaps_the_oldest_count_as_one() -> None:
+def test_beyond_a_limit_the_oldest_gaps_become_one() -> None:
     source = SOURCE
     for turn in range(100):
         state = replace(source.partitions[0], next_offset=Offset(100 + 10 * turn))
@@ -116,7 +116,7 @@ def test_a_table_does_not_continue_in_a_topic_that_lost_what_was_read(
     assert not can_continue(SOURCE, "id", latest)
 
 
-def test_in_a_topic_made_again_only_the_source_s_own_positions_say_what_is_newer() -> None:
+def test_in_a_recreated_topic_only_the_sources_positions_show_what_is_newer() -> None:
     assert can_continue(SOURCE, "new id", {0: Offset(3)})
     assert not can_continue(replace(SOURCE, ordering=Ordering.KAFKA), "new id", {0: Offset(3)})
     assert not can_continue(replace(SOURCE, epochs=(Epoch(1),)), "new id", {0: Offset(3)})

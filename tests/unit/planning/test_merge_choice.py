@@ -13,7 +13,7 @@ PAGES = CHANGES_MIN // ROWS_PER_PAGE
 
 
 @pytest.mark.parametrize("count", [1, 100 * CHANGES_MIN])
-def test_who_asks_is_obeyed(count: int) -> None:
+def test_an_explicit_choice_is_obeyed(count: int) -> None:
     group, row = np.zeros(count, np.int64), np.arange(count)
     assert merge_reason(True, RowAddresses(group, row)) is MergeReason.ASKED
     assert merge_reason(False, RowAddresses(group, row)) is None

@@ -71,7 +71,7 @@ def changed(row: dict[str, object], schema: TableSchema) -> set[str]:
     return {c.name for c in schema.columns if bits[c.id // 8] >> c.id % 8 & 1}
 
 
-def test_what_a_change_brings_is_in_every_changed_set_and_in_no_digest() -> None:
+def test_metadata_of_the_change_is_in_every_changed_set_and_in_no_digest() -> None:
     mapping = BORN.by_source
     first, second = (to_changes(update(moment), BORN, mapping).to_pylist()[0] for moment in (1, 2))
     assert changed(first, BORN) == set(OF_CHANGE)
@@ -79,7 +79,7 @@ def test_what_a_change_brings_is_in_every_changed_set_and_in_no_digest() -> None
     assert first["_row_digest"] == second["_before_digest"]
 
 
-def test_what_a_topic_brings_is_a_value_like_any_other() -> None:
+def test_metadata_of_the_topic_is_a_value_like_any_other() -> None:
     mapping = BORN.by_source
     one, other = (
         to_changes(update(1, topic), BORN, mapping).to_pylist()[0] for topic in ("t", "u")
@@ -119,6 +119,6 @@ def test_a_metadata_column_with_the_name_of_one_of_the_source_parks_the_table() 
         (["op", "op"], "twice"),
     ],
 )
-def test_what_is_no_metadata_column_is_refused(names: list[str], why: str) -> None:
+def test_an_unknown_metadata_column_is_refused(names: list[str], why: str) -> None:
     with pytest.raises(ConfigurationError, match=why):
         metadata_of(names)

@@ -200,7 +200,7 @@ def test_gtids_of_one_stream_are_read_as_beside_those_of_others(prefix: str) -> 
     assert many.recent == {**one.recent, "9": 1}
 
 
-def test_by_one_clock_whatever_falls_back_is_a_repetition() -> None:
+def test_with_positions_from_one_clock_a_lower_one_is_a_repetition() -> None:
     files, offsets = np.zeros(4, np.int64), np.array([5, 9, 7, 9], np.int64)
     check = accept_repetitions(files, offsets, Position(0, 6), {"a": 1})
     assert (check.first_violation, check.high, check.repetitions) == (None, Position(0, 9), 2)

@@ -29,7 +29,7 @@ def manifest(*sources: SourceState, letters: tuple[DeadLetterRef, ...] = ()) -> 
 AHEAD, BEHIND = Position(1, 9), Position(1, 5)
 
 
-def test_it_is_what_every_partition_has_reached() -> None:
+def test_the_purge_floor_is_the_position_that_every_partition_has_reached() -> None:
     assert purge_bound(manifest(source("a", AHEAD, BEHIND))) == BEHIND
     assert purge_bound(manifest(source("a", BEHIND, AHEAD)), "a") == BEHIND
     assert purge_bound(manifest(source("a", AHEAD, BEFORE_ALL))) == BEFORE_ALL
@@ -37,7 +37,7 @@ def test_it_is_what_every_partition_has_reached() -> None:
 
 @pytest.mark.parametrize(("offset", "bound"), [(7, Position(1, 7)), (12, AHEAD)])
 @pytest.mark.parametrize("told", ["", "a"])
-def test_it_is_not_above_what_a_dead_letter_may_bring(
+def test_the_purge_floor_is_not_above_the_position_of_a_dead_letter(
     offset: int, bound: Position, told: str
 ) -> None:
     assert purge_bound(manifest(source("a", AHEAD), letters=(letter(offset, told),))) == bound
@@ -64,7 +64,7 @@ def test_of_several_topics_one_has_to_be_named() -> None:
         purge_bound(manifest(source("a"), source("b")))
 
 
-def test_in_a_table_fed_by_hand_there_is_none() -> None:
+def test_a_table_fed_by_hand_has_no_purge_floor() -> None:
     by_hand = Manifest(1, upserts=UpsertState(3))
     assert purge_bound(by_hand) is None
     assert purge_bounds(by_hand) is None

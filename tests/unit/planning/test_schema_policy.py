@@ -132,9 +132,7 @@ def test_a_narrower_type_of_the_same_values_leaves_the_schema(stored: str, new: 
 
 
 @pytest.mark.parametrize(("stored", "new", "_expected"), WIDER)
-def test_what_is_widened_takes_the_old_values_and_the_new(
-    stored: str, new: str, _expected: str
-) -> None:
+def test_a_widened_column_holds_old_and_new_values(stored: str, new: str, _expected: str) -> None:
     column, field = _table_with(stored).columns[1], image(v=new).fields[0]
     wide = widened(column, field)
     assert wide is not None

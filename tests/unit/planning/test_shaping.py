@@ -137,7 +137,7 @@ def test_the_default_of_a_masked_column_is_masked() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "hash(3)", "truncate", "truncate(-1)", "md5"])
-def test_what_is_no_mask_is_refused(text: str) -> None:
+def test_an_unknown_mask_is_refused(text: str) -> None:
     with pytest.raises(ConfigurationError):
         Mask.parse(text)
 

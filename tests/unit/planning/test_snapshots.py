@@ -25,6 +25,6 @@ def test_what_one_run_showed_holds_for_both(marked: NewestSnapshot) -> None:
     assert MET.then(marked) == marked.then(MET) == marked
 
 
-def test_of_two_snapshots_the_newer_counts_alone() -> None:
+def test_only_the_newer_of_two_snapshots_counts() -> None:
     older = NewestSnapshot(Position(1, 4), ended=True, renewing=True, whole=False)
     assert older.then(MET) == MET.then(older) == MET

@@ -36,7 +36,7 @@ def test_a_setting_counts_as_far_as_a_table_has_such_texts_and_moments() -> None
     assert bounded(grown(TableSchema(), image(**FIRST))) == []
 
 
-def test_what_a_table_was_created_with_stays_whatever_the_setting_says_later() -> None:
+def test_a_table_keeps_the_stats_columns_that_it_was_created_with() -> None:
     schema = grown(TableSchema(), image(**FIRST), "name")
     later = grown(schema, image(**FIRST, city="string"), "note", "city")
     assert bounded(later) == ["name"]

@@ -25,7 +25,7 @@ def test_a_transaction_has_a_whole_number_of_at_most_64_bits(number: int) -> Non
     ],
     ids=repr,
 )  # fmt: skip
-def test_what_the_manifest_cannot_keep_is_no_transaction(given: object) -> None:
+def test_a_transaction_that_the_manifest_cannot_hold_is_refused(given: object) -> None:
     with pytest.raises(UsageError, match="a transaction must be"):
         checked_transaction(given)
 

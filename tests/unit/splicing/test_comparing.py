@@ -95,7 +95,7 @@ def test_a_value_is_what_its_row_has_only_if_its_bits_are(kind: str, dictionary:
 
 
 @pytest.mark.parametrize("kind", [name for name in VALUES if name not in ("list", "struct")])
-def test_of_several_values_in_several_pages_the_new_ones_are_left(kind: str) -> None:
+def test_of_values_in_several_pages_only_the_new_ones_remain(kind: str) -> None:
     values = VALUES[kind]
     held = values.take(pa.array(np.arange(ROWS) % len(values)))
     rows = np.arange(0, ROWS, 3)
@@ -114,7 +114,7 @@ def test_pages_that_were_given_only_values_that_they_have_are_counted() -> None:
     assert found.edits.columns["x"].rows.tolist() == [26]
 
 
-def test_where_every_page_looked_at_has_something_new_the_rest_is_not_read(
+def test_if_every_sampled_page_has_a_new_value_the_others_are_not_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     read, reads = list[int](), rows_of_pages.read_chunk_rows
@@ -181,7 +181,7 @@ def test_only_bounds_that_we_wrote_are_believed() -> None:
 
 
 @pytest.mark.parametrize("kind", ["long", "list"])
-def test_of_a_damaged_page_the_splice_will_tell(kind: str) -> None:
+def test_a_damaged_page_is_left_for_the_splice_to_report(kind: str) -> None:
     held = VALUES[kind].take(pa.array(np.arange(ROWS) % 2))
     file = file_of(held)
     data = bytearray(file.read())
@@ -191,7 +191,7 @@ def test_of_a_damaged_page_the_splice_will_tell(kind: str) -> None:
     assert left(pa.BufferReader(bytes(data)), edit) == edit.rows.tolist()
 
 
-def test_what_is_known_to_be_new_and_what_is_erased_is_not_compared() -> None:
+def test_new_values_and_erased_ones_are_not_compared() -> None:
     file = file_of(pa.array(np.arange(ROWS)))
     edit = ColumnEdit(np.array([3]), pa.array([3]))
     assert left(file, edit, Options(erase=True)) == [3]

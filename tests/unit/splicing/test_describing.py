@@ -113,7 +113,7 @@ def test_zeros_are_bounds_of_either_sign() -> None:
     assert said.min_value == b"\0" * 7 + b"\x80"
 
 
-def test_what_was_never_counted_is_not_said() -> None:
+def test_facts_that_were_never_counted_are_left_out() -> None:
     def changed(chunk: Chunk) -> Chunk:
         said = Statistics.from_struct(chunk.statistics or EMPTY, FilePart("", ""))
         counted = replace(said, distinct_count=ROWS, nan_count=0, null_count=None)

@@ -63,7 +63,7 @@ def test_dictionaries_are_of_any_type(kind: pa.DataType, old: list[Any], values:
     assert found.equals(pa.array([old[0], values[0]], kind))
 
 
-def test_nothing_to_add_leaves_the_very_dictionary() -> None:
+def test_a_dictionary_without_additions_stays_the_same_object() -> None:
     old = pa.array(["a", "b"])
     assert extended(old, pa.array(["b", None])) is old
     assert extended(old, pa.array([], pa.string())) is old

@@ -80,7 +80,7 @@ def test_an_unchanged_footer_is_written_back_byte_for_byte() -> None:
     assert rewritten(replace(FOOTER)) == FILE
 
 
-def test_what_is_not_known_is_written_back() -> None:
+def test_unknown_fields_are_written_back() -> None:
     unknown = {99: (WireType.BINARY, b"from the future")}
     chunk = FOOTER.row_groups[0].chunks[0]
     metadata = chunk.raw.get(3)

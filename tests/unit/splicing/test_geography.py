@@ -62,5 +62,5 @@ def test_bounds_go_in_a_plain_rewrite_too() -> None:
 
 
 @pytest.mark.parametrize("said", [b"no json", b"[" * 100_000, b"[]", b'{"columns": 1}', b"\xff"])
-def test_what_is_not_as_specified_stays(said: bytes) -> None:
+def test_geography_that_is_not_as_specified_is_kept(said: bytes) -> None:
     assert geo(made(lambda sink: splice(source(said), "a", NEW, sink))) == said

@@ -172,7 +172,7 @@ def test_an_erased_value_is_nowhere_in_the_file(tmp_path: Path) -> None:
     assert b"Erika" not in path.with_name("target.parquet").read_bytes()
 
 
-def test_what_has_been_copied_names_who_wrote_it_first(source: Path) -> None:
+def test_a_file_with_copied_pages_names_its_first_writer(source: Path) -> None:
     made(source, lambda opened, sink: drop_column(opened, "a", "name", sink))
     target = source.with_name("target.parquet")
     with pa.memory_map(str(target)) as opened:

@@ -39,7 +39,7 @@ def with_chunk(group: RowGroup, change: Callable[[Chunk], Chunk]) -> RowGroup:
     return replace(group, chunks=(group.chunks[0], change(group.chunks[1])))
 
 
-def test_what_was_written_as_it_should_be_passes(written: AssembledFile) -> None:
+def test_a_correctly_written_file_passes(written: AssembledFile) -> None:
     verify_written(written, 3, "new")
 
 

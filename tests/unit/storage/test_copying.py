@@ -48,7 +48,7 @@ def test_bytes_written_and_copied_come_in_order(source: Path, target: Path, how:
     assert target.read_bytes() == meant
 
 
-def test_what_stood_in_the_file_before_is_not_counted(source: Path, target: Path) -> None:
+def test_bytes_that_the_file_had_before_are_not_counted(source: Path, target: Path) -> None:
     with pa.memory_map(str(source)) as origin, pa.OSFile(str(target), "wb") as stream:
         stream.write(b"before")
         sink = FileSink(stream)
@@ -82,7 +82,7 @@ def incapable(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.usefixtures("incapable")
-def test_what_the_kernel_can_not_copy_goes_through_a_buffer(source: Path, target: Path) -> None:
+def test_bytes_that_the_kernel_cannot_copy_go_through_a_buffer(source: Path, target: Path) -> None:
     with pa.memory_map(str(source)) as origin, pa.OSFile(str(target), "wb") as stream:
         sink = FileSink(stream)
         sink.write(b"head")

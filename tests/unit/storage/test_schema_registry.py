@@ -104,7 +104,9 @@ def test_a_registry_that_never_has_time_is_unavailable_after_its_budget() -> Non
         (200, b'{"hello": "world"}'),
     ],
 )
-def test_what_no_registry_answers_lacks_no_schema(answer: tuple[int, bytes]) -> None:
+def test_an_answer_that_is_not_a_registrys_does_not_mean_a_missing_schema(
+    answer: tuple[int, bytes],
+) -> None:
     with serving({"/schemas/ids/1": answer}) as registry, pytest.raises(SourceUnavailable):
         client(registry).schemas([1])
 

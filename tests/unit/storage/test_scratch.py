@@ -26,7 +26,7 @@ def open_files(folder: Path) -> list[str]:
     return [name for name in found if name.startswith(f"{folder}/")]
 
 
-def test_what_was_put_aside_is_copied_and_leaves_nothing_behind(
+def test_scratch_pages_are_copied_and_leave_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

@@ -43,7 +43,7 @@ def test_a_second_put_is_refused_and_changes_nothing(store: Store) -> None:
     assert store.read("file") == b"first"
 
 
-def test_of_many_puts_at_once_one_wins_whole(store: Store) -> None:
+def test_one_of_many_simultaneous_puts_wins_completely(store: Store) -> None:
     contents = [bytes([n]) * 10_000 for n in range(8)]
     start = threading.Barrier(len(contents))
     won: list[bytes] = []

@@ -91,7 +91,7 @@ def test_all_that_stands_in_the_way_of_a_folder_is_reported_at_once(tmp_path: Pa
         assert part in message
 
 
-def test_what_holds_tables_or_is_within_one_is_no_table(tmp_path: Path) -> None:
+def test_a_folder_that_contains_tables_or_is_inside_one_is_not_adopted(tmp_path: Path) -> None:
     rows = pa.table({"id": [1]})
     inner = Table.create(tmp_path / "shop/orders", rows, key=["id"])
     inner.upsert(pa.table({"id": [1]}))

@@ -107,7 +107,7 @@ def test_a_moment_without_its_zone_in_the_log_is_refused(tmp_path: Path, zone: s
         ({"add": {"path": "/elsewhere/a.parquet"}}, "make a deep clone first"),
     ],
 )
-def test_what_we_would_not_keep_of_a_delta_table_is_refused(
+def test_a_delta_table_with_features_that_would_be_lost_is_refused(
     tmp_path: Path, change: dict[str, Any], told: str
 ) -> None:
     assert told in refusal(delta(tmp_path, **change))
@@ -138,7 +138,9 @@ def test_a_feature_that_is_not_in_use_is_no_obstacle(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", [0, 3])
 @pytest.mark.parametrize("were_kept", [True, False])
-def test_it_is_said_from_where_on_commits_have_their_times(version: int, were_kept: bool) -> None:
+def test_the_log_says_from_which_version_on_commits_have_their_times(
+    version: int, were_kept: bool
+) -> None:
     """A reader takes the times of older commits from their files; without an older one, or if the
     table has had times before, there is nothing to say.
     """

@@ -72,7 +72,7 @@ def test_equal_rows_are_rows_each(tmp_path: Path) -> None:
     assert len(set(places)) == 4
 
 
-def test_what_a_connector_sends_again_is_there_already(tmp_path: Path) -> None:
+def test_rows_that_a_connector_repeats_are_not_appended_again(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     first = scene.click(SAME, ("cart", 2))
     scene.take(first)

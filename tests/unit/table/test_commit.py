@@ -215,7 +215,7 @@ def test_deltas_and_dead_letters_are_stamped_with_the_commits_time(table: TableU
     assert [d.committed_ms for d in snapshot.manifest.deltas] == [snapshot.timestamp_ms]
 
 
-def test_of_many_that_commit_the_same_offsets_one_wins(tmp_path: Path) -> None:
+def test_one_of_many_commits_of_the_same_offsets_wins(tmp_path: Path) -> None:
     local_table(tmp_path).create()
     start = threading.Barrier(8)
     outcomes: list[Committed | Conflict] = []
@@ -235,7 +235,7 @@ def test_of_many_that_commit_the_same_offsets_one_wins(tmp_path: Path) -> None:
     assert local_table(tmp_path).now() == won[0].snapshot
 
 
-def test_of_many_whose_commits_do_not_touch_each_other_all_win(tmp_path: Path) -> None:
+def test_commits_that_do_not_affect_each_other_all_succeed(tmp_path: Path) -> None:
     table = local_table(tmp_path)
     table.create()
     files = [table.file(group) for group in range(6)]
@@ -364,7 +364,7 @@ def test_a_table_with_a_writer_feature_of_the_future_is_not_written(
 
 
 @pytest.mark.parametrize("how", [How.CRASH_BEFORE, How.CRASH_AFTER, How.LOST, How.ANSWER_LOST])
-def test_whatever_call_fails_an_ingest_happens_once_or_not_at_all(tmp_path: Path, how: How) -> None:
+def test_if_any_call_fails_an_ingest_happens_once_or_not_at_all(tmp_path: Path, how: How) -> None:
     calls = _calls_of_an_ingest(tmp_path / "dry run")
     for number in range(calls):
         table = local_table(tmp_path / f"{how}{number}")

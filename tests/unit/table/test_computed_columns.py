@@ -48,7 +48,7 @@ def test_rows_have_what_is_computed_from_them(tmp_path: Path) -> None:
     assert [(row["loud"], row["decade"]) for row in life.rows] == [("CY", 40), ("BO", None)]
 
 
-def test_what_is_computed_from_a_column_that_is_left_out_changes_with_it(tmp_path: Path) -> None:
+def test_a_column_computed_from_an_excluded_column_changes_with_it(tmp_path: Path) -> None:
     life = Life(tmp_path, computing(("age",), decade="truncate(age, 10)"))
     lived(life)
     for age in (32, 57):
@@ -165,7 +165,7 @@ def test_a_computed_column_goes_with_the_column_it_needs_as_the_policy_says(
     assert [(row["points"], row["tens"]) for row in life.rows] == [(99, 90), (None, None)]
 
 
-def test_what_an_image_does_not_tell_of_is_neither_computed_from_nor_named_anew() -> None:
+def test_columns_that_an_image_lacks_are_not_computed_from_or_renamed() -> None:
     id_, name = (SourceField(n, ColumnType(Kind.STRING), "text") for n in ("id", "name"))
     image = SourceSchema((id_,), ("id",), omitted=(name,))
     assert "partial image" in shaped_schema(image, computing(short="upper(name)")).problem

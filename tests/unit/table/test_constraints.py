@@ -65,7 +65,7 @@ def test_a_write_that_breaks_a_constraint_is_refused_with_the_number_of_rows(
     require_rows(table.refresh(), {1: row(1), 2: row(2, "b"), 3: row(3, "c", 7)})
 
 
-def test_what_breaks_no_constraint_is_written(table: EditedTable) -> None:
+def test_rows_that_break_no_constraint_are_written(table: EditedTable) -> None:
     table.add_constraint("positive", "n > 0")
     table.set_required("name")
     table.upsert(given([row(1, "z")], ["id", "name"]))

@@ -79,7 +79,9 @@ def test_a_row_that_gets_only_values_that_it_has_is_not_told(
     assert len(table.snapshot.manifest.feed.files) == 1
 
 
-def test_what_only_rewrites_files_tells_nothing(table: HandFedTable, store: LocalStore) -> None:
+def test_commits_that_only_rewrite_files_have_no_change_data(
+    table: HandFedTable, store: LocalStore
+) -> None:
     table.upsert(given([row(5)], WHOLE), delete=given([row(1)], ["id"]))
     table.compact()
     before = table.version
@@ -194,7 +196,7 @@ def test_a_column_that_has_a_name_of_the_feed_refuses_it(tmp_path: Path) -> None
         table.set_change_feed(on=True)
 
 
-def test_who_rewrites_files_while_the_feed_begins_writes_again(store: LocalStore) -> None:
+def test_a_rewrite_that_races_with_the_start_of_the_feed_is_retried(store: LocalStore) -> None:
     table = three_goods(store)
     table.upsert(given([row(1, "A")], WHOLE))
     other = opened(store, seed=30)

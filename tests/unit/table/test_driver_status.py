@@ -60,7 +60,7 @@ def test_bytes_that_are_none_are_no_document(data: bytes) -> None:
     assert decode_status(data) is None
 
 
-def test_what_a_newer_driver_added_is_passed_over() -> None:
+def test_fields_that_a_newer_driver_added_are_ignored() -> None:
     topic = TopicStatus("a.b.c", "b.c", TopicCondition(TopicState.RUNNING), EpochMs(5))
     told = json.loads(encode_status(status(1, 2, topic)))
     told["new"] = told["topics"][0]["new"] = told["topics"][0]["standing"]["new"] = 1
@@ -69,7 +69,7 @@ def test_what_a_newer_driver_added_is_passed_over() -> None:
     assert decode_status(json.dumps(told).encode()) is None
 
 
-def test_what_an_older_driver_left_out_is_unknown() -> None:
+def test_fields_that_an_older_driver_left_out_are_unknown() -> None:
     topic = TopicStatus("a.b.c", "b.c", TopicCondition(TopicState.RUNNING), EpochMs(5))
     told = json.loads(encode_status(status(1, 2, topic)))
     del told["topics"][0]["suspect_settings"], told["topics"][0]["goal"]

@@ -53,7 +53,7 @@ EVENTS = [
 
 @pytest.mark.parametrize("history", [AT_ONCE, ONE_BY_ONE, ADDED_FIRST])
 @pytest.mark.parametrize("cut", range(6))
-def test_what_is_reported_to_be_new_is_no_rename_of_what_is_gone(
+def test_a_column_reported_as_added_is_no_rename_of_a_dropped_one(
     tmp_path: Path, history: TypeHistory, cut: int
 ) -> None:
     life = Life(LocalStore(tmp_path), history, _policy(EVOLVE))
@@ -68,7 +68,9 @@ def test_what_is_reported_to_be_new_is_no_rename_of_what_is_gone(
     assert all("b" not in row for row in life.rows())
 
 
-def test_what_nobody_tells_parks_and_the_advice_is_what_is_not_set_yet(tmp_path: Path) -> None:
+def test_an_unreported_change_parks_and_the_advice_names_a_setting_that_is_not_set(
+    tmp_path: Path,
+) -> None:
     life = Life(LocalStore(tmp_path), None, _policy(EVOLVE))
     life.take(*EVENTS)
     assert "set schema_change_topics;" in life.parked

@@ -145,7 +145,9 @@ def test_a_drop_is_dealt_with_once_whoever_reads_of_it_again(scene: Scene) -> No
     scene.settle()
 
 
-def test_what_was_dropped_while_no_driver_ran_goes_with_the_next(scene: Scene) -> None:
+def test_rows_of_a_table_dropped_without_a_driver_are_deleted_by_the_next_driver(
+    scene: Scene,
+) -> None:
     scene.take(scene.ledger.insert(0, 4))
     scene.drop(range(4))
     scene.topic.append(0, scene.ledger.insert(2, 6))
@@ -199,7 +201,7 @@ def test_by_default_rows_stay_until_the_source_has_the_table_again(lenient: Scen
     lenient.settle()
 
 
-def test_by_default_a_row_of_the_next_table_says_that_there_is_one(lenient: Scene) -> None:
+def test_by_default_a_row_above_the_drop_shows_that_the_table_exists_again(lenient: Scene) -> None:
     lenient.take(lenient.ledger.insert(0, 4))
     lenient.teller.drop(lenient.dropped(range(4)))
     assert lenient.deal() is None

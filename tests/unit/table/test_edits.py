@@ -154,7 +154,7 @@ def test_deleted_rows_are_in_the_feed(table: EditedTable) -> None:
     assert sorted(found) == [(2, "delete"), (3, "delete")]
 
 
-def test_what_another_upsert_changed_meanwhile_is_judged_again(store: LocalStore) -> None:
+def test_rows_that_another_upsert_changed_meanwhile_are_evaluated_again(store: LocalStore) -> None:
     three_goods(store)
     raced: list[Call] = []
 

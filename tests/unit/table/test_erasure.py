@@ -285,7 +285,7 @@ def test_a_row_that_was_purged_before_stays_away_after_a_table_starts_over(scene
     assert erased.keys == 1
 
 
-def test_what_another_writer_left_of_the_rows_is_erased_from_an_adopted_table(
+def test_files_that_another_writer_left_are_erased_from_an_adopted_table(
     tmp_path: Path,
 ) -> None:
     """Its files are somewhere in the folder, its commits have bounds, and so have other files."""

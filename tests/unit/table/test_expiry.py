@@ -84,7 +84,7 @@ def test_versions_current_within_the_retention_stay_whole(
     assert Table(table.store).read() == rows
 
 
-def test_what_was_deleted_is_counted_in_files_and_bytes(table: TableUnderTest) -> None:
+def test_deleted_files_and_bytes_are_counted(table: TableUnderTest) -> None:
     before = there(table)
     done = expire(table, 1)
     assert set(done.files) == before - there(table)
@@ -92,7 +92,7 @@ def test_what_was_deleted_is_counted_in_files_and_bytes(table: TableUnderTest) -
     assert all(size > 0 for size in done.files.values())
 
 
-def test_where_nothing_expired_or_nothing_is_gone_nothing_is_committed(
+def test_if_no_file_is_to_be_deleted_nothing_is_committed(
     table: TableUnderTest,
 ) -> None:
     expiry = Expiry(table.store, table.commit)

@@ -98,7 +98,7 @@ def test_a_composite_key_is_given_in_key_order_or_by_column(tmp_path: Path) -> N
             RequestedKey.of(schema, wrong)
 
 
-def test_what_a_vacuum_took_is_said_and_what_is_left_is_reported(tmp_path: Path) -> None:
+def test_the_story_names_vacuumed_versions_and_reports_the_others(tmp_path: Path) -> None:
     table = created(LocalStore(tmp_path), [{"id": 1, "n": 0}])
     clock = table._tools.clock
     assert isinstance(clock, FixedClock)
@@ -272,7 +272,7 @@ def test_a_dead_letter_is_one_whatever_the_configuration_says_today(tmp_path: Pa
     assert story_of(driver.table.store, 7).dead_letters == ()
 
 
-def test_what_is_beyond_the_bound_or_gone_from_the_topic_is_named(tmp_path: Path) -> None:
+def test_records_beyond_the_limit_or_deleted_from_the_topic_are_named(tmp_path: Path) -> None:
     source = Source()
     driver = driver_of(source, LocalStore(tmp_path))
     for count in (1, 3, 1):

@@ -169,7 +169,7 @@ def test_a_connector_that_goes_back_and_on_again_before_it_has_repeated_all_lose
     assert list(scene.epochs) == [(1, {0, 1}), (2, {0, 1})]
 
 
-def test_what_was_read_before_a_failover_may_be_read_again(
+def test_records_from_before_a_failover_may_be_read_again(
     tmp_path: Path, lakesplice: CommandLine
 ) -> None:
     scene = Scene(tmp_path)

@@ -98,7 +98,7 @@ def test_rows_that_a_version_adds_and_a_truncate_of_it_deletes_are_changes_once(
     require_feed(scene.store)
 
 
-def test_what_comes_late_stays_dead_and_what_is_ahead_lives(scene: Scene) -> None:
+def test_late_changes_below_a_fence_have_no_effect_and_those_above_it_do(scene: Scene) -> None:
     scene.topic.append(1, scene.ledger.insert(0, 10))
     late = scene.ledger.update(range(10), "late") + scene.ledger.insert(10, 15)
     fence = scene.truncated(range(15))

@@ -118,7 +118,7 @@ def test_a_released_generation_is_taken_over_at_once(lake: LocalStore) -> None:
     assert clock.monotonic() == 0
 
 
-def test_of_two_newcomers_one_takes_over_and_the_other_waits_for_that_one(
+def test_one_of_two_standbys_takes_over_and_the_other_waits_for_it(
     lake: LocalStore,
 ) -> None:
     _claim(lake)

@@ -103,7 +103,7 @@ def test_texts_that_are_whole_numbers_are_taken_as_such(lake: LocalStore) -> Non
     assert len(letters(life)) == 2
 
 
-def test_where_the_source_changed_values_the_table_parks(lake: LocalStore) -> None:
+def test_if_the_source_changed_values_the_table_parks(lake: LocalStore) -> None:
     life = Life(lake, None, KEEPING)
     life.take(event(TEXT, 1, row(1, "1", "x")))
     life.topic.append(0, [event(INT, 10, row(2, 2, "x"))])

@@ -98,7 +98,7 @@ def test_a_clean_up_that_dies_half_way_leaves_versions_that_read_right_or_are_re
     assert deleted >= 7
 
 
-def test_nothing_is_deleted_below_a_checkpoint_that_does_not_hold_up(
+def test_log_entries_below_an_unreadable_checkpoint_are_kept(
     table: TableUnderTest, tmp_path: Path
 ) -> None:
     damaged = tmp_path / "shop/orders/_delta_log" / f"{6:020d}.checkpoint.parquet"

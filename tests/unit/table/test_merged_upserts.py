@@ -44,7 +44,7 @@ def test_one_commit_shows_every_reader_new_values_new_rows_and_deletes(
     require_sound_index(store, table)
 
 
-def test_what_waited_for_the_rows_goes_in_before(table: HandFedTable) -> None:
+def test_waiting_changes_of_the_rows_are_applied_first(table: HandFedTable) -> None:
     table.upsert(given([row(1, n=5), row(3, n=6)], ["id", "n"]), merge=False)
     table.upsert(given([row(1, name="new")], ["id", "name"]), merge=True)
     truth = {1: row(1, "new", 5), 2: row(2, "b"), 3: row(3, "c", 6)}
@@ -55,7 +55,7 @@ def test_what_waited_for_the_rows_goes_in_before(table: HandFedTable) -> None:
     require_rows(table, {**truth, 1: row(1, "newer", 5)})
 
 
-def test_what_waits_for_other_files_continues_waiting(table: HandFedTable) -> None:
+def test_changes_that_wait_for_other_files_continue_to_wait(table: HandFedTable) -> None:
     table.upsert(given([row(9, "i")], WHOLE))
     table.upsert(given([row(1, n=5), row(9, "i", 5)], ["id", "n"]), merge=False)
     table.upsert(given([row(9, "j")], ["id", "name"]), merge=True)

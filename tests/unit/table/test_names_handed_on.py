@@ -84,9 +84,7 @@ def test_a_swap_anywhere_in_a_batch_ends_the_same(lake: LocalStore, cut: int) ->
 
 
 @pytest.mark.parametrize("before", [0, 1, 2])
-def test_what_comes_late_from_before_a_swap_finds_its_columns(
-    lake: LocalStore, before: int
-) -> None:
+def test_late_changes_from_before_a_swap_find_their_columns(lake: LocalStore, before: int) -> None:
     life = Life(lake, SWAPPED)
     late = [came(5, 1, 10, 100), came(15, 2, 20, 200)]
     for found in late[:before]:
@@ -193,7 +191,7 @@ def test_a_swap_with_a_key_column_parks_whatever_the_policy(lake: LocalStore) ->
 @pytest.mark.parametrize(
     ("behaviour", "parks"), [(Behaviour.EVOLVE, True), (Behaviour.IGNORE, False)]
 )
-def test_where_places_do_not_compare_names_count_only_if_that_is_said(
+def test_without_comparable_positions_names_count_only_if_configured(
     lake: LocalStore, behaviour: Behaviour, parks: bool
 ) -> None:
     life = Life(lake, SWAPPED.placeless(), SchemaPolicy(rename_column=behaviour))

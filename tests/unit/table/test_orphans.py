@@ -162,7 +162,9 @@ def test_a_patient_sweep_deletes_what_the_one_before_had_found_already(
     table.committed(slow)
 
 
-def test_who_began_before_the_sweep_before_is_refused(table: TableUnderTest, disk: Disk) -> None:
+def test_a_writer_that_began_before_the_previous_sweep_is_refused(
+    table: TableUnderTest, disk: Disk
+) -> None:
     slow = table.ingest(files=(table.real_file(2, [(2, "b")]),))
     disk.put(*ORPHANS)
     table.clock.advance(2 * DAY)
@@ -174,9 +176,7 @@ def test_who_began_before_the_sweep_before_is_refused(table: TableUnderTest, dis
     assert outcome.reason is ConflictCode.SWEPT
 
 
-def test_what_was_committed_while_the_table_was_listed_stays(
-    table: TableUnderTest, disk: Disk
-) -> None:
+def test_files_committed_while_the_table_was_listed_stay(table: TableUnderTest, disk: Disk) -> None:
     slow = table.ingest(files=(table.real_file(2, [(2, "b")]),))
     path = slow.files[0].base.path
     disk.put(*ORPHANS)

@@ -170,7 +170,7 @@ def test_a_column_that_is_declared_no_more_was_dropped(lake: LocalStore) -> None
     assert found == [{"id": 1, "name": "renamed", "stock": 5}]
 
 
-def test_what_comes_late_sets_exactly_what_nothing_newer_has_set(lake: LocalStore) -> None:
+def test_a_late_change_sets_only_columns_without_a_newer_value(lake: LocalStore) -> None:
     life = Life(lake, partitions=3)
     life.take(event("insert", 1, row(1)))
     life.take(event("update", 20, {"id": 1, "stock": 20}))
@@ -184,7 +184,7 @@ def test_what_comes_late_sets_exactly_what_nothing_newer_has_set(lake: LocalStor
     life.require(row(1, stock=20, name="x", notes="y"))
 
 
-def test_nothing_of_a_deleted_row_comes_back_with_a_partial_image(lake: LocalStore) -> None:
+def test_a_partial_image_restores_no_value_of_a_deleted_row(lake: LocalStore) -> None:
     life = Life(lake, partitions=3)
     life.take(event("insert", 1, row(1)), event("update", 2, {"id": 1, "stock": 2}))
     life.take(event("delete", 10, {"id": 1}))
@@ -343,7 +343,7 @@ def told(id_: int, n: int | None, name: str | None = GONE) -> Row:
     return {"id": id_, "n": n, "name": name}
 
 
-def test_what_debezium_marks_as_unknown_is_unchanged_or_parks(tmp_path: Path) -> None:
+def test_a_value_that_debezium_marks_as_unknown_is_unchanged_or_parks(tmp_path: Path) -> None:
     life = DebeziumLife(LocalStore(str(tmp_path / "applies")))
     life.take(tell(1, told(1, 1, "one")), tell(2, told(1, 2), told(1, 1)))
     life.require(told(1, 2, "one"))
@@ -373,7 +373,7 @@ ORDERS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("order", "compacts"), ORDERS)
-def test_nothing_from_before_a_truncate_is_seen_beside_what_came_after(
+def test_no_value_from_before_a_truncate_is_combined_with_later_ones(
     lake: LocalStore, order: tuple[int, ...], compacts: bool
 ) -> None:
     life = DebeziumLife(lake)

@@ -124,7 +124,9 @@ def test_a_table_that_is_there_gets_no_partition_columns(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("kind", ["double", "bytes", "float"])
-def test_what_readers_do_not_spell_alike_partitions_no_table(tmp_path: Path, kind: str) -> None:
+def test_a_type_that_readers_write_differently_cannot_partition_a_table(
+    tmp_path: Path, kind: str
+) -> None:
     life = Life(tmp_path, SchemaPolicy(partition_by=("v",)))
     value = "YQ==" if kind == "bytes" else 1.5
     life.take(event({"id": "int32", "v": kind}, 1, {"id": 1, "v": value}))

@@ -117,7 +117,7 @@ def test_a_pin_ends_with_the_first_vacuum_after_its_time_and_that_deletes_what_i
     assert all(life.store.size(path) is None for path in kept.files)
 
 
-def test_what_an_unpinned_version_kept_is_an_orphan_unless_another_pin_keeps_it(
+def test_files_of_an_unpinned_version_are_orphans_unless_another_pin_keeps_them(
     life: Life,
 ) -> None:
     life.pin("one")

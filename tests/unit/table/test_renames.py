@@ -249,7 +249,7 @@ def test_names_that_go_back_and_forth_make_no_further_columns(lake: LocalStore) 
     ],
     ids=["nothing-told", "no-rename", "not-wanted", "no-order"],
 )
-def test_what_is_not_known_as_a_rename_parks(
+def test_without_a_known_rename_the_table_parks(
     lake: LocalStore, history: TypeHistory | None, policy: SchemaPolicy
 ) -> None:
     life = Life(lake, history, policy)
@@ -260,7 +260,7 @@ def test_what_is_not_known_as_a_rename_parks(
     assert any(way in life.parked for way in ("schema_change_topics", "drop_column: lenient"))
 
 
-def test_what_is_not_known_as_a_rename_may_stand_beside(lake: LocalStore) -> None:
+def test_without_a_known_rename_the_new_column_may_be_an_addition(lake: LocalStore) -> None:
     life = Life(lake, None, SchemaPolicy(rename_column=Behaviour.TRY_EVOLVE))
     life.take(event(A, 1, a(1, 1, "x")))
     life.take(event(B, 30, b(2, 2, "y")))

@@ -100,7 +100,7 @@ def test_a_driver_of_a_long_lease_is_waited_for_as_long_as_it_may_be_silent(
     assert given.text == "done"
 
 
-def test_what_was_asked_of_a_driver_that_ends_is_done_by_the_next_one(
+def test_a_request_to_a_driver_that_ends_is_executed_by_the_next_one(
     lake: LocalStore,
 ) -> None:
     clock, ending = FixedClock(), driver_of(lake)

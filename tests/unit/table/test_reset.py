@@ -78,7 +78,7 @@ def test_all_of_the_topic_is_read_again_into_the_same_rows(fed: Hourly, waiting:
     require_finished(fed.source, fed.driver)
 
 
-def test_what_parked_the_table_is_forgotten(fed: Hourly) -> None:
+def test_a_reset_clears_the_reason_for_parking(fed: Hourly) -> None:
     fed.live(0, 1)
     fed.driver.table.park(ParkReason(ParkCode.TOPIC_RECREATED, "the topic is another one"))
     reset(fed)
@@ -87,7 +87,7 @@ def test_what_parked_the_table_is_forgotten(fed: Hourly) -> None:
     require_true(fed.source, fed.store)
 
 
-def test_whoever_was_writing_has_to_write_again(fed: Hourly) -> None:
+def test_writers_that_began_before_a_reset_write_again(fed: Hourly) -> None:
     fed.live(0, 1)
     fed.source.topic.append(0, fed.source.put(0))
     fed.driver.batch()

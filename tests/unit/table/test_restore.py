@@ -65,7 +65,7 @@ def test_the_old_rows_are_the_newest_version_in_both_views_and_for_delta_readers
     assert both(fed) == both(fed, old)
 
 
-def test_what_came_since_is_read_again_and_no_row_is_lost_or_falls_back(fed: Hourly) -> None:
+def test_changes_since_the_restored_version_are_read_again_and_no_row_is_lost(fed: Hourly) -> None:
     old = fed.live(0, 1, 2)
     fed.source.topic.append(0, fed.source.delete(1))
     fed.live(0, 2, 3)
@@ -78,7 +78,7 @@ def test_what_came_since_is_read_again_and_no_row_is_lost_or_falls_back(fed: Hou
     fed.read_again()
 
 
-def test_whoever_was_writing_has_to_write_again(fed: Hourly) -> None:
+def test_writers_that_began_before_a_restore_write_again(fed: Hourly) -> None:
     old = fed.live(0, 1)
     fed.source.topic.append(0, fed.source.put(0))
     fed.driver.batch()

@@ -197,7 +197,7 @@ def test_an_entry_of_a_dead_group_is_no_stray_but_hides_what_is_older(table: Ind
     heal(table)
 
 
-def test_of_rows_with_one_key_the_highest_position_wins(table: IndexedTable) -> None:
+def test_if_two_rows_have_one_key_the_highest_position_wins(table: IndexedTable) -> None:
     old = table.addresses[3]
     table.insert([row(3)])
     new = table.addresses[3]
@@ -226,7 +226,9 @@ def test_a_waiting_change_counts_for_which_row_wins(table: IndexedTable) -> None
 
 
 @pytest.mark.parametrize("compacted", [True, False])
-def test_of_rows_at_one_position_the_live_one_wins(table: IndexedTable, compacted: bool) -> None:
+def test_if_two_rows_have_one_position_the_live_one_wins(
+    table: IndexedTable, compacted: bool
+) -> None:
     """As a row leaves its place when it moves to another partition."""
     moves = []
     for key in range(4, 10):

@@ -120,7 +120,7 @@ def test_a_move_whose_file_is_compacted_meanwhile_rewrites_the_newer_one(
     assert life.rows == [row(1, 9, "b"), row(2, 7, "a"), row(3, 3, "b"), row(4, 4, None)]
 
 
-def test_what_is_older_than_a_row_moves_it_nowhere(life: Life) -> None:
+def test_a_change_older_than_its_row_does_not_move_it(life: Life) -> None:
     life.take(event(INT, 30, row(1, 3, "b"), row(1, 2, "a")))
     files = life.partitions
     life.take(event(INT, 20, row(1, 2, "c"), row(1, 1, "a")), partition=1)

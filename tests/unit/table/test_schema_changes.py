@@ -111,7 +111,7 @@ def test_any_delta_reader_sees_one_type_before_compaction_too(
     assert old.num_rows == 2
 
 
-def test_what_changes_values_parks_the_table_and_names_the_way_on(lake: LocalStore) -> None:
+def test_a_change_that_alters_values_parks_the_table_and_names_the_remedy(lake: LocalStore) -> None:
     life = Life(lake)
     life.take(event(INT, 1, row(1, 1, "a")), event({**INT, "n": "string"}, 2, row(2, 0, "x")))
     life.topic.append(0, [event({**INT, "n": "boolean"}, 3, {"id": 3, "n": True, "name": "x"})])

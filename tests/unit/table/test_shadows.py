@@ -235,7 +235,7 @@ def test_the_table_before_a_swap_can_be_restored(source: ReadSource, path: Path)
     assert [found["id"] for found in rows_of(table.store)] == [9]
 
 
-def test_who_wrote_before_a_swap_writes_again(source: ReadSource, path: Path) -> None:
+def test_a_writer_that_began_before_a_swap_writes_again(source: ReadSource, path: Path) -> None:
     lake = LocalStore(path)
     live = driver_of(source, lake)
     source.topic.append(0, source.put(9))

@@ -71,7 +71,7 @@ class _Unreachable:
         raise SourceUnavailable("the schema registry can't be reached", numbers=sorted(numbers))
 
 
-def test_that_a_registry_is_away_is_reported_for_a_masked_table_too(tmp_path: Path) -> None:
+def test_an_unreachable_registry_is_reported_for_a_masked_table_too(tmp_path: Path) -> None:
     life = Life(tmp_path, MASKED)
     life.drive(MASKED, schemas=_Unreachable())
     avro = b"\0\0\0\0\7" + SECRETS[0].encode()

@@ -109,7 +109,7 @@ def test_a_partition_column_that_a_shard_drops_parks_it_whatever_else_is_followe
     assert "is a partition column" in parked(scene, 0)
 
 
-def test_what_comes_late_from_before_a_drop_has_its_column_and_what_comes_back_parks(
+def test_late_images_from_before_a_drop_keep_the_column_and_its_return_parks(
     tmp_path: Path,
 ) -> None:
     scene = filled(Scene(tmp_path, DROPS))
@@ -220,7 +220,7 @@ def test_another_kind_of_change_of_one_shards_columns_parks_that_shard_at_once(
     assert "changed its type" in parked(scene, 0)
 
 
-def test_what_a_manifest_says_of_columns_is_read_back_and_an_older_one_says_nothing(
+def test_columns_of_sources_are_read_back_and_absent_in_older_manifests(
     tmp_path: Path,
 ) -> None:
     scene = filled(Scene(tmp_path, DROPS))

@@ -136,7 +136,7 @@ def test_two_topics_bring_keys_at_once_and_neither_is_refused(scene: Scene) -> N
     scene.settle()
 
 
-def test_what_made_a_table_grow_for_one_topic_lets_the_other_that_met_it_go_again(
+def test_after_one_topic_added_a_column_the_other_topic_with_it_runs_again(
     scene: Scene,
 ) -> None:
     assert brought_at_once(scene, 1, 2) == [
@@ -166,7 +166,7 @@ def test_a_shard_that_comes_later_and_another_driver_continue_where_the_table_st
     assert decode_manifest(data, "m") == manifest
 
 
-def test_what_a_manifest_says_of_each_topic_is_read_back(scene: Scene) -> None:
+def test_the_state_of_each_topic_is_read_back_from_the_manifest(scene: Scene) -> None:
     filled(scene)
     manifest = scene.first.driver.table.manifest
     reason = ParkReason(ParkCode.ORDER_UNKNOWN, "ask", scene.first.topic.name, 1, Offset(7))
@@ -176,7 +176,7 @@ def test_what_a_manifest_says_of_each_topic_is_read_back(scene: Scene) -> None:
     assert decode_manifest(encode_manifest(told), "m") == told
 
 
-def test_what_the_log_says_of_offsets_names_the_topics(scene: Scene) -> None:
+def test_offsets_in_the_log_name_their_topics(scene: Scene) -> None:
     filled(scene)
     table = Table(scene.store)
     told = json.loads(next(table.history()).info.parameters["offsets"])

@@ -53,9 +53,7 @@ def test_an_upsert_of_rows_that_are_there_writes_no_base_file(
     require_sound_index(store, table)
 
 
-def test_of_whole_rows_only_columns_with_new_values_are_encoded(
-    table: HandFedTable, store: LocalStore
-) -> None:
+def test_only_columns_with_new_values_are_encoded(table: HandFedTable, store: LocalStore) -> None:
     (before,) = table.snapshot.manifest.files
     truth = {key: {**row, "n": row["n"] + key % 2} for key, row in ROWS.items()}
     table.upsert(given(truth.values(), WHOLE))
@@ -74,9 +72,7 @@ def _is_whole(shared: SharedPages) -> bool:
     return shared.pages == shared.pages_shared
 
 
-def test_of_several_files_only_those_with_something_new_are_written(
-    table: HandFedTable, store: LocalStore
-) -> None:
+def test_only_files_with_new_values_are_written(table: HandFedTable, store: LocalStore) -> None:
     more = {key: {**ROWS[0], "id": key} for key in range(COUNT, COUNT + 50)}
     table.upsert(given(more.values(), WHOLE))
     first, second = sorted(table.snapshot.manifest.files.values(), key=lambda file: -file.rows)

@@ -113,7 +113,7 @@ def test_a_deleted_row_comes_back_with_nothing_of_what_it_was(
     require_sound_index(store, table)
 
 
-def test_what_would_change_nothing_commits_nothing(table: HandFedTable) -> None:
+def test_an_upsert_that_changes_nothing_commits_nothing(table: HandFedTable) -> None:
     table.upsert(delete=given([row(1)], ["id"]))
     assert table.upsert(delete=given([row(1), row(50)], ["id"])).version == 1
     assert table.upsert(given([], WHOLE)).version == 1

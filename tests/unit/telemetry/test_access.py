@@ -35,7 +35,9 @@ def basic(token: str, user: str = "anybody") -> dict[bytes, bytes]:
 
 
 @pytest.mark.parametrize("headers", [bearer(TOKEN), basic(TOKEN), basic(TOKEN, "")])
-def test_who_has_the_token_is_served(client: TestClient, headers: dict[bytes, bytes]) -> None:
+def test_a_request_with_the_token_is_served(
+    client: TestClient, headers: dict[bytes, bytes]
+) -> None:
     assert client.get("/metrics", headers=headers).status_code == 200
     assert client.get("/readyz", headers=headers).json()["topics"] == {
         "a.shop.goods": "parked: it has no key"
@@ -57,7 +59,9 @@ def test_who_has_the_token_is_served(client: TestClient, headers: dict[bytes, by
         {b"Authorization": TOKEN.encode()},
     ],
 )
-def test_who_has_not_is_asked_for_it(client: TestClient, headers: dict[bytes, bytes]) -> None:
+def test_a_request_without_the_token_is_asked_for_it(
+    client: TestClient, headers: dict[bytes, bytes]
+) -> None:
     answer = client.get("/metrics", headers=headers)
     assert answer.status_code == 401
     assert answer.headers["www-authenticate"].startswith("Basic ")

@@ -112,7 +112,7 @@ def test_ready_when_nothing_is_awaited(server: WebServer, health: Health, time: 
     assert get(server, "/readyz")[0] == 503
 
 
-def test_what_is_not_there_is_said(server: WebServer) -> None:
+def test_an_unknown_path_is_answered_with_not_found(server: WebServer) -> None:
     assert get(server, "/")[0] == 404
     assert get(server, "/metrics/../etc/passwd")[0] == 404
     assert get(server, "/metrics", "POST")[0] == 405

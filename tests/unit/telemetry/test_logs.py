@@ -52,7 +52,7 @@ def test_libraries_write_the_same_way_and_talkative_ones_less() -> None:
     assert [event["event"] for event in logged(stream)] == ["odd thing"]
 
 
-def test_what_is_less_important_than_the_level_is_left_out() -> None:
+def test_messages_below_the_level_are_left_out() -> None:
     stream = io.StringIO()
     configure_logs("warning", "json", stream)
     structlog.get_logger().info("unimportant")

@@ -90,7 +90,7 @@ def test_a_table_has_some_thirty_series_so_that_hundreds_can_be_scraped() -> Non
     assert series_per_table() <= 32
 
 
-def test_what_most_tables_never_count_has_a_series_once_it_is_counted() -> None:
+def test_a_rare_counter_has_a_series_only_after_it_was_counted() -> None:
     metrics = Metrics()
     metrics.register_table("shop.orders")
     metrics.add(DUPLICATES, 0, table="shop.orders")

@@ -28,9 +28,7 @@ def put(source: Source, keys: range, partition: int = 0) -> None:
         source.topic.append(partition, source.put(key))
 
 
-def test_what_was_sent_is_in_both_views_once_it_is_compacted(
-    source: Source, lake: LocalStore
-) -> None:
+def test_after_compaction_both_views_hold_what_was_sent(source: Source, lake: LocalStore) -> None:
     driver = driver_of(source, lake)
     put(source, range(10))
     assert driver.batch() is CommitOutcome.DONE

@@ -184,7 +184,7 @@ def test_without_a_registry_the_table_parks_and_says_what_to_set() -> None:
     assert "schema_registry.url" in stop.detail
 
 
-def test_what_looks_like_avro_harms_no_topic_of_json() -> None:
+def test_a_record_that_looks_like_avro_harms_no_topic_of_json() -> None:
     json_ = Flavour(schemas=True)
     poison = json_.created(1)[0], b"\0\0\0\0\x07rubbish"
     decoded = decode_all([poison, json_.created(1)], json_.context)

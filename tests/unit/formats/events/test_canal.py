@@ -87,7 +87,7 @@ def test_an_update_of_the_key_is_a_delete_and_a_create(write: Any) -> None:
     assert block.after_present.tolist() == [True, False, True, True]
 
 
-def test_what_changes_no_row_is_passed_over_and_a_truncation_is_a_fence() -> None:
+def test_statements_that_change_no_row_are_skipped_and_a_truncation_is_a_fence() -> None:
     ddl = {"mysqlType": None, "sqlType": None, "pkNames": None, "isDdl": True}
     watermark = {"type": "TIDB_WATERMARK", "isDdl": False, "database": "", "table": "",
                  "_tidb": {"watermarkTs": COMMIT_TS}}  # fmt: skip

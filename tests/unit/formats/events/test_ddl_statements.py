@@ -121,7 +121,7 @@ def test_several_tables_are_renamed_in_one_statement() -> None:
     ]
 
 
-def test_what_is_dropped_or_copied_is_named() -> None:
+def test_tables_that_a_statement_drops_or_copies_are_named() -> None:
     assert read_statements("DROP TABLE IF EXISTS a.b, t; DROP DATABASE shop", "shop") == [
         TableGone("a", "b"),
         TableGone("shop", "t"),
@@ -174,7 +174,7 @@ def test_statements_that_leave_columns_alone_say_nothing(sql: str) -> None:
         ("SET STATEMENT max_statement_time=1", None),
     ],
 )
-def test_what_cannot_be_read_about_a_table_is_said_to_be_unread(
+def test_a_statement_that_cannot_be_parsed_is_reported_for_its_table(
     sql: str, table: TableName | None
 ) -> None:
     (told,) = read_statements(sql, "shop")
@@ -242,7 +242,7 @@ def test_columns_may_have_names_that_are_words_elsewhere() -> None:
 
 
 @pytest.mark.parametrize("opening", ["/*!50000 ", "/*!", "/*M!100100 "])
-def test_what_servers_execute_within_a_comment_is_read(opening: str) -> None:
+def test_statements_in_executable_comments_are_read(opening: str) -> None:
     plain = read_statements("ALTER TABLE t ADD COLUMN c int", "shop")
     assert plain
     assert read_statements(f"{opening}ALTER TABLE t ADD COLUMN c int */", "shop") == plain

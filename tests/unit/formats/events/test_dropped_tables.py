@@ -66,7 +66,7 @@ def test_a_drop_has_its_place_and_transaction_and_is_over_once_the_name_is_taken
     assert told.history.drop_count == 3
 
 
-def test_what_a_connector_drops_before_its_snapshot_was_not_dropped() -> None:
+def test_drops_that_a_connector_reports_before_its_snapshot_do_not_count() -> None:
     told = _Told().tell(_CREATE)
     for mark in ("true", "first", "last"):
         told.tell("DROP TABLE IF EXISTS `shop`.`x`", snapshot=mark)
@@ -286,7 +286,7 @@ def _captured(connector: str) -> Iterator[bytes | None]:
 
 
 @pytest.mark.parametrize("connector", ["dbplain", "dbsch", "dbalt", "dbflat"])
-def test_of_a_capture_only_the_table_counts_that_was_dropped(connector: str) -> None:
+def test_in_a_capture_only_the_dropped_table_counts_as_dropped(connector: str) -> None:
     told = _Told()
     for record in _captured(connector):
         told.take(record)

@@ -54,7 +54,7 @@ def test_a_column_of_that_name_is_a_column(name: str) -> None:
     assert block.schema.key == (name,)
 
 
-def test_its_canal_json_is_named_in_the_reason() -> None:
+def test_the_canal_json_of_flink_cdc_is_named_in_the_reason() -> None:
     message = {"old": None, "data": [{"id": 1}], "type": "INSERT", "database": "shop",
                "table": "items", "pkNames": ["id"]}  # fmt: skip
     decoded = decode_all([(None, compact(message))], CONTEXT)

@@ -226,7 +226,7 @@ def test_a_malformed_record_is_a_dead_letter_and_its_neighbours_are_unharmed(
 
 
 @pytest.mark.parametrize("kind", WITH_SCHEMAS_ONLY)
-def test_what_a_record_lacks_of_its_own_schema_makes_it_a_dead_letter(kind: str) -> None:
+def test_a_record_that_lacks_a_field_of_its_schema_is_a_dead_letter(kind: str) -> None:
     flavour = Flavour(schemas=True)
     make, reason = WITH_SCHEMAS_ONLY[kind]
     for at in (0, 1):

@@ -59,14 +59,14 @@ def test_a_mapped_column_is_another_column_to_its_table() -> None:
     assert kept.fields != changed.fields
 
 
-def test_what_the_other_type_cant_hold_is_a_dead_letter() -> None:
+def test_a_value_that_the_mapped_type_cannot_hold_is_a_dead_letter() -> None:
     records = [record(1), record(2, big=-1), record(3)]
     decoded = decode_all(records, context(TypeMapping.BIGINT_UNSIGNED_TO_BIGINT))
     assert dead(decoded) == {1: "out-of-range"}
     assert sorted(images(decoded)) == [0, 2]
 
 
-def test_of_two_mappings_of_a_column_the_first_by_name_counts() -> None:
+def test_if_two_mappings_match_a_column_the_first_by_name_counts() -> None:
     chosen = context(TypeMapping.TO_STRING, TypeMapping.DECIMAL_TO_DOUBLE)
     (block,) = decode_all([record(1)], chosen).blocks
     types = {field.name: field.type for field in block.schema.fields}

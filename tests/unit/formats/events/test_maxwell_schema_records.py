@@ -33,7 +33,7 @@ _ANYTHING: st.SearchStrategy[object] = (
 
 
 @given(st.dictionaries(_MEMBERS, _ANYTHING))
-def test_whatever_stands_in_a_record_it_is_read_or_a_flaw(members: dict[str, object]) -> None:
+def test_any_schema_record_is_read_or_reported_as_damaged(members: dict[str, object]) -> None:
     record = {"type": "table-alter", "table": "items", "database": "shop", "sql": "x", **members}
     change = read_schema_change(compact(record))
     assert change is None or isinstance(change, Flaw | SchemaChange)

@@ -57,7 +57,7 @@ VALUES = (7, -7, 1.5, 1.2345, 18446744073709551615, "1.5", None)
     st.lists(st.sampled_from(PRICES), min_size=1, max_size=4),
     st.lists(st.tuples(st.integers(10, 59), st.sampled_from(VALUES)), min_size=1, max_size=12),
 )
-def test_whatever_types_a_column_had_each_row_is_read_with_that_of_its_place(
+def test_each_row_is_read_with_the_type_at_its_position(
     prices: Sequence[str], rows: Sequence[tuple[int, object]]
 ) -> None:
     kinds = [price.partition("(")[0] for price in prices]
@@ -116,7 +116,7 @@ def test_a_wall_clock_that_becomes_a_moment_is_another_type_from_its_place_on() 
     }
 
 
-def test_what_a_table_had_before_its_first_alteration_is_reported_with_it() -> None:
+def test_the_first_alteration_reports_the_columns_before_it() -> None:
     history = types(
         schema_record(
             "ALTER TABLE items MODIFY stock bigint unsigned",
@@ -183,7 +183,7 @@ def test_a_statement_that_cannot_be_read_costs_the_digits_and_nothing_else() -> 
     assert written(history, 30)["price"] == "decimal(12,4)"
 
 
-def test_what_maxwell_shows_counts_where_the_statement_reads_otherwise() -> None:
+def test_maxwells_columns_count_if_they_differ_from_the_statement() -> None:
     history = types(
         schema_record(
             "CREATE TABLE items (id bigint, c int, d decimal(10,2))",

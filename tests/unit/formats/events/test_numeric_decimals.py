@@ -65,7 +65,7 @@ def test_a_text_that_looks_like_a_quoted_price_is_no_price() -> None:
 
 
 @pytest.mark.parametrize("price", [2.555, 1234567.0, True, [], "no base64!"])
-def test_what_is_no_such_decimal_is_a_dead_letter(price: Any) -> None:
+def test_a_value_that_is_no_decimal_of_its_type_is_a_dead_letter(price: Any) -> None:
     decoded = decode_all([insert(1, 2.5), insert(2, price), insert(3, 3.5)], DecodeContext(TABLE))
     assert list(dead(decoded)) == [1]
     assert decoded.stops == ()

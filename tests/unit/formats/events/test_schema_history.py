@@ -81,7 +81,7 @@ def test_a_record_with_a_schema_around_it_says_the_same() -> None:
     assert read_schema_change(wrapped) == read_schema_change(plain)
 
 
-def test_what_was_added_is_distinguished_from_what_got_another_name() -> None:
+def test_added_columns_are_distinguished_from_renamed_ones() -> None:
     history = _raw(
         "CREATE TABLE x (id int, a int)",
         "ALTER TABLE x ADD c int NOT NULL DEFAULT 7, RENAME COLUMN a TO b",
@@ -195,7 +195,7 @@ def test_another_table_under_the_name_is_no_alteration() -> None:
     assert dict(history.table(_X)[1].renamed) == {}
 
 
-def test_what_a_statement_cannot_be_read_about_is_unknown_from_there_on() -> None:
+def test_columns_are_unknown_from_a_statement_on_that_cannot_be_parsed() -> None:
     history = _raw(
         "CREATE TABLE x (id int)",
         "CREATE TABLE y (id int)",

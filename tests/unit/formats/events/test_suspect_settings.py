@@ -64,7 +64,7 @@ def test_a_default_in_the_place_of_a_null_shows_in_the_source(
 
 
 @pytest.mark.parametrize(("snapshot", "shown"), [("false", True), (None, False)])
-def test_in_avro_it_is_the_converters_own_setting(snapshot: str | None, shown: bool) -> None:
+def test_in_avro_the_setting_is_the_converters_own(snapshot: str | None, shown: bool) -> None:
     event = avro_record(payload("c", None, image(1), snapshot=snapshot), 1)
     name = "value.converter.ignore.default.for.nullables"
     assert suspected([event], AVRO) == ({name} if shown else set())

@@ -125,7 +125,7 @@ def test_a_column_that_the_source_did_not_tell_of_may_be_declared() -> None:
     assert _price_types([_created(0, 100)], context) == {0: "declared:decimal(8,2)"}
 
 
-def test_where_places_say_nothing_only_what_never_changed_is_known() -> None:
+def test_without_comparable_positions_only_types_that_never_changed_are_known() -> None:
     records = [_created(0, 100)]
     same = _two("decimal(8,2)", ordered=False)
     assert _price_types(records, DecodeContext(TABLE, history=same)) == {0: "declared:decimal(8,2)"}
@@ -217,7 +217,7 @@ def test_a_column_that_was_added_says_what_rows_got_in_it(
     assert (added.columns["v"].type.name, added.columns["v"].fill) == (type_, fill)
 
 
-def test_what_rows_got_stays_with_the_column_whatever_becomes_of_its_default() -> None:
+def test_a_fill_stays_with_its_column_after_the_default_changes() -> None:
     history = _told(
         "CREATE TABLE items (id int, old int DEFAULT 1)",
         "ALTER TABLE items ADD v int NOT NULL DEFAULT 7",
@@ -235,7 +235,7 @@ def test_what_rows_got_stays_with_the_column_whatever_becomes_of_its_default() -
     ("written", "fill"), [("date NOT NULL DEFAULT '1970-01-03'", "2"), ("bit(1) NOT NULL", "false"),
                           ("varbinary(3) NOT NULL", "")]
 )  # fmt: skip
-def test_what_rows_got_stays_with_a_column_that_keeps_its_type_while_others_change(
+def test_a_fill_stays_with_a_column_that_keeps_its_type_while_others_change(
     written: str, fill: str
 ) -> None:
     history = _told(
@@ -246,7 +246,7 @@ def test_what_rows_got_stays_with_a_column_that_keeps_its_type_while_others_chan
     assert [version.columns["v"].fill for version in history.versions[1:]] == [fill, fill]
 
 
-def test_what_rows_got_in_a_local_time_is_not_known_once_it_is_a_moment() -> None:
+def test_a_default_in_local_time_is_unknown_once_the_column_is_a_timestamp() -> None:
     history = _told(
         "CREATE TABLE items (id int)",
         "ALTER TABLE items ADD v datetime NOT NULL DEFAULT '1970-01-01 00:00:01'",

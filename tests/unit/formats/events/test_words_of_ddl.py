@@ -35,7 +35,7 @@ def test_another_word_than_expected_is_unreadable(
         act(Tokens([] if word is None else [word]))
 
 
-def test_what_is_expected_is_read() -> None:
+def test_an_expected_word_is_read() -> None:
     words = Tokens([NAME, NUMBER, SIGN])
     assert (words.name(), words.number()) == ("x", 7)
     words.expect("(")

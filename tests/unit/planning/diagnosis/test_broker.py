@@ -62,7 +62,7 @@ def test_a_server_that_answers_is_enough_but_each_other_is_named() -> None:
         ("DisconnectException", "what the cause names"),
     ],
 )
-def test_what_the_client_names_says_what_to_correct(cause: str, remedy: str) -> None:
+def test_an_error_that_the_client_names_says_what_to_correct(cause: str, remedy: str) -> None:
     found = judge_silence(f"org.apache.kafka.common.errors.{cause}")
     assert found.verdict is Verdict.PROBLEM
     assert remedy in found.remedy

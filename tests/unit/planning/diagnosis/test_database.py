@@ -80,7 +80,7 @@ def test_a_server_as_it_should_be_is_right(facts: DatabaseFacts) -> None:
         (replace(MYSQL, grants=("GRANT ALL PRIVILEGES ON *.* TO ",)), "grants", Verdict.WARNING),
     ],
 )
-def test_what_parks_tables_or_loses_changes_is_named(
+def test_settings_that_park_tables_or_lose_changes_are_named(
     facts: DatabaseFacts, check: str, verdict: Verdict
 ) -> None:
     found = judged(facts)[check]

@@ -38,7 +38,7 @@ def test_a_topic_without_records_may_be_right() -> None:
     assert (found.check, found.verdict) == ("no records", Verdict.WARNING)
 
 
-def test_what_would_park_tables_is_reported_once_for_each_reason() -> None:
+def test_each_reason_to_park_is_reported_once() -> None:
     facts = [
         RecordFacts(f"a.b.{name}", 5, "debezium-json", 1, stop=("no-key", f"{name} lacks; add one"))
         for name in "xyz"
@@ -71,7 +71,7 @@ def test_settings_that_records_show_are_named_with_what_to_do() -> None:
     assert "values" not in found
 
 
-def test_what_no_setting_changes_is_a_warning() -> None:
+def test_a_fault_that_no_setting_mends_is_a_warning() -> None:
     cascades = frozenset(("foreign-key-cascades: rows change without an event",))
     facts = RecordFacts("a.b", 5, "debezium-json", 1, suspects=cascades)
     (found,) = (one for one in judged(facts) if one.check == "foreign-key-cascades")

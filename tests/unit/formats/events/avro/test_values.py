@@ -121,7 +121,7 @@ def test_names_are_found_where_they_were_defined_also_in_another_schema() -> Non
     assert found.values.to_pylist() == [{"one": {"a": 1}, "two": {"a": 2}}]
 
 
-def test_what_isnt_read_is_refused_by_name() -> None:
+def test_an_avro_type_that_is_not_supported_is_refused_by_name() -> None:
     for type_ in ({"type": "array", "items": "int"}, ["null", "int", "string"]):
         node = parse_schema(json.dumps(record("One", {"it": type_})))
         with pytest.raises(UnsupportedError):
