@@ -34,9 +34,11 @@ from lakesplice.formats.manifests import (
 from lakesplice.model.address import BaseFile, Segment
 from lakesplice.model.manifest import DeadLetterRef, DeltaRef, ErasedRef, FileRef, Manifest, RunRef
 from lakesplice.model.names import SYSTEM_COLUMNS
+from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import Position
 from lakesplice.model.progress.epochs import Epoch
+from lakesplice.model.progress.met_gtids import GtidNumbers, Transaction
 from lakesplice.model.progress.source_state import PartitionState, SnapshotState, SourceState
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
@@ -81,6 +83,7 @@ def schemas(draw: st.DrawFn) -> TableSchema:
 park_reasons = st.builds(
     ParkReason, st.sampled_from(ParkCode), texts, texts, st.integers(-1), counts
 )
+gtid_numbers = st.builds(GtidNumbers, counts, counts.map(lambda number: number + 1))
 sources = st.builds(
     SourceState,
     texts,
@@ -95,6 +98,8 @@ sources = st.builds(
             counts,
             st.booleans(),
             st.booleans(),
+            recent_gtids=st.none() | st.dictionaries(texts, gtid_numbers, max_size=2),
+            last_transaction=st.none() | st.builds(Transaction, texts, counts, positions),
         ),
         max_size=3,
     ),
@@ -264,6 +269,16 @@ def test_a_line_that_is_no_action_is_a_corrupt_file(line: bytes) -> None:
 @given(manifests)
 def test_a_manifest_is_given_back(manifest: Manifest) -> None:
     assert decode_manifest(encode_manifest(manifest), "x") == manifest
+
+
+def test_numbers_that_counted_as_met_before_they_had_a_beginning_still_count() -> None:
+    numbers = {"a": GtidNumbers(3, 9)}
+    state = PartitionState(Offset(1), recent_gtids=numbers)
+    manifest = Manifest(1, sources={"t": SourceState("t", "i", {0: state})})
+    value = json.loads(encode_manifest(manifest))
+    assert value["source"]["partitions"]["0"].pop("recent_from") == {"a": 3}
+    former = decode_manifest(json.dumps(value).encode(), "x").sources["t"].partitions[0]
+    assert former.met.numbers == {"a": (0, 9)}
 
 
 @given(manifests, st.data())

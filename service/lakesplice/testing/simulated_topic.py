@@ -24,14 +24,14 @@ _RECORDS = pa.schema(
 
 
 class SimulatedTopic:
-    """A topic's partitions as a broker keeps them: offsets from 0, without gaps; `forget` drops
-    records.
+    """A topic's partitions as a broker keeps them: offsets from 0; `forget` drops the first
+    records, and `compact` some.
     """
 
     def __init__(self, name: str, partitions: int = 1, topic_id: str = "topic-1") -> None:
         self.name = name
         self.topic_id = topic_id
-        self._logs: list[list[Event]] = [[] for _ in range(partitions)]
+        self._logs: list[list[Event | None]] = [[] for _ in range(partitions)]
         self._firsts = [0] * partitions
 
     @property
@@ -55,7 +55,8 @@ class SimulatedTopic:
 
     def events(self, partition: int, start: int = 0) -> Sequence[Event]:
         """Return a partition's events from an offset on."""
-        return self._logs[partition][start - self._firsts[partition] :]
+        log = self._logs[partition][start - self._firsts[partition] :]
+        return [event for event in log if event is not None]
 
     def forget(self, before: Offsets) -> None:
         """Drop events before these offsets, as a topic's retention does; reading them is an
@@ -65,12 +66,23 @@ class SimulatedTopic:
             del self._logs[at][: offset - self._firsts[at]]
             self._firsts[at] = offset
 
+    def compact(self) -> None:
+        """Remove the events whose key a later event of their partition has, as a broker's log
+        compaction does; their offsets stay empty.
+        """
+        for log in self._logs:
+            newest = {event.key: at for at, event in enumerate(log) if event}
+            for at, event in enumerate(log):
+                if event and event.key is not None and newest[event.key] != at:
+                    log[at] = None
+
     def records(self) -> list[Record]:
         """Return all records, for the oracle."""
         return [
             Record(self.name, partition, offset, event.key, event.value)
             for partition, log in enumerate(self._logs)
             for offset, event in enumerate(log, self._firsts[partition])
+            if event is not None
         ]
 
     def read(self, starts: Offsets, ends: Offsets) -> list[pa.RecordBatch]:
@@ -83,11 +95,13 @@ class SimulatedTopic:
 
     def _read(self, partition: int, start: int, end: int) -> pa.RecordBatch:
         first = self._firsts[partition]
-        events = self._logs[partition][start - first : end - first]
+        log = enumerate(self._logs[partition][start - first : end - first], start)
+        kept = [(at, event) for at, event in log if event is not None]
+        events = [event for _, event in kept]
         arrays = [
             pa.array([self.name] * len(events)),
             pa.array([partition] * len(events), pa.int32()),
-            pa.array(range(start, end), pa.int64()),
+            pa.array([at for at, _ in kept], pa.int64()),
             pa.array([event.timestamp_ms * 1000 for event in events], _RECORDS.field(3).type),
             pa.array([event.key for event in events], pa.binary()),
             pa.array([event.value for event in events], pa.binary()),

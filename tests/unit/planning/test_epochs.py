@@ -20,7 +20,8 @@ def path(state: PartitionState, *places: tuple[int, int]) -> EpochPath:
     file, offset = np.array(places, np.int64).T
     record = np.arange(FIRST, FIRST + len(places))
     gtid = pa.nulls(len(places), pa.string())
-    return follow(ChangePositions(record, file, offset, gtid), 0, state, ())
+    missing = np.zeros(len(places), np.bool_)
+    return follow(ChangePositions(record, file, offset, gtid, missing), 0, state, ())
 
 
 def test_records_that_were_read_before_may_fall_back_and_the_first_new_one_may_not() -> None:

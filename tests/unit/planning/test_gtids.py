@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from lakesplice.model.position import Position
+from lakesplice.model.progress.met_gtids import MetGtids
 from lakesplice.planning.sources.gtids import GtidStreams
 from lakesplice.planning.sources.position_order import check_order
 
@@ -49,9 +50,9 @@ def test_a_fall_back_under_a_set_met_before_is_a_repetition_and_under_a_larger_o
 
     def check(*files: int) -> int | None:
         file = np.array(files, np.int64)
-        gtid = pa.array(sets[: len(files)])
+        offset, gtid = np.zeros(len(file), np.int64), pa.array(sets[: len(files)])
         start = Position(0, 0)
-        return check_order(file, np.zeros(len(file), np.int64), gtid, start, {}).first_violation
+        return check_order(file, offset, gtid, start, MetGtids()).first_violation
 
     assert check(4, 5, 4, 5, 6) is None
     assert check(4, 5, 4, 5, 1) == 4

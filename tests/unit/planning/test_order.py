@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.model.progress.met_gtids import NOTHING_MET, GtidNumbers, MetGtids, Transaction
 from lakesplice.planning.sources.position_order import OrderCheck, accept_repetitions, check_order
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -21,16 +22,26 @@ Rows = Sequence[tuple[int, int, str | None]]  # binlog file, offset, GTID
 
 
 def check(
-    rows: Rows, start: Position = BEFORE_ALL, recent: Mapping[str, int] | None = None
+    rows: Rows, start: Position = BEFORE_ALL, met: MetGtids | None = None, *missing: int
 ) -> OrderCheck:
+    """What rows show; before those with the numbers in `missing` there are missing records."""
     positions = [at(file, offset) for file, offset, _ in rows]
     return check_order(
         np.array([position.file for position in positions], np.int64),
         np.array([position.offset for position in positions], np.int64),
         pa.array([gtid for _, _, gtid in rows], pa.string()),
         start,
-        recent or {},
+        met or MetGtids(),
+        after_missing=np.isin(np.arange(len(rows)), missing),
     )
+
+
+def up_to(last: Position | None = None, **highest: int) -> MetGtids:
+    """All numbers up to these are met; the last transaction of the first stream is at `last`."""
+    numbers = {name.lstrip("_"): GtidNumbers(0, number + 1) for name, number in highest.items()}
+    stream = next(iter(numbers), "")
+    transaction = Transaction(stream, numbers[stream].stop - 1, last) if last else None
+    return MetGtids(numbers, last=transaction)
 
 
 def at(file: int, offset: int) -> Position:
@@ -39,22 +50,24 @@ def at(file: int, offset: int) -> Position:
 
 def test_rising_and_equal_positions_are_in_order() -> None:
     rows = [(1, 4, None), (1, 4, None), (1, 9, "0-1-7"), (1, 9, "0-1-7"), (2, 4, "0-1-8")]
-    assert check(rows) == OrderCheck(None, "", at(2, 4), {"0": 8}, 0)
+    assert check(rows) == OrderCheck(None, "", at(2, 4), up_to(at(2, 4), _0=8), 0)
 
 
 def test_no_rows_leave_everything_as_it_was() -> None:
-    assert check([], at(3, 4), {"0": 5}) == OrderCheck(None, "", at(3, 4), {"0": 5}, 0)
+    for met in (up_to(at(3, 1), _0=5), NOTHING_MET, MetGtids()):
+        assert check([], at(3, 4), met) == OrderCheck(None, "", at(3, 4), met, 0)
 
 
 def test_a_restarted_connector_may_repeat_what_it_sent() -> None:
     sent = [(1, 100 * n, f"0-1-{n}") for n in range(1, 8)]
     result = check([*sent, *sent[3:], (1, 800, "0-1-8")])
-    assert result == OrderCheck(None, "", at(1, 800), {"0": 8}, 3)
+    assert result == OrderCheck(None, "", at(1, 800), up_to(at(1, 800), _0=8), 3)
 
 
 def test_a_repetition_of_an_earlier_batch_is_known_by_the_numbers_kept() -> None:
     rows = [(1, 500, "0-1-5"), (1, 600, "0-1-6"), (1, 700, "0-1-7")]
-    assert check(rows, at(1, 600), {"0": 6}) == OrderCheck(None, "", at(1, 700), {"0": 7}, 1)
+    later = check(rows, at(1, 600), up_to(_0=6))
+    assert later == OrderCheck(None, "", at(1, 700), up_to(at(1, 700), _0=7), 1)
     forgotten = check(rows, at(1, 600))
     assert forgotten.first_violation == 0
 
@@ -63,7 +76,7 @@ def test_a_failover_stops_at_the_first_change_under_the_new_gtids() -> None:
     rows = [(7, 100, "0-1-41"), (7, 200, "0-1-42"), (1, 4, "0-2-43"), (1, 90, "0-2-44")]
     result = check(rows)
     assert result.first_violation == 2
-    assert (result.high, result.recent, result.repetitions) == (at(7, 200), {"0": 42}, 0)
+    assert (result.high, result.met.highest, result.repetitions) == (at(7, 200), {"0": 42}, 0)
     assert "0-2-43" in result.detail
     assert str(at(7, 200)) in result.detail
 
@@ -73,21 +86,22 @@ def test_another_transaction_at_the_highest_position_comes_from_another_server()
     result = check(rows)
     assert (result.first_violation, result.high) == (2, at(2, 157))
     assert "0-2-42" in result.detail
-    assert check(rows[2:], at(2, 157), {"0": 41}).first_violation == 0
-    assert check(rows[:2], at(2, 157), {"0": 41}).first_violation is None
+    assert check(rows[2:], at(2, 157), up_to(_0=41)).first_violation == 0
+    assert check(rows[:2], at(2, 157), up_to(_0=41)).first_violation is None
     behind_a_snapshot = [(2, 157, None), (2, 157, None), (2, 200, "0-1-1")]
     assert check(behind_a_snapshot).first_violation is None
 
 
 def test_a_failover_between_batches_stops_at_its_first_row() -> None:
-    result = check([(1, 4, f"{OTHER}:1")], at(7, 200), {UUID: 900})
-    assert (result.first_violation, result.high, result.recent) == (0, at(7, 200), {UUID: 900})
+    met = MetGtids({UUID: GtidNumbers(0, 901)})
+    result = check([(1, 4, f"{OTHER}:1")], at(7, 200), met)
+    assert (result.first_violation, result.high, result.met) == (0, at(7, 200), met)
 
 
 def test_a_repetition_before_a_failover_is_still_applied_up_to_it() -> None:
     rows = [(7, 9, "0-1-1"), (7, 20, "0-1-2"), (7, 9, "0-1-1"), (7, 30, "0-1-3"), (1, 4, "0-2-4")]
     result = check(rows)
-    assert (result.first_violation, result.repetitions, result.recent) == (4, 1, {"0": 3})
+    assert (result.first_violation, result.repetitions, result.met.highest) == (4, 1, {"0": 3})
 
 
 def test_server_ids_that_alternate_behind_a_replica_prove_nothing() -> None:
@@ -98,7 +112,7 @@ def test_server_ids_that_alternate_behind_a_replica_prove_nothing() -> None:
 def test_the_numbers_of_different_streams_are_kept_apart() -> None:
     tagged = [(1, 9, f"{UUID}:900"), (1, 20, f"{UUID}:backup:3"), (1, 30, "5-1-77")]
     result = check(tagged)
-    assert result.recent == {UUID: 900, f"{UUID}:backup": 3, "5": 77}
+    assert result.met.highest == {UUID: 900, f"{UUID}:backup": 3, "5": 77}
     for new in (f"{UUID}:backup:4", f"{OTHER}:1", "6-1-1"):
         assert check([*tagged, (1, 10, new)]).first_violation == 3
     for old in (f"{UUID}:900", f"{UUID}:backup:3", "5-9-12"):
@@ -119,7 +133,7 @@ def test_rows_of_a_snapshot_share_one_position_but_must_not_fall_back() -> None:
 
 def test_rows_of_one_transaction_may_be_met_again_from_its_middle() -> None:
     rows = [(1, 9, "0-1-1"), (1, 20, "0-1-1"), (1, 9, "0-1-1"), (1, 20, "0-1-1"), (1, 30, "0-1-1")]
-    assert check(rows) == OrderCheck(None, "", at(1, 30), {"0": 1}, 1)
+    assert check(rows) == OrderCheck(None, "", at(1, 30), up_to(at(1, 9), _0=1), 1)
 
 
 row = st.tuples(
@@ -129,61 +143,115 @@ row = st.tuples(
 )
 
 
+Met = dict[str, tuple[int, int]]
+
+
 @dataclass
 class RowByRow:
     """The rule, applied to one row after the other: what it says about rows of two batches."""
 
     violation: int | None = None
     high: Position = BEFORE_ALL
-    recent: dict[str, int] = field(default_factory=dict)
+    met: Met = field(default_factory=dict)
+    whole: bool = True
+    last: tuple[str, int, Position] | None = None
     repetitions: int = 0
 
-    def take(self, rows: Rows) -> None:
-        before = None
+    def take(self, rows: Rows, missing: Container[int]) -> None:
         for number, (file, offset, gtid) in enumerate(rows):
-            stream, sequence = None, -1
+            if number in missing:
+                self.met, self.whole, self.last = {}, False, None
+            position = at(file, offset)
+            stream, sequence = "", -1
             if gtid is not None:
                 parts = gtid.split(":") if ":" in gtid else gtid.split("-")
                 stream, sequence = parts[0], int(parts[-1])
-            position = at(file, offset)
-            met = stream is not None and sequence <= self.recent.get(stream, -1)
+            start, stop = self.met.get(stream, (0, 0))
+            met = start <= sequence < stop
+            if met and self.last and (stream, sequence) == self.last[:2]:
+                met = position >= self.last[2]
             if not met and (position < self.high or (position == self.high and stream)):
                 self.violation = number
                 return
-            if stream is not None:
-                if met and position > self.high and (stream, sequence) != before:
-                    self.recent = {}
-                self.recent[stream] = max(sequence, self.recent.get(stream, -1))
-                before = stream, sequence
             self.repetitions += position < self.high
+            if position > self.high and stream:
+                self.rise(stream, sequence, position)
             self.high = max(self.high, position)
 
+    def rise(self, stream: str, sequence: int, position: Position) -> None:
+        start, stop = self.met.get(stream, (0, 0))
+        if self.last and (stream, sequence, position.file) == (*self.last[:2], self.last[2].file):
+            return
+        forward = sequence >= stop if stream in self.met else self.whole
+        if not forward:
+            self.whole = False
+            start = start if stream in self.met and start <= sequence else sequence
+            self.met = {name: (stop, stop) for name, (_, stop) in self.met.items()}
+        self.met[stream] = start, sequence + 1
+        self.last = stream, sequence, position
 
-@given(st.lists(row, max_size=12), st.integers(0, 12))
-def test_batches_of_any_size_come_to_what_the_rule_says_row_by_row(rows: Rows, cut: int) -> None:
+
+@given(st.lists(row, max_size=12), st.integers(0, 12), st.sets(st.integers(0, 11), max_size=2))
+def test_batches_of_any_size_come_to_what_the_rule_says_row_by_row(
+    rows: Rows, cut: int, missing: set[int]
+) -> None:
     rule = RowByRow()
-    rule.take(rows[:cut])
-    first = check(rows[:cut])
-    assert first == found(rule, first.detail)
+    rule.take(rows[:cut], missing)
+    first = check(rows[:cut], BEFORE_ALL, None, *missing)
+    assert_as(rule, first)
     if first.first_violation is None:
-        rule.take(rows[cut:])
-        rest = check(rows[cut:], first.high, first.recent)
+        behind = {number - cut for number in missing}
+        rule.take(rows[cut:], behind)
         rule.repetitions -= first.repetitions
-        assert rest == found(rule, rest.detail)
+        assert_as(rule, check(rows[cut:], first.high, first.met, *behind))
 
 
-def found(rule: RowByRow, detail: str) -> OrderCheck:
-    return OrderCheck(rule.violation, detail, rule.high, rule.recent, rule.repetitions)
+def assert_as(rule: RowByRow, found: OrderCheck) -> None:
+    met = found.met
+    last = met.last and (met.last.stream, met.last.number, met.last.position)
+    assert (found.first_violation, found.high, found.repetitions, dict(met.numbers), last) == (
+        *(rule.violation, rule.high, rule.repetitions, rule.met, rule.last),
+    )
+    assert met.whole is rule.whole
 
 
-def test_after_repetitions_at_higher_positions_only_these_count_as_met() -> None:
+def test_a_change_applied_again_at_a_higher_position_ends_what_is_proven_of_later_ones() -> None:
     rows = [
         *((3, 100, "0-1-8"), (3, 200, "0-1-9"), (3, 300, "1-1-1")),
-        *((7, 100, "0-1-9"), (7, 100, "0-1-9"), (3, 300, "1-1-1")),
+        *((7, 100, "0-1-8"), (7, 100, "0-1-8"), (3, 200, "0-1-9")),
     ]
-    assert check(rows[:3]).recent == {"0": 9, "1": 1}
-    assert check(rows[:5]).recent == {"0": 9}
+    assert check(rows[:3]).met.highest == {"0": 9, "1": 1}
+    assert check(rows[:5]).met.numbers == {"0": (0, 9), "1": (2, 2)}
     assert check(rows).first_violation == 5
+    assert check([*rows[:5], (3, 100, "0-1-7")]).first_violation is None
+    assert check([*rows[:5], (3, 300, "1-1-1")]).first_violation == 5
+
+
+def test_where_records_are_missing_only_what_is_read_behind_them_proves_a_repetition() -> None:
+    rows = [(1, 100 * n, f"0-1-{n}") for n in range(1, 7)]
+    assert check([*rows, (1, 200, "0-1-2")]).first_violation is None
+    assert check([*rows, (1, 200, "0-1-2")], BEFORE_ALL, None, 3).first_violation == 6
+    assert check([*rows, (1, 400, "0-1-4")], BEFORE_ALL, None, 3).first_violation is None
+    assert check([*rows, (1, 600, "0-1-6")], BEFORE_ALL, None, 6).first_violation == 6
+
+
+def test_a_stream_first_met_behind_missing_records_may_be_one_of_former_changes() -> None:
+    rows = [(1, 100, "0-1-4"), (1, 200, "0-1-5"), (3, 10, "1-1-1"), (1, 100, "0-1-4")]
+    assert check(rows).first_violation is None
+    assert check(rows, BEFORE_ALL, None, 0).first_violation == 3
+    forward = [*rows[:3], (3, 20, "0-1-6"), (3, 30, "1-1-2")]
+    assert check([*forward, (3, 10, "1-1-1")], BEFORE_ALL, None, 0).first_violation is None
+
+
+def test_a_transaction_that_another_server_continues_is_no_repetition() -> None:
+    rows = [(5, 100, "0-1-8"), (5, 200, "0-1-9"), (5, 240, "0-1-9"), (5, 270, "0-1-9")]
+    for again in ((5, 200, "0-1-9"), (5, 270, "0-1-9"), (2, 50, "0-1-8")):
+        assert check([*rows, again]).first_violation is None
+    for other in ((2, 50, "0-1-9"), (5, 199, "0-1-9")):
+        assert check([*rows, other]).first_violation == 4
+        assert check([other], at(5, 270), check(rows).met).first_violation == 0
+    other_file = [*rows, (7, 10, "0-1-9")]
+    assert check([*other_file, (6, 90, "0-1-9")]).first_violation == 5
 
 
 @pytest.mark.parametrize("prefix", ["0-7-", "3e11fa47-71ca-11e1-9e33-c80aa9429562:", "u:tag:"])
@@ -193,15 +261,16 @@ def test_gtids_of_one_stream_are_read_as_beside_those_of_others(prefix: str) -> 
     mixed = pa.concat_arrays([alike, pa.array(["9-9-1", None, "nonsense", f"{prefix}x"])])
     rising = np.arange(len(mixed), dtype=np.int64)
     zeros = np.zeros(len(mixed), np.int64)
-    one = check_order(zeros[:5], rising[:5], alike, BEFORE_ALL, {})
-    many = check_order(zeros, rising, mixed, BEFORE_ALL, {})
-    assert one.recent == dict.fromkeys(one.recent, 10)
-    assert len(one.recent) == 1
-    assert many.recent == {**one.recent, "9": 1}
+    one = check_order(zeros[:5], rising[:5], alike, BEFORE_ALL, MetGtids())
+    many = check_order(zeros, rising, mixed, BEFORE_ALL, MetGtids())
+    highest = one.met.highest
+    assert highest == dict.fromkeys(highest, 10)
+    assert len(highest) == 1
+    assert many.met.highest == {**highest, "9": 1}
 
 
 def test_with_positions_from_one_clock_a_lower_one_is_a_repetition() -> None:
     files, offsets = np.zeros(4, np.int64), np.array([5, 9, 7, 9], np.int64)
-    check = accept_repetitions(files, offsets, Position(0, 6), {"a": 1})
+    check = accept_repetitions(files, offsets, Position(0, 6), NOTHING_MET)
     assert (check.first_violation, check.high, check.repetitions) == (None, Position(0, 9), 2)
-    assert check.recent == {"a": 1}
+    assert check.met is NOTHING_MET

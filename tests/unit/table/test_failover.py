@@ -169,6 +169,31 @@ def test_a_connector_that_goes_back_and_on_again_before_it_has_repeated_all_lose
     assert list(scene.epochs) == [(1, {0, 1}), (2, {0, 1})]
 
 
+@pytest.mark.parametrize("cut", [False, True])
+def test_repeats_of_changes_that_the_broker_removed_unread_are_applied(
+    tmp_path: Path, cut: bool
+) -> None:
+    """With a `cut` a batch ends with missing records, and the next one begins behind them."""
+    scene = Scene(tmp_path)
+    scene.send(3, scene.ledger.insert(0, 20))
+    scene.driver.batch()
+    read = scene.topic.ends
+    scene.send(3, changes := scene.ledger.update(range(20), "on the third"))
+    scene.send(2, changes[:10])
+    scene.topic.compact()
+    if cut:
+        records = scene.topic.records()
+        kept = {at: [one.offset for one in records if one.partition == at] for at in read}
+        ends = {at: Offset(min(o for o in kept[at] if o >= end)) for at, end in read.items()}
+        scene.driver.batch(ends)
+    scene.driver.batch()
+    scene.start().batch()
+    scene.send(2, changes[10:])
+    scene.driver.batch()
+    scene.holds_the_truth()
+    assert list(scene.epochs) == [(1, {0, 1})]
+
+
 def test_records_from_before_a_failover_may_be_read_again(
     tmp_path: Path, lakesplice: CommandLine
 ) -> None:

@@ -15,6 +15,7 @@ from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.progress.column_presence import ColumnPresence, ColumnPresences
 from lakesplice.model.progress.epochs import Epoch
+from lakesplice.model.progress.met_gtids import GtidNumbers, Transaction
 from lakesplice.model.progress.source_state import (
     HighestChange,
     PartitionState,
@@ -124,8 +125,33 @@ def _partition_out(state: PartitionState) -> dict[str, Any]:
     if state.highest is not None:
         value["highest"] = _highest_out(state.highest)
     if state.recent_gtids is not None:
-        value["recent_gtids"] = dict(state.recent_gtids)
+        value["recent_gtids"] = {name: met.stop - 1 for name, met in state.recent_gtids.items()}
+        value["recent_from"] = {name: met.start for name, met in state.recent_gtids.items()}
+    if state.last_transaction is not None:
+        value["last_transaction"] = _transaction_out(state.last_transaction)
     return value
+
+
+def _recent_in(value: Any) -> dict[str, GtidNumbers] | None:
+    if "recent_gtids" not in value:
+        return None
+    starts = _numbers_in(value.get("recent_from", {}))
+    return {
+        name: GtidNumbers(starts.get(name, 0), number + 1)
+        for name, number in _numbers_in(value["recent_gtids"]).items()
+    }
+
+
+def _transaction_out(transaction: Transaction) -> dict[str, Any]:
+    return {
+        "stream": transaction.stream,
+        "number": transaction.number,
+        "position": [transaction.position.file, transaction.position.offset],
+    }
+
+
+def _transaction_in(value: Any) -> Transaction:
+    return Transaction(str(value["stream"]), int(value["number"]), position_in(value["position"]))
 
 
 def _highest_out(change: HighestChange) -> dict[str, Any]:
@@ -198,7 +224,10 @@ def _partition_in(value: Any) -> PartitionState:
         repeating=bool(value.get("repeating", False)),
         lossy=bool(value.get("lossy", False)),
         highest=_highest_in(value["highest"]) if "highest" in value else None,
-        recent_gtids=_numbers_in(value["recent_gtids"]) if "recent_gtids" in value else None,
+        recent_gtids=_recent_in(value),
+        last_transaction=_transaction_in(value["last_transaction"])
+        if "last_transaction" in value
+        else None,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lakesplice.model.arrays import KeyHash
 from lakesplice.model.choices import FormatName
@@ -12,6 +12,7 @@ from lakesplice.model.parking import ParkReason
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.progress.column_presence import ColumnPresences
 from lakesplice.model.progress.epochs import Epoch
+from lakesplice.model.progress.met_gtids import NOTHING_MET, GtidNumbers, MetGtids, Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +39,8 @@ class PartitionState:
     While `repeating`, an operator has said that positions below `position` are repetitions.
     `lossy`: since its last change that isn't from a snapshot, records were skipped or became dead
     letters. `highest` is its highest change; None before the first one and in older manifests.
-    `recent_gtids` is as `gtids`, of the changes since its epoch began and since repeated changes
-    were last applied; None if it is the same.
+    `recent_gtids` and `last_transaction` are those of `met`; `recent_gtids` is None if nothing was
+    forgotten, so that all numbers up to those of `gtids` count.
     """
 
     next_offset: Offset
@@ -49,12 +50,32 @@ class PartitionState:
     repeating: bool = False
     lossy: bool = False
     highest: HighestChange | None = None
-    recent_gtids: Mapping[str, int] | None = None
+    recent_gtids: Mapping[str, GtidNumbers] | None = None
+    last_transaction: Transaction | None = None
 
     @property
-    def recently_met(self) -> Mapping[str, int]:
-        """Return `recent_gtids`, also if it is the same as `gtids`."""
-        return self.gtids if self.recent_gtids is None else self.recent_gtids
+    def met(self) -> MetGtids:
+        """Return what proves that a change at a lower position is a repetition."""
+        if self.recent_gtids is not None:
+            return MetGtids(self.recent_gtids, whole=False, last=self.last_transaction)
+        numbers = {name: GtidNumbers(0, number + 1) for name, number in self.gtids.items()}
+        return MetGtids(numbers, last=self.last_transaction)
+
+    def having_met(self, met: MetGtids) -> PartitionState:
+        """Return the state with this as `met`; all of it is in `gtids`, too."""
+        recent = None if met.whole else met.numbers
+        return replace(self, recent_gtids=recent, last_transaction=met.last)
+
+    def passed_to(self, end: Offset) -> PartitionState:
+        """Return the state at an offset before which there are no more records: what isn't read
+        of them is missing, so nothing counts as met behind it.
+        """
+        missing = end > max(self.next_offset, self.met_until)
+        return replace(self.forgetting() if missing else self, next_offset=end)
+
+    def forgetting(self) -> PartitionState:
+        """Return the state in which nothing counts as met."""
+        return self.having_met(NOTHING_MET)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ from lakesplice.planning.intake.known_topic import (
     with_ordering,
 )
 from lakesplice.planning.intake.order.further_snapshots import ADVICE, further_snapshots
+from lakesplice.planning.intake.order.missing_records import MissingRecords
 from lakesplice.planning.intake.order.record_order import RecordIndex, RecordOrder, records_in
 from lakesplice.planning.intake.order.shared_positions import Found, SharedPositions
 from lakesplice.planning.intake.order.truncations import fence_of, parking_truncations
@@ -103,7 +104,8 @@ class PartitionIntake:
         """Take the next records, which have these offsets. After a stop it must not be called
         again.
         """
-        order = RecordOrder.of(offsets, decoded)
+        missing = MissingRecords.among(offsets, self._state)
+        order = RecordOrder.of(offsets, decoded, missing)
         self._suspect_settings |= decoded.suspect_settings
         course, limit, found, positions = self._limit(offsets, decoded, order)
         files = order.lifted(course)
@@ -135,8 +137,10 @@ class PartitionIntake:
         end = int(offsets[limit]) if limit < len(offsets) else int(offsets[-1]) + 1
         met_until = course.state.met_until if course.state.met_until > end else 0
         highest = positions.highest(limit)
+        applied = order.rows[: int(np.searchsorted(order.rows, limit))]
+        state = course.state.forgetting() if missing.behind(applied, limit) else course.state
         self._state = replace(
-            course.state, next_offset=Offset(end), met_until=met_until, lossy=lossy, highest=highest
+            state, next_offset=Offset(end), met_until=met_until, lossy=lossy, highest=highest
         )
         return IntakeResult(changes, dead_letters, tuple(rows for rows, _ in kept))
 
@@ -212,8 +216,8 @@ class PartitionIntake:
         known = self._known.ordering or Ordering.BINLOG
         orderings = {block.ordering for block in blocks} or {known}
         if Ordering.BINLOG not in orderings:
-            start, seen = self._state.position, self._state.gtids
-            check = accept_repetitions(positions.file, positions.offset, start, seen)
+            start, met = self._state.position, self._state.met
+            check = accept_repetitions(positions.file, positions.offset, start, met)
             state = replace(self._state, position=check.high)
             one_epoch = np.zeros(len(positions), np.int64)
             return EpochPath(one_epoch, len(positions), state, repetitions=check.repetitions)

@@ -46,13 +46,15 @@ _RESOLVE = (
 @dataclass(frozen=True, slots=True)
 class ChangePositions:
     """Changes of one partition in offset order: the offsets of their records, their positions in
-    the binlog as positions of epoch 0, and their GTIDs.
+    the binlog as positions of epoch 0, their GTIDs, and before which of them records are missing
+    that could not be read (`missing_records.py`).
     """
 
     record: Integers
     file: Integers
     offset: Integers
     gtid: pa.StringArray
+    after_missing: Mask
 
     def __len__(self) -> int:
         return len(self.record)
@@ -61,7 +63,9 @@ class ChangePositions:
         """Return the changes from `start` up to `stop`."""
         part = slice(start, stop)
         gtid = self.gtid.slice(start, stop - start)
-        return ChangePositions(self.record[part], self.file[part], self.offset[part], gtid)
+        return ChangePositions(
+            self.record[part], self.file[part], self.offset[part], gtid, self.after_missing[part]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +209,7 @@ class _Walk:
             return
         self._now = epoch
         self._entered[epoch] = Offset(int(self._positions.record[self.at]))
-        self._state = replace(self._state, recent_gtids={})
+        self._state = self._state.forgetting()
 
     def course(self) -> EpochPath:
         """Return what was found."""
@@ -241,7 +245,13 @@ class _Walk:
             )
             known |= ~np.logical_or.accumulate(at_high)
         return check_order(
-            file, ahead.offset, ahead.gtid, state.position, state.recently_met, known
+            file,
+            ahead.offset,
+            ahead.gtid,
+            state.position,
+            state.met,
+            known=known,
+            after_missing=ahead.after_missing,
         )
 
     def _advance(self, rows: int, check: OrderCheck) -> None:
@@ -252,13 +262,8 @@ class _Walk:
             still = self._state.repeating and check.repetitions == rows
             taken = self._positions.gtid.slice(self.at, rows)
             gtids = GtidStreams.of(taken, self._state.gtids).highest(self._state.gtids)
-            self._state = replace(
-                self._state,
-                position=check.high,
-                gtids=gtids,
-                repeating=still,
-                recent_gtids=None if check.recent == gtids else check.recent,
-            )
+            state = replace(self._state, position=check.high, gtids=gtids, repeating=still)
+            self._state = state.having_met(check.met)
         self.at += rows
 
     def _next_entry(self, ahead: ChangePositions, until: int) -> tuple[int, int] | None:

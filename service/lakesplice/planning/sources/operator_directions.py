@@ -48,7 +48,9 @@ def onward(
             code=parked.code,
         )
     if fall_back is LowerPositions.NEW_EPOCH:
-        return replace(source, epochs=(*source.epochs, declare_epoch(source)))
+        entering = {at: state.forgetting() for at, state in source.partitions.items()}
+        epochs = (*source.epochs, declare_epoch(source))
+        return replace(source, epochs=epochs, partitions=entering)
     at = parked.partition
     again = {**source.partitions, at: replace(source.partitions[at], repeating=True)}
     return replace(source, partitions=again)
@@ -83,8 +85,7 @@ def moved(source: SourceState, offsets: Offsets) -> SourceState:
         state = partitions[partition]
         met_until = read_until(state)
         partitions[partition] = replace(
-            state,
-            next_offset=offset,
+            state.passed_to(offset),
             met_until=met_until if met_until > offset else 0,
             lossy=state.lossy or offset > state.next_offset,
         )

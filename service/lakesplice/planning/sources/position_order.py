@@ -9,18 +9,11 @@ highest one again, which look alike:
     another source  after a failover or with a reset binlog positions start over, and by the same
                     rule new changes would silently have no effect
 
-The GTID distinguishes them: one that this partition had before is a repetition. Within a stream of
-GTIDs (`gtids.py`) numbers only rise, so "had before" means: not above the highest one met. Every
-other lower position is a violation, also that of a row without a GTID; `epochs.py` decides which of
-them another server explains. The highest position again is a violation only under a new GTID: one
-server never writes two transactions at one place.
-
-A connector can also repeat changes from a server whose positions are higher. They are applied once
-more, each over a newer state of its row, until the connector has repeated them all. If it goes on
-to a third server before that, the rest of them must be applied there, although they were met
-before. So only what was met *recently* counts: since the last repeated GTID at a new highest
-position, and since the epoch began, whose first change may be an old one that the broker had
-compacted away. Sets of GTIDs don't show such repetitions.
+The GTID distinguishes them: a change is a repetition if its GTID counts as met, and
+`met_gtids.py` says which do. Every other lower position is a violation, also that of a row without
+a GTID; `epochs.py` decides which of them another server explains. The highest position again is a
+violation only under a GTID that doesn't count as met: one server never writes two transactions at
+one place.
 
 Snapshot rows have no GTID: their position is the one where their snapshot began. A snapshot that is
 started again begins at or above everything that was sent, so snapshot rows at a lower position are
@@ -30,15 +23,17 @@ behind replicas.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.position import Position
-from lakesplice.planning.sources.gtids import GtidStreams
+from lakesplice.model.progress.met_gtids import GtidNumbers, MetGtids, Transaction
+from lakesplice.planning.sources.gtids import GtidStreams, read_gtid_set
+from lakesplice.planning.sources.met_gtids import Gtid, GtidSets, Memory, SingleGtids
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +42,33 @@ class OrderCheck:
 
     `first_violation` is the row from which on nothing may be applied, `detail` the reason for an
     operator (empty if there is none). The rest includes the rows before it: `high` is the highest
-    position, `recent` has per stream of GTIDs the highest number that was met recently, and
-    `repetitions` counts rows at lower positions.
+    position, `met` are the GTIDs that count as met, and `repetitions` counts rows at lower
+    positions.
     """
 
     first_violation: int | None
     detail: str
     high: Position
-    recent: Mapping[str, int]
+    met: MetGtids
     repetitions: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Rows with their GTIDs. `suspect` need a proof, `rising` have a GTID and a new highest
+    position, and between those in `after_missing` and the rows before them records are missing.
+    """
+
+    file: Integers
+    offset: Integers
+    gtid: pa.StringArray
+    streams: GtidStreams
+    suspect: Mask
+    rising: Mask
+    after_missing: Mask
+
+    def position(self, row: int) -> Position:
+        return Position(int(self.file[row]), int(self.offset[row]))
 
 
 def check_order(
@@ -63,89 +76,131 @@ def check_order(
     position_offset: Integers,
     gtid: pa.StringArray,
     start: Position,
-    recent: Mapping[str, int],
+    met: MetGtids,
+    *,
     known: Mask | None = None,
+    after_missing: Mask | None = None,
 ) -> OrderCheck:
     """Check the rows of one partition, in offset order.
 
-    `start` is the highest position that the partition had before, `recent` the highest number per
-    stream of GTIDs that it met recently. Those of other partitions must not be included: if one is
-    ahead, changes of a new source that this partition hasn't had yet would look like repetitions. A
-    GTID that is null or can't be read explains nothing. Rows marked in `known` are known to be
-    repetitions.
+    `start` is the highest position that the partition had before, `met` its GTIDs that count as
+    met. Those of other partitions must not be included: if one is ahead, changes of a new source
+    that this partition hasn't had yet would look like repetitions. A GTID that is null or can't be
+    read explains nothing. Rows marked in `known` are known to be repetitions; before those in
+    `after_missing` there are records that could not be read.
     """
     below, again = _not_above_high(position_file, position_offset, start)
-    streams = GtidStreams.of(gtid, recent)
-    suspect = below | (again & (streams.stream >= 0))
-    if known is None:
-        known = np.zeros(len(gtid), np.bool_)
-    suspect &= ~known
-    rising = ~(below | again | known)
-    if _goes_back(streams, rising, recent):
-        first, recent = _row_by_row(streams, suspect, rising, recent)
-    else:
-        violations = np.flatnonzero(suspect & ~streams.met_before(suspect, recent))
-        first = int(violations[0]) if len(violations) else None
-        before = streams if first is None else GtidStreams.of(gtid.slice(0, first), recent)
-        recent = before.highest(recent)
+    streams = GtidStreams.of(gtid, met.highest)
+    none = np.zeros(len(gtid), np.bool_)
+    known = none if known is None else known
+    named = streams.stream >= 0
+    rows = _Rows(
+        file=position_file,
+        offset=position_offset,
+        gtid=gtid,
+        streams=streams,
+        suspect=(below | (again & named)) & ~known,
+        rising=~(below | again | known) & named,
+        after_missing=none if after_missing is None else after_missing,
+    )
+    forward = _forward(rows, met)
+    first, met = _row_by_row(rows, met) if forward is None else (None, forward)
     high = _high(position_file[:first], position_offset[:first], start)
     detail = ""
     if first is not None:
-        at = Position(int(position_file[first]), int(position_offset[first]))
         name = gtid[first].as_py()
         under = f"under GTID {name}, which is new," if name else "without a GTID"
-        falls = "is the highest one again" if at == high else f"falls below {high}"
-        detail = f"position {at} {under} {falls}"
-    return OrderCheck(first, detail, high, recent, int(np.count_nonzero(below[:first])))
+        falls = (
+            "is the highest one again" if rows.position(first) == high else f"falls below {high}"
+        )
+        detail = f"position {rows.position(first)} {under} {falls}"
+    return OrderCheck(first, detail, high, met, int(np.count_nonzero(below[:first])))
 
 
-def _goes_back(streams: GtidStreams, rising: Mask, recent: Mapping[str, int]) -> bool:
-    """Whether a row at a new highest position has a GTID that was met before, other than that of
-    the row before it.
+def _forward(rows: _Rows, met: MetGtids) -> MetGtids | None:
+    """Return what counts as met after the rows if the connector went forward all along, as it
+    usually does; None if it didn't, or isn't sure.
     """
-    if streams.from_sets:
-        return False
-    first_of_transaction = np.ones(len(rising), np.bool_)
-    first_of_transaction[1:] = (np.diff(streams.stream) != 0) | (np.diff(streams.number) != 0)
-    asked = rising & first_of_transaction & (streams.stream >= 0)
-    return bool(streams.met_before(asked, recent).any())
+    streams = rows.streams
+    if rows.suspect.any() or rows.after_missing.any() or streams.from_sets:
+        return None
+    first = _first_of_transactions(rows, met.last)
+    numbers = dict(met.numbers)
+    for at in np.unique(streams.stream[first]).tolist():
+        name = streams.names[at]
+        own = streams.number[first[streams.stream[first] == at]]
+        start, stop = numbers.get(name, (0, 0))
+        if name not in numbers and not met.whole:
+            return None
+        if own[0] < stop or np.any(np.diff(own) <= 0):
+            return None
+        numbers[name] = GtidNumbers(start, int(own[-1]) + 1)
+    if not len(first):
+        return met
+    row = int(first[-1])
+    stream = streams.names[int(streams.stream[row])]
+    last = Transaction(stream, int(streams.number[row]), rows.position(row))
+    return replace(met, numbers=numbers, last=last)
 
 
-def _row_by_row(
-    streams: GtidStreams, suspect: Mask, rising: Mask, recent: Mapping[str, int]
-) -> tuple[int | None, dict[str, int]]:
-    """Return the first violation, and the highest numbers met recently before it.
+def _first_of_transactions(rows: _Rows, last: Transaction | None) -> Integers:
+    """Return the rows at new highest positions that don't continue the transaction before them."""
+    rising = np.flatnonzero(rows.rising)
+    if not len(rising):
+        return rising
+    stream, number = rows.streams.stream[rising], rows.streams.number[rising]
+    file = rows.file[rising]
+    first = np.ones(len(rising), np.bool_)
+    first[1:] = (np.diff(stream) != 0) | (np.diff(number) != 0) | (np.diff(file) != 0)
+    if last is not None:
+        begins = (rows.streams.names[int(stream[0])], int(number[0]), int(file[0]))
+        first[0] = begins != (last.stream, last.number, last.position.file)
+    return rising[first]
+
+
+def _row_by_row(rows: _Rows, met: MetGtids) -> tuple[int | None, MetGtids]:
+    """Return the first violation, and what counts as met before it.
 
     Each row decides what the next one means. Few batches need this.
     """
-    met = dict(recent)
-    before: tuple[str, int] | None = None
-    columns = (streams.stream, streams.number, suspect, rising)
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    for row, (stream, number, is_suspect, rises) in enumerate(rows):
-        name = streams.names[stream] if stream >= 0 else None
-        is_met = name is not None and number <= met.get(name, -1)
-        if is_suspect and not is_met:
-            return row, met
-        if name is None:
-            continue
-        if not is_met:
-            met[name] = number
-        elif rises and before != (name, number):
-            met = {name: number}
-        before = name, number
-    return None, met
+    if rows.streams.from_sets:
+        return _walk(rows, GtidSets(met), _sets_of(rows))
+    names = rows.streams.names
+    pairs = zip(rows.streams.stream.tolist(), rows.streams.number.tolist(), strict=True)
+    singles = [(names[at], number) if at >= 0 else None for at, number in pairs]
+    return _walk(rows, SingleGtids(met), singles)
+
+
+def _sets_of(rows: _Rows) -> list[Mapping[str, int] | None]:
+    encoded = rows.gtid.dictionary_encode()
+    sets = [*(read_gtid_set(text) for text in encoded.dictionary.to_pylist()), None]
+    return [sets[code] for code in encoded.indices.fill_null(len(sets) - 1).to_pylist()]
+
+
+def _walk(
+    rows: _Rows, memory: Memory[Gtid], gtids: Sequence[Gtid | None]
+) -> tuple[int | None, MetGtids]:
+    asked = np.flatnonzero(rows.suspect | rows.rising | rows.after_missing)
+    for row in asked.tolist():
+        gtid = gtids[row]
+        if rows.after_missing[row]:
+            memory.forget()
+        if rows.suspect[row] and (gtid is None or not memory.proves(gtid, rows.position(row))):
+            return row, memory.met()
+        if rows.rising[row] and gtid is not None:
+            memory.rise(gtid, rows.position(row))
+    return None, memory.met()
 
 
 def accept_repetitions(
-    position_file: Integers, position_offset: Integers, start: Position, recent: Mapping[str, int]
+    position_file: Integers, position_offset: Integers, start: Position, met: MetGtids
 ) -> OrderCheck:
     """Check the rows of one partition whose positions come from one clock that never goes back: a
     position below the highest is a repetition, from any sender.
     """
     below, _ = _not_above_high(position_file, position_offset, start)
     high = _high(position_file, position_offset, start)
-    return OrderCheck(None, "", high, dict(recent), int(np.count_nonzero(below)))
+    return OrderCheck(None, "", high, met, int(np.count_nonzero(below)))
 
 
 def _not_above_high(file: Integers, offset: Integers, start: Position) -> tuple[Mask, Mask]:

@@ -86,12 +86,10 @@ def _source_to(
 ) -> SourceState:
     states = dict(source.partitions)
     for partition, end in ends.items():
-        states[partition] = replace(
-            states.get(partition, PartitionState(Offset(0))), next_offset=end
-        )
+        states[partition] = states.get(partition, PartitionState(Offset(0))).passed_to(end)
     for report in reports:
         end = report.state.next_offset if report.stopped else ends[report.partition]
-        states[report.partition] = replace(report.state, next_offset=end)
+        states[report.partition] = report.state.passed_to(end)
     fence = max([source.fence, *(report.fence for report in reports)])
     presences = presences_after(source.presences, [report.observed_columns for report in reports])
     lowest = {report.partition: report.lowest for report in reports if report.lowest}

@@ -13,6 +13,7 @@ from lakesplice.formats.events.values.blocks import Decoded, ImageBlock
 from lakesplice.formats.events.values.fences import Fences
 from lakesplice.model.arrays import Integers, Marks
 from lakesplice.model.position import FILE_BITS, Ordering, Position
+from lakesplice.planning.intake.order.missing_records import MissingRecords
 from lakesplice.planning.sources.epochs import ChangePositions, EpochPath
 
 RecordIndex = NewType("RecordIndex", int)
@@ -35,7 +36,7 @@ class RecordOrder:
     blocks: Sequence[ImageBlock]
 
     @classmethod
-    def of(cls, offsets: Integers, decoded: Decoded) -> RecordOrder:
+    def of(cls, offsets: Integers, decoded: Decoded, missing: MissingRecords) -> RecordOrder:
         """Bring what was decoded from records with these offsets into their order."""
         parts: Sequence[ImageBlock | Fences] = (*decoded.blocks, decoded.fences)
         rows = np.concatenate([part.rows for part in parts])
@@ -46,9 +47,9 @@ class RecordOrder:
         gtid = pa.concat_arrays([part.gtid for part in parts])
         if len(decoded.blocks) > 1 or len(decoded.fences.rows):
             gtid = gtid.take(pa.array(order))
-        return cls(
-            rows, ChangePositions(offsets[rows], file, offset, gtid), order, parts, decoded.blocks
-        )
+        after_missing = missing.before_changes(rows)
+        positions = ChangePositions(offsets[rows], file, offset, gtid, after_missing)
+        return cls(rows, positions, order, parts, decoded.blocks)
 
     def marks(self) -> Marks:
         """Return which changes are rows of a snapshot, with the marks of `sources/snapshots.py`."""
