@@ -27,8 +27,9 @@ def send(servers: str, *events: Event, partition: int = 0) -> None:
 def test_tables_are_passed_over_renamed_masked_computed_and_follow_their_policy(
     kafka_broker: str, topic_name: str, tmp_path: Path
 ) -> None:
-    people, strict, left = (f"{topic_name}.s.{name}" for name in ("people", "strict", "left"))
-    create_topics(kafka_broker, [people, strict, left], partitions=1)
+    names = ("people", "strict", "left", "kept")
+    people, strict, left, kept = (f"{topic_name}.s.{name}" for name in names)
+    create_topics(kafka_broker, [people, strict, left, kept], partitions=1)
     lake = Lake(
         tmp_path,
         kafka_broker,
@@ -37,6 +38,7 @@ def test_tables_are_passed_over_renamed_masked_computed_and_follow_their_policy(
         metadata={"columns": ["op", "table_name"], "prefix": "m_"},
         tables=[
             {"match": "s.left", "read": False},
+            {"match": "s.kept", "mode": "history", "shape": {"exclude": ["n"], "metadata": []}},
             {
                 "match": "/s\\.(peo)(ple)/",
                 "to": "crm.\\1_\\2",
@@ -46,9 +48,17 @@ def test_tables_are_passed_over_renamed_masked_computed_and_follow_their_policy(
         ],
     )
     row = {"id": 11, "n": 7, "name": "Annabella"}
-    for topic in (people, strict, left):
+    for topic in (people, strict, left, kept):
         send(kafka_broker, event(NARROW, 1, row, topic=topic))
     lake.once()
+    changed = {**row, "name": "Anna"}
+    versions = (
+        event(NARROW, 2, changed, row, topic=kept),
+        event(NARROW, 3, {**changed, "n": 8}, changed, topic=kept),
+        event(NARROW, 4, None, changed, topic=kept),
+        event(NARROW, 5, {**row, "name": "Bella"}, topic=kept),
+    )
+    send(kafka_broker, *(one for version in versions for one in (version, version)))
     later = {"id": 12, "n": 1 << 40, "name": "B"}
     for topic in (people, strict):
         send(kafka_broker, event(WIDE, 2, later, topic=topic))
@@ -67,6 +77,15 @@ def test_tables_are_passed_over_renamed_masked_computed_and_follow_their_policy(
     assert all(len(name) == 32 for name in found.column("name").to_pylist())
     files = [path for path in renamed.rglob("*") if path.is_file()]
     assert not [path for path in files if b"Annabella" in path.read_bytes()]
+
+    history = lake.table(kept)
+    found = history.read_history(["name"])
+    assert found.select(["name", "is_current"]).to_pylist() == [
+        {"name": "Annabella", "is_current": False},
+        {"name": "Anna", "is_current": False},
+        {"name": "Bella", "is_current": True},
+    ]
+    assert history.read().num_rows == 5
 
     parked = lake.parked(strict)
     assert parked is not None

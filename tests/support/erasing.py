@@ -10,7 +10,7 @@ from lakesplice.apps.erasing.searched_table import values_of_keys
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.progress.erased_keys import SaltedHash
-from lakesplice.planning.keys.requested_key import KeyValues, RequestedKey
+from lakesplice.planning.keys.requested_key import KeyValues
 from lakesplice.planning.rows.keyhash import salted_hash
 from lakesplice.storage.stores import log_keeper, open_sink
 from lakesplice.table.files.erased_keys import read_erased
@@ -24,7 +24,7 @@ from lakesplice.testing.simulation import SimulatedDriver
 
 def wanted(manifest: Manifest, keys: Sequence[KeyValues]) -> WantedKeys:
     """Keys of a table."""
-    return WantedKeys.of([RequestedKey.of(manifest.schema, key) for key in keys])
+    return WantedKeys.requested(manifest.schema, keys)
 
 
 def erase_keys(

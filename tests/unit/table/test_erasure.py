@@ -40,6 +40,7 @@ from tests.support.simulated import (
     require_true,
     rows_of,
 )
+from tests.support.versions import HistoryWorld, intervals
 
 ROWS, ERASED = 3_000, 1_000
 
@@ -345,3 +346,32 @@ def test_changes_that_are_committed_meanwhile_are_merged_and_the_rows_erased_the
     assert found(tmp_path, open_snapshot(bare.within("shop/goods")).manifest, [3]) == {}
     require_true(source, bare.within("shop/goods"))
     assert rows_of(bare.within("shop/goods")) == source.truth(source.topic.ends)
+
+
+def test_all_versions_of_a_row_are_erased_from_a_history_table(tmp_path: Path) -> None:
+    world = HistoryWorld(tmp_path)
+    for statements in ([("put", 1), ("put", 2)], [("put", 1)], [("put", 2)], [("delete", 1)]):
+        world.servers.commit(statements)
+        world.send(1)
+        world.batch()
+    store = world.driver.table.store
+    assert found(tmp_path, world.driver.table.manifest, [1])
+    expected = [row for row in world.servers.history(range(4)) if row[0] == 2]
+    with pytest.raises(UsageError, match="aren't deleted"):
+        erase_keys(world.driver, [1, 2])
+    done = erase_keys(world.driver, [1, 7])
+    assert (done.keys, done.rows, done.live) == (2, 3, 0)
+    assert found(tmp_path, world.driver.table.manifest, [1]) == {}
+    assert intervals(world.table.read_history()) == expected
+    world.driver.table.continue_at(
+        lambda source: moved(source, {0: Offset(0), 1: Offset(0)}), "again"
+    )
+    world.batch()
+    assert intervals(world.table.read_history()) == expected
+    assert erase_keys(world.driver, [1]).rows == 0
+    world.servers.commit([("put", 1)])
+    world.send(1)
+    world.batch()
+    assert world.table.read_history(["id"], current=True).sort_by("id")["id"].to_pylist() == [1, 2]
+    assert erase_keys(world.driver, [1, 2], also_live=True).live == 2
+    assert Table(store).read_history().num_rows == 0

@@ -47,8 +47,9 @@ def values_of_keys(schema: TableSchema, wanted: WantedKeys) -> list[str]:
         "hex:" + b"".join(half.to_bytes(_HALF_BYTES, "little") for half in key.hash).hex()
         for key in wanted.keys
     ]
-    if len(schema.key) == 1:
-        (name,) = schema.key
+    names = schema.versioned_key if schema.keeps_versions else schema.key
+    if len(names) == 1:
+        (name,) = names
         values += [f"column:{name}={key.values[name]}" for key in wanted.keys]
     return values
 

@@ -30,7 +30,8 @@ from lakesplice.table.protocol.retries import Retries
 from lakesplice.table.protocol.shadow_store import open_shadows
 from lakesplice.table.protocol.snapshot import Snapshot, latest
 from lakesplice.table.upkeep.compact import compact_files, splice_of
-from lakesplice.table.upkeep.erasing.found_parts import FoundParts, WantedKeys, find_parts
+from lakesplice.table.upkeep.erasing.found_parts import FoundParts, WantedKeys
+from lakesplice.table.upkeep.erasing.found_versions import find_versions
 from lakesplice.table.upkeep.erasing.older_versions import end_older_versions
 from lakesplice.table.upkeep.erasing.rewriting import write_without
 from lakesplice.table.upkeep.expiry import Commit
@@ -89,9 +90,10 @@ class Erased:
 
 def plan_erasure(store: Store, snapshot: Snapshot, wanted: WantedKeys) -> Erased:
     """Return what an erasure would find, and change nothing. Blocks; raises the errors of
-    `find_parts`.
+    `find_versions`.
     """
-    return Erased.planned(snapshot, wanted, find_parts(store, snapshot.manifest, wanted))
+    found, _ = find_versions(store, snapshot.manifest, wanted)
+    return Erased.planned(snapshot, wanted, found)
 
 
 def erase(
@@ -137,9 +139,9 @@ def _without_rows(
     while True:
         snapshot = latest(tools.store, snapshot)
         require_no_copies(tools.store, snapshot.manifest)
-        found = find_parts(tools.store, snapshot.manifest, wanted)
+        found, of_rows = find_versions(tools.store, snapshot.manifest, wanted)
         _require_allowed(found, also_live=also_live)
-        intent = _next_step(tools, snapshot, found, wanted)
+        intent = _next_step(tools, snapshot, found, of_rows)
         if intent is None:
             return Erased.planned(snapshot, wanted, found), {**keys, "rows": 0}
         if not isinstance(tools.commit(intent), Committed):

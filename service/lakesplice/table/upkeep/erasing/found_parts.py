@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
-from lakesplice.errors import UsageError
 from lakesplice.formats.checksum import verify
 from lakesplice.formats.deltas import decode_delta
 from lakesplice.formats.rowindex import Run
@@ -40,12 +39,11 @@ class WantedKeys:
 
     @classmethod
     def requested(cls, schema: TableSchema, keys: Sequence[KeyValues]) -> WantedKeys:
-        """Return the keys in the types of a table; `UsageError` for values that can't be keys, and
-        for a history table.
+        """Return the keys in the types of a table, of a history table those that all versions of a
+        row share; `UsageError` for values that can't be keys.
         """
-        if schema.keeps_versions:
-            raise UsageError("rows of a history table can't be erased; give it up and fill another")
-        return cls.of([RequestedKey.of(schema, key) for key in keys])
+        of_rows = row_schema(schema)
+        return cls.of([RequestedKey.of(of_rows, key) for key in keys])
 
     @property
     def hashes(self) -> KeyHashes:
@@ -65,6 +63,13 @@ class WantedKeys:
     def of_rows(self, rows: pa.Table, schema: TableSchema) -> Mask:
         """Mark the rows (with the key columns) that have these keys."""
         return self.among(key_hash(rows, schema))
+
+
+def row_schema(schema: TableSchema) -> TableSchema:
+    """Return the schema with the key by which rows are erased: in a history table the one that all
+    versions of a row share.
+    """
+    return replace(schema, key=schema.versioned_key) if schema.keeps_versions else schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +117,7 @@ def find_parts(store: Store, manifest: Manifest, wanted: WantedKeys) -> FoundPar
     }
     if manifest.schema.partitioned_by:
         files |= _files_with(store, manifest, wanted)
-    letters, unknown = _letters(store, manifest, wanted)
+    letters, unknown = find_letters(store, manifest, manifest.schema, wanted)
     return FoundParts(
         files=tuple(sorted(files)),
         rows=int(np.count_nonzero(known)),
@@ -157,9 +162,12 @@ def _has_changes(store: Store, manifest: Manifest, ref: DeltaRef, wanted: Wanted
     return bool(wanted.of_rows(keys, manifest.schema).any())
 
 
-def _letters(
-    store: Store, manifest: Manifest, wanted: WantedKeys
+def find_letters(
+    store: Store, manifest: Manifest, schema: TableSchema, wanted: WantedKeys
 ) -> tuple[tuple[tuple[DeadLetterRef, Mask], ...], int]:
+    """Return the files of dead letters that have some of these keys, which are keys of `schema`,
+    with marks; and how many letters have an unknown key. Blocks; reads all dead letters.
+    """
     found, unknown = [], 0
     for ref in manifest.dead_letters:
         letters = read_dead_letters(store, ref)
@@ -167,7 +175,7 @@ def _letters(
         for letter in letters.select(["topic", "key", "value"]).to_pylist():
             source = manifest.sources.get(letter["topic"])
             shard = {} if source is None else dict(source.shard)
-            answer = is_of_keys(letter["key"], letter["value"], wanted.keys, manifest.schema, shard)
+            answer = is_of_keys(letter["key"], letter["value"], wanted.keys, schema, shard)
             unknown += answer is None
             marks.append(bool(answer))
         if any(marks):
