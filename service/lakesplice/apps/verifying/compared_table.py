@@ -74,7 +74,7 @@ class NotComparable:
 def compared_table(
     schema: TableSchema, state: SourceState, source: SourceTable, *, quick: bool, insert_only: bool
 ) -> ComparedTable | NotComparable:
-    """Decide what of a table and of its source is compared, or why nothing can be."""
+    """Decide which columns of a table and its source are compared, or why none can be."""
     if state.ordering not in (None, Ordering.BINLOG):
         return NotComparable(
             f"its rows have no binlog positions; they are ordered by {state.ordering}"

@@ -1,4 +1,4 @@
-"""Rows that were proven to differ are read again, whole, to be laid over the lake's."""
+"""Reads rows that were proven to differ again, with all columns, to be written over the lake's."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def why_not_repaired(table: ComparedTable) -> str:
 def rows_to_repair(sides: ComparedSides, keys: pa.Table) -> RepairedRows:
     """Return the rows of keys as the source has them now; `keys` has the source's names. Blocks.
 
-    A row that the lake has twice is left out, and in an insert-only table every row that it has: a
-    change wouldn't mend these. `UsageError` for a value that streaming refuses.
+    Rows that the lake has twice are left out, and so are existing rows of an insert-only table: a
+    change wouldn't correct these. `UsageError` for a value that streaming refuses.
     """
     table, columns = sides.table, sides.table.compared.columns
     read_ms = sides.catch_up.clock.now_ms()

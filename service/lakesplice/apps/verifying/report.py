@@ -43,8 +43,8 @@ class TableReport:
 
     `unsettled` counts undecided rows; `unexamined` counts differing rows beyond the number that is
     examined one by one. `place` is the place in the binlog at which the source was read; `version`
-    and `folder` are those of the lake's table. `repair` has what is to be laid over the rows that
-    differ, if that was asked for; `not_repaired` says why they can't be, and `repaired` counts
+    and `folder` are those of the lake's table. `repair` has the rows to write over those that
+    differ, if that was requested; `not_repaired` says why they can't be, and `repaired` counts
     those that were.
     """
 
@@ -71,7 +71,7 @@ class TableReport:
 
     @property
     def differs_still(self) -> int:
-        """How many rows that were proven to differ weren't repaired."""
+        """The number of rows that were proven to differ and weren't repaired."""
         return max(0, len(self.differences) - self.repaired)
 
     @property
@@ -84,7 +84,7 @@ class TableReport:
         return {Outcome.EQUAL: 0, Outcome.DIFFERENT: 1}.get(self.outcome, 3)
 
     def result(self, topic: str, ended_ms: EpochMs) -> LastResult:
-        """Return what the lake keeps of it: what was repaired is equal."""
+        """Return the result as the lake stores it: repaired rows count as equal."""
         outcome = self.outcome
         if outcome is Outcome.DIFFERENT and not self.differs_still:
             outcome = Outcome.UNSETTLED if self.unsettled or self.unexamined else Outcome.EQUAL
@@ -103,7 +103,7 @@ class TableReport:
 
     @property
     def as_arguments(self) -> dict[str, Any]:
-        """What the table's history says of it, as a request's arguments."""
+        """The result as it stands in the table's history, as a request's arguments."""
         return {
             "outcome": self.outcome.value,
             "source": self.source,

@@ -182,7 +182,7 @@ def _compared(
 def _repair(
     sides: ComparedSides, found: FoundDifferences, request: VerificationRequest
 ) -> tuple[RepairedRows | None, str]:
-    """Return the rows to be laid over those that differ, or why there are none."""
+    """Return the rows to write over those that differ, or why there are none."""
     if not request.repair or found.keys is None:
         return None, ""
     reason = why_not_repaired(sides.table)

@@ -15,8 +15,8 @@ from lakesplice.planning.sources.operator_directions import moved
 
 
 def can_continue(source: SourceState, topic_id: str, latest: Offsets) -> bool:
-    """Whether the table can continue with the records that the broker still has; `latest` gives,
-    per partition, the next offset to come.
+    """Whether the table can continue with the records that the broker still has; `latest` has,
+    per partition, the offset that its next record will get.
 
     It can't if the topic ends before what was read, or if the changes of a topic that was created
     again can't be compared with earlier ones.

@@ -15,7 +15,7 @@ from lakesplice.planning.sources.gaps import passed_over, read_until
 
 
 class LowerPositions(StrEnum):
-    """What lower positions are, by the operator: positions of a `new-epoch`, or `repeated` ones."""
+    """What lower positions mean, as the operator says: a `new-epoch`, or `repeated` changes."""
 
     NEW_EPOCH = "new-epoch"
     REPEATED = "repeated"

@@ -20,8 +20,8 @@ from lakesplice.model.offsets import Offset, OffsetRange, OffsetRanges
 from lakesplice.model.position import OFFSET_BITS, ROW_BITS, Ordering
 from lakesplice.planning.sources.gtids import read_gtid_set
 
-# What is read of a partition at once; a reading of all partitions costs as much as some thousand
-# records.
+# How many records of a partition are read at once. To read from all partitions once costs as much
+# as some thousand records.
 WINDOW = 500
 _PLACE = re.compile(r"(?P<base>.+\.)?(?P<file>\d{1,9}):(?P<offset>\d{1,12})")
 _NO_BINLOG = {
@@ -150,7 +150,7 @@ def find_offsets(ranges: OffsetRanges, probe: Probe, window: int = WINDOW) -> di
 @dataclass
 class _Search:
     """All records below `low` are before the place; all from `high` on aren't, or there are none.
-    `skipped` is how many records without a position follow the middle.
+    `skipped` is the number of records without a position that follow the middle.
     """
 
     low: Offset

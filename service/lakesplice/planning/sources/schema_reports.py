@@ -1,9 +1,8 @@
 """Judges what a topic of schema changes reports: in which order its changes stand, which types a
 table has by them, and whether a table took changes behind one that was reported later.
 
-Kafka promises no order between partitions nor between topics. So changes are ordered by their
-positions in the source's binlog, and one that is read after a table went beyond its position is
-noted.
+Kafka promises no order between partitions or topics. So changes are ordered by their positions in
+the source's binlog, and a change that is read after a table passed its position is noted.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from lakesplice.model.progress.source_state import SourceState
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.sources.dropped_tables import DropHistory
 
-# What types a table's columns have by a history; None if it knows nothing of the table.
+# Returns the types of a table's columns by a history; None if it doesn't know the table.
 TypesOf = Callable[[SchemaHistory, TableName], TypeHistory | None]
 
 

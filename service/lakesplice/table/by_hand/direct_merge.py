@@ -2,8 +2,8 @@
 
     located changes + what waits for the same files -> next versions of these files
 
-What waits is older, and has to be applied, too: later it would be taken for stale, below the
-position of the upsert.
+Changes that wait for these files are older and have to be applied, too: later, below the position
+of the upsert, they would count as stale.
 """
 
 from __future__ import annotations

@@ -274,10 +274,10 @@ class HandFedTable(Table):
         that shows it, which is then open.
 
         Each later version has its changes of base files: those of `compact`, and of upserts that
-        are merged at once. Versions before it have no feed. Nothing is done where it is so already.
-        Blocks. `UsageError` for a table that a source feeds: its setting `change_feed` does it; and
-        for one with a column that the feed needs a name of. `RetryableError` if other writers were
-        always faster, `StorageError`.
+        are merged at once. Versions before it have no feed. If the feed is already as requested,
+        nothing is done. Blocks. `UsageError` for a table that a source feeds: its setting
+        `change_feed` does it; and for a table that has a column with a name that the feed needs.
+        `RetryableError` if other writers always committed first, `StorageError`.
         """
         retries = self._retries()
         while True:

@@ -41,8 +41,8 @@ class ConstrainedTable(HandFedTable):
         return require_fed_by_hand(self.snapshot.manifest).required
 
     def add_constraint(self, name: str, condition: str) -> int:
-        """From now on a condition is true for every row. `condition` is SQL as in `Table.update`;
-        as in Delta, null counts as false.
+        """Require that a condition is true for every row from now on. `condition` is SQL as in
+        `Table.update`; as in Delta, null counts as false.
 
         Reads the columns of the condition. `UsageError` if a row breaks it, it doesn't fit the
         table, or another check has the name.
@@ -75,7 +75,7 @@ class ConstrainedTable(HandFedTable):
         return self._constrain(changed)
 
     def set_required(self, column: str, *, required: bool = True) -> int:
-        """From now on a column holds no null (NOT NULL), or may hold it again.
+        """Forbid nulls in a column from now on (NOT NULL), or allow them again.
 
         Reads the column. `UsageError` if a row has null there, also one that was deleted, or one
         whose change isn't in a base file yet: other readers would meet them.

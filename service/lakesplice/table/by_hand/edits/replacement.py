@@ -2,8 +2,8 @@
 
     schema of the given rows -> constraints -> base files and an index run -> commit
 
-Nothing of the table's present files is read or kept, so the new schema needn't be one that the
-present one can develop into.
+Nothing of the table's present files is read or kept, so the new schema may differ from the
+present one in any way.
 """
 
 from __future__ import annotations
