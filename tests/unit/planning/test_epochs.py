@@ -8,8 +8,14 @@ import pytest
 
 from lakesplice.model.offsets import Offset
 from lakesplice.model.position import Position
+from lakesplice.model.progress.epochs import Epoch
 from lakesplice.model.progress.source_state import PartitionState
-from lakesplice.planning.sources.epochs import ChangePositions, EpochPath, follow
+from lakesplice.planning.sources.epochs import (
+    ChangePositions,
+    EpochPath,
+    epochs_of_late_records,
+    follow,
+)
 
 FIRST = 10
 HIGH = Position(1, 40)
@@ -48,6 +54,18 @@ def test_a_repetition_that_an_operator_declared_ends_where_it_reaches_what_was_m
     found = path(PartitionState(Offset(FIRST), HIGH, repeating=True), *places)
     assert found.end == end
     assert not found.state.repeating
+
+
+@pytest.mark.parametrize("before", [{"a": 1}, {}])
+def test_a_late_record_of_the_stream_that_opened_an_epoch_is_in_it_if_it_is_below_the_opening_one(
+    before: dict[str, int],
+) -> None:
+    """Whether the stream was met before must not matter: its records may have been dead letters."""
+    epoch = Epoch(1, "a", 5, Position(3, 50), before, {0: Offset(FIRST + 9)})
+    file, offset = np.array([3, 3, 8], np.int64), np.array([40, 60, 60], np.int64)
+    gtid = pa.array(["a:3", "a:4", "a:5"])
+    late = ChangePositions(np.arange(FIRST, FIRST + 3), file, offset, gtid, np.zeros(3, np.bool_))
+    assert epochs_of_late_records(late, 0, [epoch]).tolist() == [1, 0, 1]
 
 
 def test_a_declared_repetition_continues_while_it_stays_below_what_was_met() -> None:

@@ -319,7 +319,7 @@ def _under(epoch: Epoch, positions: ChangePositions, streams: GtidStreams) -> Ma
     for at, name in enumerate(streams.names):
         rows = streams.stream == at
         above = streams.number > epoch.before.get(name, -1)
-        if name == epoch.stream and name in epoch.before:
+        if name == epoch.stream:
             file, offset = epoch.position.file, epoch.position.offset
             lower = (positions.file < file) | (
                 (positions.file == file) & (positions.offset < offset)
