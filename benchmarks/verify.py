@@ -195,10 +195,10 @@ def _measure(measured: Measured, rows: int, repeats: int, pid: int) -> dict[str,
     """Return medians: seconds that passed, and seconds of the processor."""
     works: dict[str, Callable[[], object]] = {
         "database: one scan": measured.database_scan,
-        "database: MD5": lambda: measured.database_part(quick=False),
+        "database: SHA-1": lambda: measured.database_part(quick=False),
         "database: CRC32": lambda: measured.database_part(quick=True),
         "lake: one real-time scan": measured.lake_scan,
-        "lake: MD5": lambda: measured.lake_part(quick=False),
+        "lake: SHA-1": lambda: measured.lake_part(quick=False),
         "lake: CRC32": lambda: measured.lake_part(quick=True),
     }
     seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
@@ -249,12 +249,12 @@ def main() -> None:
         "seconds": {name: passed for name, (passed, _) in medians.items()},
         "processor_seconds": cpu,
         "processor_ratios": {
-            "database: MD5": cpu["database: MD5"] / cpu["database: one scan"],
+            "database: SHA-1": cpu["database: SHA-1"] / cpu["database: one scan"],
             "database: CRC32": cpu["database: CRC32"] / cpu["database: one scan"],
-            "lake: MD5": cpu["lake: MD5"] / cpu["lake: one real-time scan"],
+            "lake: SHA-1": cpu["lake: SHA-1"] / cpu["lake: one real-time scan"],
             "lake: CRC32": cpu["lake: CRC32"] / cpu["lake: one real-time scan"],
             "finding one value": cpu["finding one value"]
-            / (cpu["database: MD5"] + cpu["lake: MD5"]),
+            / (cpu["database: SHA-1"] + cpu["lake: SHA-1"]),
         },
     }
     print(json.dumps(figures, indent=2))

@@ -19,7 +19,7 @@ def note_comparison(
         "outcome": "different" if different else "unsettled" if unsettled else "equal",
         "source": "mysql.example.org:3306",
         "binlog": "mariadb-bin.000001:1042",
-        "method": "md5",
+        "method": "sha1",
         "share": 1.0,
         "rows": ROWS,
         "different": different,

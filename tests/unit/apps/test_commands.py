@@ -201,7 +201,7 @@ def test_a_refused_request_changes_nothing_and_blocks_no_other(
 
 
 FOUND: dict[str, Any] = {
-    "outcome": "different", "source": "shop.orders", "binlog": "binlog.000001:4", "method": "md5",
+    "outcome": "different", "source": "shop.orders", "binlog": "binlog.000001:4", "method": "sha1",
     "share": 1.0, "rows": 10, "different": 1, "unsettled": 2,
 }  # fmt: skip
 

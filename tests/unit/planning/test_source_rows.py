@@ -127,4 +127,4 @@ def test_a_number_has_all_its_digits_and_no_exponent_as_the_server_writes_it() -
     assert isinstance(column, ReadColumn)
     texts = ["0.0000000000", "-0.0000000001", "9999999999.0000000001", None]
     values = values_of(column, pa.array(texts, pa.string())).values
-    assert canonical_texts(column, values).to_list() == texts
+    assert canonical_texts(column, values).to_pylist() == texts

@@ -185,7 +185,7 @@ def _compared(
     differing = {}
     for column in sides.table.compared.columns:
         mine, source = (rows.column(column.name).combine_chunks() for rows in (ours, theirs))
-        if canonical_texts(column, mine)[0] != canonical_texts(column, source)[0]:
+        if canonical_texts(column, mine).to_pylist() != canonical_texts(column, source).to_pylist():
             differing[column.name] = (source[0].as_py(), mine[0].as_py())
     if not differing:
         return None

@@ -6,21 +6,31 @@ wrote, not what the files hold now.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.apps.verifying.compared_table import ComparedTable
+from lakesplice.model.arrays import Integers, Unsigned
 from lakesplice.model.names import IS_DELETED, POSITION_FILE, POSITION_OFFSET
 from lakesplice.model.position import Position
-from lakesplice.planning.source_rows.checksums import BucketSums, bucket_of, row_texts
+from lakesplice.planning.source_rows.checksums import BucketSums, row_texts
 from lakesplice.table.protocol.ports import Progress
 from lakesplice.table.reading.table import Table
 
+_Part = TypeVar("_Part")
+_Result = TypeVar("_Result")
+_Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
+# Texts of so many rows fit in a processor's cache. Arrow and Polars run in parallel threads.
+_ROWS_AT_ONCE = 32_768
+_THREADS = 2
 _SYSTEM = (POSITION_FILE, POSITION_OFFSET, IS_DELETED)
 
 
@@ -54,16 +64,41 @@ def lake_sums(
     one scan of the real-time view.
     """
     sums, count = BucketSums(table.compared.quick), 0
-    wanted = _mask(buckets)
-    for rows in _read(lake, table, None, include_deleted=False):
-        of = table.compared.buckets(rows)
-        if wanted is not None:
-            inside = wanted[of]
-            rows, of = rows.filter(pa.array(inside)), of[inside]
-        sums.add(of, table.compared.hashes(rows))
-        count += rows.num_rows
-        progress.advance(rows.num_rows)
+    work = partial(_hashed, table, _mask(buckets))
+    for of, hashes in _in_threads(work, _pieces(lake, table)):
+        sums.add(of, hashes)
+        count += len(of)
+        progress.advance(len(of))
     return sums, count
+
+
+def _pieces(lake: Table, table: ComparedTable) -> Iterator[pa.Table]:
+    for rows in _read(lake, table, None, include_deleted=False):
+        for start in range(0, rows.num_rows, _ROWS_AT_ONCE):
+            yield rows.slice(start, _ROWS_AT_ONCE)
+
+
+def _hashed(
+    table: ComparedTable, wanted: _Mask | None, rows: pa.Table
+) -> tuple[Integers, Unsigned]:
+    """Return the buckets and the hashes of the rows that are in the wanted buckets."""
+    of = table.compared.buckets(rows)
+    if wanted is not None:
+        inside = wanted[of]
+        rows, of = rows.filter(pa.array(inside)), of[inside]
+    return of, table.compared.hashes(rows)
+
+
+def _in_threads(work: Callable[[_Part], _Result], parts: Iterable[_Part]) -> Iterator[_Result]:
+    """Yield the result of each part, in order; a few parts are in memory at a time."""
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="checksums") as pool:
+        waiting: deque[Future[_Result]] = deque()
+        for part in parts:
+            waiting.append(pool.submit(work, part))
+            if len(waiting) > 2 * _THREADS:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def rows_in_buckets(lake: Table, table: ComparedTable, buckets: Collection[int]) -> KeyedRows:
@@ -121,12 +156,9 @@ def _keyed(table: ComparedTable, parts: Sequence[pa.Table]) -> KeyedRows:
     return KeyedRows(rows, at, frozenset(key for key, count in counts.items() if count > 1))
 
 
-def _mask(buckets: Collection[int] | None) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
+def _mask(buckets: Collection[int] | None) -> _Mask | None:
     if buckets is None:
         return None
     mask = np.zeros(len(BucketSums().counts), np.bool_)
     mask[list(buckets)] = True
     return mask
-
-
-__all__ = ["KeyedRows", "bucket_of", "lake_sums", "rows_in_buckets", "rows_of_keys"]

@@ -61,7 +61,7 @@ class TableReport:
     notes: tuple[str, ...] = ()
     place: str = ""
     version: int = -1
-    method: str = "md5"
+    method: str = "sha1"
     share: float = 1.0
     seconds: float = 0.0
     folder: str = ""

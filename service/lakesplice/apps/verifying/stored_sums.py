@@ -97,5 +97,6 @@ class StoredSums:
 def _mark_of(sums: SourceSums, table: ComparedTable) -> str:
     """A digest that identifies a comparison: its table, columns, hash and buckets."""
     source = table.source
-    said = (source.sql, source.made, source.columns, table.compared, table.range_key, sums.buckets)
+    asked = (table.compared, table.compared.sums_sql, table.range_key, sums.buckets)
+    said = (source.sql, source.made, source.columns, *asked)
     return hashlib.sha256(repr(said).encode()).hexdigest()

@@ -174,7 +174,7 @@ def _compared(
         not_compared=dict(sorted(table.not_compared.items())),
         place=str(found.place or sums.places[1]),
         version=lake.version,
-        method="crc32" if request.quick else "md5",
+        method="crc32" if request.quick else "sha1",
         share=len(buckets) / BUCKETS if buckets is not None else 1.0,
     )
 

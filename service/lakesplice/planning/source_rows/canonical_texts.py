@@ -18,6 +18,11 @@ from lakesplice.planning.source_rows.columns import ReadColumn, TextForm
 
 _SYSTEM_FLAG = 0x20
 _FLAG_AT, _SYSTEM_AT, _SHAPE_AT = 4, 5, 9
+# With more digits Arrow writes small numbers with an exponent: 0E-7.
+_PLAIN_SCALE_MAX = 6
+_DIGITS_OF_DOUBLE = 16
+# The two hexadecimal digits of each octet, as one little-endian number.
+_DIGITS_OF_OCTET = np.array([int.from_bytes(b"%02X" % n, "little") for n in range(256)], "<u2")
 
 
 def has_canonical_texts(column: ReadColumn) -> str:
@@ -34,64 +39,64 @@ def has_canonical_texts(column: ReadColumn) -> str:
     return ""
 
 
-def canonical_texts(column: ReadColumn, values: pa.Array) -> pl.Series:
+def canonical_texts(column: ReadColumn, values: pa.Array) -> pa.LargeStringArray:
     """Return the texts of values of the column's type; null stays null, and characters stay as they
     are.
     """
     return _TEXTS[column.form](column, values)
 
 
-def _digits(column: ReadColumn, values: pa.Array) -> pl.Series:
+def _digits(column: ReadColumn, values: pa.Array) -> pa.LargeStringArray:
     kind = column.type.kind
     if kind is Kind.BOOLEAN:
-        return pl.Series(values.cast(pa.int8()).cast(pa.string()))
+        return _texts(values.cast(pa.int8()))
     if kind is Kind.BINARY:
         return _bits(values)
-    if kind is Kind.DECIMAL:
-        # Arrow writes small ones with an exponent: 0E-7.
-        return pl.Series(values).cast(pl.String)
-    return pl.Series(values.cast(pa.string()))
+    if kind is Kind.DECIMAL and column.type.scale > _PLAIN_SCALE_MAX:
+        return _of_polars(pl.Series(values).cast(pl.String))
+    return _texts(values)
 
 
-def _bits(values: pa.Array) -> pl.Series:
+def _bits(values: pa.Array) -> pa.LargeStringArray:
     """The numbers that whole bytes represent, the least significant byte first."""
     numbers = [None if v is None else str(int.from_bytes(v, "little")) for v in values.to_pylist()]
-    return pl.Series(numbers, dtype=pl.String)
+    return pa.array(numbers, pa.large_string())
 
 
-def _days(_: ReadColumn, values: pa.Array) -> pl.Series:
-    return pl.Series(values.cast(pa.int32()).cast(pa.string()))
+def _days(_: ReadColumn, values: pa.Array) -> pa.LargeStringArray:
+    return _texts(values.cast(pa.int32()))
 
 
-def _micros(_: ReadColumn, values: pa.Array) -> pl.Series:
-    return pl.Series(values.cast(pa.int64()).cast(pa.string()))
+def _micros(_: ReadColumn, values: pa.Array) -> pa.LargeStringArray:
+    return _texts(values.cast(pa.int64()))
 
 
-def _time(column: ReadColumn, values: pa.Array) -> pl.Series:
+def _time(column: ReadColumn, values: pa.Array) -> pa.LargeStringArray:
     whole, unit = values.cast(pa.int64()), column.unit
     micros = pc.divide(whole, -unit) if unit < 0 else pc.multiply(whole, unit)
-    return pl.Series(micros.cast(pa.string()))
+    return _texts(micros)
 
 
-def _float_bits(_: ReadColumn, values: pa.Array) -> pl.Series:
-    numbers = np.ascontiguousarray(
-        values.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False).astype("<f8")
-    )
-    octets = pa.FixedSizeBinaryArray.from_buffers(
-        pa.binary(8), len(values), [None, pa.py_buffer(numbers)]
-    ).cast(pa.binary())
-    return _hexadecimal(pc.if_else(values.is_valid(), octets, pa.scalar(None, pa.binary())))
+def _float_bits(_: ReadColumn, values: pa.Array) -> pa.LargeStringArray:
+    numbers = values.cast(pa.float64()).fill_null(0.0).to_numpy(zero_copy_only=False)
+    octets = np.ascontiguousarray(numbers.astype("<f8")).view(np.uint8)
+    ends = np.arange(len(values) + 1, dtype=np.int64) * _DIGITS_OF_DOUBLE
+    digits = pa.py_buffer(_DIGITS_OF_OCTET[octets])
+    texts = pa.LargeStringArray.from_buffers(len(values), pa.py_buffer(ends), digits)
+    if not values.null_count:
+        return texts
+    return pc.if_else(values.is_valid(), texts, pa.scalar(None, pa.large_string()))
 
 
-def _characters(_: ReadColumn, values: pa.Array) -> pl.Series:
-    return pl.Series(values)
+def _characters(_: ReadColumn, values: pa.Array) -> pa.LargeStringArray:
+    return _texts(values)
 
 
-def _octets(_: ReadColumn, values: pa.Array) -> pl.Series:
+def _octets(_: ReadColumn, values: pa.Array) -> pa.LargeStringArray:
     return _hexadecimal(values)
 
 
-def _geometry(_: ReadColumn, values: pa.Array) -> pl.Series:
+def _geometry(_: ReadColumn, values: pa.Array) -> pa.LargeStringArray:
     """The server's bytes for a geometry: the reference system, then the shape without it."""
     return _hexadecimal(pa.array([_of_server(v) for v in values.to_pylist()], pa.binary()))
 
@@ -103,11 +108,19 @@ def _of_server(value: bytes | None) -> bytes | None:
     return value[_SYSTEM_AT:_SHAPE_AT] + value[:_FLAG_AT] + flagless + value[_SHAPE_AT:]
 
 
-def _hexadecimal(octets: pa.Array) -> pl.Series:
-    return pl.Series(octets, dtype=pl.Binary).bin.encode("hex").str.to_uppercase()
+def _hexadecimal(octets: pa.Array) -> pa.LargeStringArray:
+    return _of_polars(pl.Series(octets, dtype=pl.Binary).bin.encode("hex").str.to_uppercase())
 
 
-_TEXTS: dict[TextForm, Callable[[ReadColumn, pa.Array], pl.Series]] = {
+def _of_polars(texts: pl.Series) -> pa.LargeStringArray:
+    return texts.to_arrow(compat_level=pl.CompatLevel.oldest())
+
+
+def _texts(values: pa.Array) -> pa.LargeStringArray:
+    return values.cast(pa.large_string())
+
+
+_TEXTS: dict[TextForm, Callable[[ReadColumn, pa.Array], pa.LargeStringArray]] = {
     TextForm.DIGITS: _digits,
     TextForm.FLOAT_BITS: _float_bits,
     TextForm.DAYS: _days,

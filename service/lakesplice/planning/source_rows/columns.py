@@ -25,7 +25,7 @@ test_source_rows.py` compares each type with what a real connector sends.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from lakesplice.formats.events.ddl import DefinedColumn, read_statements
@@ -77,7 +77,7 @@ class ReadColumn:
     length.
 
     `bits` is n of a BIT(n), `scale` that of a DECIMAL, and `unit` the number of microseconds in a
-    unit of the value that a TIME becomes.
+    unit of the value that a TIME becomes. `optional` is whether the database may have NULL.
     """
 
     name: str
@@ -88,6 +88,7 @@ class ReadColumn:
     bits: int = 0
     unit: int = 1
     scale: int = 0
+    optional: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +124,7 @@ _MICROS_OF_TIME = (
     "(if({0}<0,-1,1)*(((hour({0})*60+minute({0}))*60+second({0}))*1000000+microsecond({0})))"
 )
 _DAYS_TO_1970 = 719_528
+_CHARSET = "utf8mb4"
 # MySQL's years are 0 and 1901 to 2155.
 _YEAR_ZERO = 1900
 
@@ -143,7 +145,9 @@ def read_column(
             f"the database's {column.type} can't be read as the {type_.name} that the table "
             f"holds; leave the column out",
         )
-    return found
+    if isinstance(found, Unreadable):
+        return found
+    return replace(found, optional=column.optional)
 
 
 def _read(
@@ -164,7 +168,7 @@ def _read(
     if of in (*_MOMENTS, "DATE", "TIME"):
         return _moment(column, defined, type_, source_type)
     if of in _CHARACTERS and column.charset != "binary" and kind is Kind.STRING:
-        sql = f"convert({name} using utf8mb4)"
+        sql = name if column.charset == _CHARSET else f"convert({name} using {_CHARSET})"
         return ReadColumn(column.name, sql, TextForm.CHARACTERS, type_, name)
     if (of in _OCTETS or column.charset == "binary") and kind is Kind.BINARY:
         return ReadColumn(column.name, f"hex({name})", TextForm.OCTETS, type_, name)

@@ -25,7 +25,7 @@ def keys_sql(key: Sequence[KeyColumn], columns: Sequence[ReadColumn], keys: pa.T
 
 
 def _constants(of: KeyColumn, column: ReadColumn, keys: pa.Table) -> list[str]:
-    texts = canonical_texts(column, keys.column(column.name).combine_chunks()).to_list()
+    texts = canonical_texts(column, keys.column(column.name).combine_chunks()).to_pylist()
     return [_constant(of, column.form, text) for text in texts]
 
 

@@ -51,7 +51,7 @@ QuickOption = Annotated[
     bool,
     typer.Option(
         "--quick",
-        help="Compare CRC32 instead of MD5: about two thirds of the load on the database.",
+        help="Compare CRC32 instead of SHA-1: about two thirds of the load on the database.",
     ),
 ]
 SampleOption = Annotated[
