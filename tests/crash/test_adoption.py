@@ -124,7 +124,7 @@ def test_any_write_may_fail_before_or_after_its_effect(kind: str, how: How) -> N
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_commit_whose_answer_is_lost_is_known_as_its_own(kind: str) -> None:
+def test_a_writer_recognises_its_commit_whose_answer_was_lost(kind: str) -> None:
     commits = _commit_of(kind)
     with made(kind) as path:
         adopted(FaultyStore(LocalStore(path), [Fault(commits, How.ANSWER_LOST)]), 1)

@@ -141,7 +141,7 @@ def test_a_file_cut_off_is_named_or_changes_nothing(whole: Whole, kind: str) -> 
             path.write_bytes(written)
 
 
-def test_compaction_copies_no_damage_on(
+def test_compaction_copies_no_damaged_page(
     whole: Whole, tmp_path: Path, flips: int, seed: int
 ) -> None:
     for path in (*whole.live(KINDS["base files"]), *whole.live(KINDS["deltas"])):

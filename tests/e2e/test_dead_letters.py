@@ -32,7 +32,7 @@ WRONG = {
 RIGHT = WRONG | {"price": "decimal(10,4)"}
 
 
-def test_letters_of_a_wrong_setting_are_replayed_once_it_is_mended(
+def test_dead_letters_of_a_wrong_setting_are_replayed_once_it_is_corrected(
     kafka_broker: str, tmp_path: Path
 ) -> None:
     table = Ledger("letters", "mended", with_schemas=False)

@@ -17,7 +17,7 @@ BACKLOG, FEW = 3_500, 10
 NEW_TABLES, ROWS_OF_NEW = 5, 1_000
 
 
-def test_a_long_backlog_does_not_keep_a_small_table_waiting(
+def test_a_long_backlog_does_not_delay_a_small_table(
     kafka_broker: str, topic_name: str, tmp_path: Path
 ) -> None:
     late = WideTable(BACKLOG, table="late", server=topic_name)

@@ -200,7 +200,7 @@ def test_aborted_transactions_leave_holes_that_are_no_loss(scene: Scene, seed: i
     scene.holds_the_truth(table)
 
 
-def test_a_topic_made_anew_parks_its_table_and_the_others_continue(scene: Scene) -> None:
+def test_a_recreated_topic_parks_its_table_and_the_others_continue(scene: Scene) -> None:
     table, neighbour = scene.ledger("made_anew"), scene.ledger("stayed")
     scene.take_in(send(scene.sender, table.insert(0, 10) + neighbour.insert(0, 10)))
     truth = table.truth

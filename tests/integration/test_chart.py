@@ -221,7 +221,7 @@ def test_executors_know_their_driver_by_a_secret_and_go_with_it(
     assert pod_name == {"fieldRef": {"fieldPath": "metadata.name"}}
 
 
-def test_a_policy_lets_in_who_scrapes_and_the_executors(
+def test_a_network_policy_admits_scrapers_and_executors(
     render: Render, manifests: Manifests, settings: Settings, case: Values
 ) -> None:
     if "networkPolicy" not in case:

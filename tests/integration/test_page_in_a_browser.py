@@ -149,7 +149,7 @@ def test_the_page_shows_what_is_new_by_itself(site: Site) -> None:
     assert shown.element("#pause").get_attribute("aria-pressed") == "true"
 
 
-def test_a_page_whose_service_went_says_so(site: Site) -> None:
+def test_the_page_says_so_if_its_service_is_gone(site: Site) -> None:
     shown = site.browser
     with WebServer(site.service.app, "127.0.0.1", 0) as server:
         shown.open(server.url)

@@ -155,7 +155,7 @@ def test_rows_that_are_too_long_for_a_text_are_read_one_by_one(
         "alter table t modify n bigint",
     ],
 )
-def test_a_table_that_was_altered_before_its_snapshot_is_not_read_as_it_was(
+def test_a_table_altered_before_its_snapshot_is_not_read_with_its_old_columns(
     connection: SourceConnection, cursor: Any, statement: str
 ) -> None:
     cursor.execute("create table t (id int primary key, n int)")

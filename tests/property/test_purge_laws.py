@@ -161,7 +161,7 @@ def test_no_row_above_an_open_dead_letter_is_purged(tmp_path: Path) -> None:
     assert driver.purge(ALL) is None
 
 
-def test_a_change_that_comes_while_a_purge_writes_is_not_lost(tmp_path: Path) -> None:
+def test_a_change_committed_while_a_purge_runs_is_not_lost(tmp_path: Path) -> None:
     source, driver = deleted_and_passed(tmp_path)
     planned = driver.plan_purge(ALL)
     assert planned is not None

@@ -230,7 +230,7 @@ def test_pauses_after_failures_begin_again_once_a_query_ended_well(
     service.require_all_arrived()
 
 
-def test_a_driver_that_finds_itself_fenced_in_a_batch_ends(service: SimulatedService) -> None:
+def test_a_driver_that_is_fenced_during_a_batch_stops(service: SimulatedService) -> None:
     with pytest.raises(FencedError):
         service.run([lambda: service.fence_during_a_job(1)])
 

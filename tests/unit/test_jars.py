@@ -103,7 +103,7 @@ def test_only_the_sets_that_are_named_are_fetched(
     assert "install a JDK" in capsys.readouterr().err
 
 
-def test_a_set_that_there_is_not_is_refused_by_name(
+def test_a_set_that_does_not_exist_is_refused_by_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert jars.main([str(tmp_path), "java", "spark-kafak"]) == 1

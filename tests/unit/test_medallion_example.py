@@ -78,7 +78,7 @@ def test_silver_and_gold_follow_bronze_by_its_feed(selling: Selling) -> None:
     assert medallion.refresh(selling.lake) == {"silver": 0, "gold": 0}
 
 
-def test_a_step_that_was_broken_off_is_made_up_for(
+def test_an_interrupted_step_is_completed_later(
     selling: Selling, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     selling.sell(40)

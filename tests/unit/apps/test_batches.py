@@ -80,7 +80,7 @@ def test_between_two_batches_a_runner_drains_and_continues_when_it_may(scene: Sc
     scene.require_true(0, 1, 2)
 
 
-def test_a_batch_that_runs_is_waited_for_and_none_begins_after_it(scene: Scene) -> None:
+def test_a_running_batch_is_awaited_and_none_starts_after_it(scene: Scene) -> None:
     scene.job.may_end = threading.Event()
     batch = threading.Thread(target=scene.batch)
     batch.start()
@@ -186,7 +186,7 @@ def test_a_table_whose_task_fails_rests_and_the_others_continue(
     assert not scene.table(0).is_failing
 
 
-def test_a_commit_that_fails_is_one_tables_own_trouble(scene: Scene) -> None:
+def test_a_failed_commit_affects_only_its_own_table(scene: Scene) -> None:
     name = scene.table(1).name.path
     scene.fails = lambda call: call.method == "put_new" and call.path.startswith(name)
     scene.batch()

@@ -83,7 +83,7 @@ def test_a_lake_without_dead_letters_says_so(lakesplice: CommandLine, tmp_path: 
     assert (ended.code, ended.out, ended.err) == (0, "", "no dead letters\n")
 
 
-def test_a_letter_is_shown_whole_and_its_value_as_it_came(
+def test_a_dead_letter_is_shown_completely_and_with_its_original_bytes(
     lakesplice: CommandLine, table: MadeTable
 ) -> None:
     ended = lakesplice("dlq", "show", table.store.root, "0:0")
@@ -133,9 +133,7 @@ def test_dropped_letters_are_gone_and_the_history_says_who_and_why(
     assert "@" in newest["by"]
 
 
-def test_letters_are_dropped_only_when_they_are_named(
-    lakesplice: CommandLine, table: MadeTable
-) -> None:
+def test_dead_letters_are_dropped_only_by_name(lakesplice: CommandLine, table: MadeTable) -> None:
     for arguments in ((), ("--all", "--reason", "not-json")):
         ended = lakesplice("dlq", "drop", table.store.root, "--why", "x", *arguments)
         assert ended.code != 0

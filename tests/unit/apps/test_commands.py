@@ -137,7 +137,7 @@ def answered(
     return answer_of(asked, place, settings)
 
 
-def test_a_command_commits_under_a_generation_of_its_own_and_gives_it_back(
+def test_a_command_commits_under_its_own_generation_and_releases_it(
     lake: LocalStore, table: MadeTable
 ) -> None:
     time = Time()
@@ -169,7 +169,7 @@ def test_a_running_driver_does_it_and_history_says_who_asked(
     assert len(info.parameters["request"]) == 16
 
 
-def test_a_driver_that_lives_and_never_answers_makes_the_command_give_up(
+def test_a_command_gives_up_if_a_living_driver_never_answers(
     lake: LocalStore, table: MadeTable
 ) -> None:
     alive = driver(lake)

@@ -141,7 +141,7 @@ def test_a_table_that_fails_is_left_alone_for_a_while_and_the_others_continue(
     scene.require_compacted(0)
 
 
-def test_a_damaged_file_parks_its_table_which_is_compacted_no_more(scene: Compacting) -> None:
+def test_a_damaged_file_parks_its_table_and_stops_its_compaction(scene: Compacting) -> None:
     scene.change(0, 1)
     scene.rewrites.errors = {topic(scene, 0): CorruptFileError("damaged", path="x")}
     scene.compactor.finish()

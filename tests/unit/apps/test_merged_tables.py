@@ -114,7 +114,7 @@ def test_an_operator_parks_one_topic_of_a_table_or_all(tmp_path: Path) -> None:
     assert not Table(scene.first.driver.table.store).snapshot.manifest.parkings
 
 
-def test_letters_are_those_of_their_topic(tmp_path: Path) -> None:
+def test_dead_letters_belong_to_their_topic(tmp_path: Path) -> None:
     scene = filled(Scene(tmp_path))
     for shard in scene.shards:
         shard.put(50)

@@ -64,7 +64,7 @@ def test_some_tables_are_chosen_by_patterns(cli: CommandLine, lake: Path) -> Non
     assert "no such table" in cli("pin", lake, "none", "--tables", "x.*").err
 
 
-def test_a_pin_that_broke_off_is_read_by_no_reader_and_is_made_whole_by_another_call(
+def test_an_interrupted_pin_is_not_read_and_is_completed_by_another_call(
     cli: CommandLine, lake: Path
 ) -> None:
     cli("pin", lake, "p")

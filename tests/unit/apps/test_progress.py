@@ -105,7 +105,7 @@ def test_a_splice_says_how_many_bytes_of_its_file_it_came_through(tmp_path: Path
     assert 0 < sum(watcher.steps) <= (tmp_path / "new.parquet").stat().st_size
 
 
-def test_a_bar_is_shown_on_a_terminal_alone(
+def test_a_progress_bar_is_shown_only_on_a_terminal(
     lakesplice: CommandLine, table: Table, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert table.snapshot.manifest.deltas

@@ -97,7 +97,7 @@ def _prices(types: TypeHistory | None) -> list[str]:
     return [version.columns["price"].name for version in types.versions]
 
 
-def test_each_look_reads_what_is_new_and_nothing_twice() -> None:
+def test_each_read_of_the_topic_returns_new_records_once() -> None:
     source = _told()
     source.look()
     assert _prices(source.types()) == ["decimal(8,2)"]
@@ -154,7 +154,7 @@ def test_a_change_of_types_that_is_reported_in_time_parks_nothing() -> None:
     assert source.topics.overtaken(source.state, _X, _UNDESCRIBED) is None
 
 
-def test_a_column_that_only_came_parks_nothing() -> None:
+def test_a_column_that_was_only_added_parks_nothing() -> None:
     source = told_late("ALTER TABLE x ADD note text")
     assert source.topics.overtaken(source.state, _X, _UNDESCRIBED) is None
 
@@ -168,7 +168,7 @@ def test_a_change_reported_before_the_driver_started_parks_nothing() -> None:
     assert source.topics.overtaken(source.state, _X, _UNDESCRIBED) is None
 
 
-def test_a_failed_first_look_makes_nothing_new_that_was_reported_before_the_start() -> None:
+def test_changes_reported_before_the_start_stay_old_after_a_failed_first_read() -> None:
     source = _Source()
     source.reach(30)
     source.tell("CREATE TABLE x (id int, price decimal(8,2))", 10)

@@ -30,7 +30,7 @@ def test_a_subclass_that_the_driver_lacks_is_judged_as_its_parent(
         assert sent.is_a(category) == issubclass(parent, category)
 
 
-def test_an_error_of_others_is_of_no_category() -> None:
+def test_an_error_of_another_library_has_no_category() -> None:
     sent = pickle.loads(pickle.dumps(TaskError.of(ValueError("no number"))))
     assert not any(sent.is_a(category) for category in TREE)
 

@@ -291,7 +291,7 @@ def test_a_drop_that_cannot_be_followed_yet_lets_its_table_rest(tmp_path: Path) 
     assert scene.standing("db.shop.x").state is TopicState.RUNNING
 
 
-def test_a_log_that_cannot_be_read_is_opened_again_once_it_is_mended(tmp_path: Path) -> None:
+def test_an_unreadable_log_is_opened_again_once_it_is_repaired(tmp_path: Path) -> None:
     scene = Scene(tmp_path, a_shop_goods=3)
     damaged = tmp_path / "shop" / "goods" / "_delta_log" / f"{0:020d}.json"
     damaged.parent.mkdir(parents=True)

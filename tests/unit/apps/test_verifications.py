@@ -153,7 +153,7 @@ def test_a_parked_table_is_not_compared(compared: Compared) -> None:
     assert sorted([*compared.turns(), parked.name.database]) == sorted(DATABASES)
 
 
-def test_a_comparison_is_broken_off_when_the_service_stops(compared: Compared) -> None:
+def test_a_comparison_is_interrupted_when_the_service_stops(compared: Compared) -> None:
     begun = threading.Event()
 
     def endless(name: TableName, topic: str, clock: Clock, progress: Progress) -> TableReport:

@@ -57,7 +57,7 @@ def test_a_goal_applies_to_the_tables_of_its_entry(
     "freshness",
     [{"real_time": "1h", "read_optimised": "5m"}, {"real_time": 0}, {"real_time": "366d"}],
 )
-def test_a_goal_that_cannot_be_meant_is_refused(freshness: dict[str, Any]) -> None:
+def test_an_implausible_goal_is_refused(freshness: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         settings(freshness)
 

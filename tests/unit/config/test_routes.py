@@ -87,7 +87,7 @@ def test_metadata_columns_of_some_tables_take_the_place_of_those_of_all() -> Non
     assert settings().shape(TableName("shop", "orders")) is None
 
 
-def test_a_metadata_column_that_there_is_none_of_is_refused() -> None:
+def test_a_metadata_column_that_does_not_exist_is_refused() -> None:
     with pytest.raises(ValidationError, match="sent again"):
         settings(metadata={"columns": ["offset"]})
     with pytest.raises(ValidationError, match="known: op_ts"):
@@ -106,7 +106,7 @@ def test_a_metadata_column_that_there_is_none_of_is_refused() -> None:
         ({"computed": {"a": "1", "A": "2"}}, "two columns"),
     ],
 )
-def test_a_computed_column_that_can_be_none_is_refused(shape: dict[str, Any], why: str) -> None:
+def test_an_impossible_computed_column_is_refused(shape: dict[str, Any], why: str) -> None:
     with pytest.raises(ValidationError, match=why):
         settings({"match": "shop.*", "shape": shape})
 

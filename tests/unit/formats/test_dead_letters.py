@@ -38,7 +38,7 @@ def letters(rows: list[dict[str, object]]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=DEAD_LETTER_SCHEMA)
 
 
-def test_letters_come_back_as_they_were() -> None:
+def test_dead_letters_are_read_back_unchanged() -> None:
     assert decode_dead_letters(encode_dead_letters(letters(ROWS)), path="x").to_pylist() == ROWS
 
 
@@ -53,7 +53,7 @@ def test_a_file_from_before_times_and_headers_were_kept_is_read() -> None:
     assert read.to_pylist() == [{**row, **later} for row in ROWS]
 
 
-def test_no_letters_are_a_file_too() -> None:
+def test_an_empty_list_of_dead_letters_is_a_file() -> None:
     assert decode_dead_letters(encode_dead_letters(letters([])), path="x").num_rows == 0
 
 
@@ -87,7 +87,7 @@ _text = st.text(st.characters(codec="utf-8"), max_size=20)
         max_size=20,
     )
 )
-def test_any_letters_come_back_as_they_were(rows: list[dict[str, object]]) -> None:
+def test_any_dead_letters_are_read_back_unchanged(rows: list[dict[str, object]]) -> None:
     assert decode_dead_letters(encode_dead_letters(letters(rows)), path="x").to_pylist() == rows
 
 

@@ -36,7 +36,7 @@ def _read(ddl: str, to: str, source_type: str = "") -> ReadColumn | Unreadable:
         ("a ( type", "string", "", "isn't known"),
     ],
 )
-def test_a_column_that_streaming_makes_something_else_of_is_refused(
+def test_a_column_that_streaming_would_store_differently_is_refused(
     ddl: str, to: str, source_type: str, says: str
 ) -> None:
     found = _read(ddl, to, source_type)
@@ -86,7 +86,7 @@ def test_a_text_becomes_what_streaming_makes_of_the_value(
         ("blob", "binary", "0g"),
     ],
 )
-def test_a_text_of_no_value_of_the_type_is_a_flaw_and_not_null_in_silence(
+def test_a_text_that_is_no_value_of_its_type_is_an_error_and_never_null(
     ddl: str, to: str, text: str
 ) -> None:
     column = _read(ddl, to)

@@ -34,7 +34,7 @@ def with_last_page_damaged(data: bytes, column: int) -> bytes:
 @pytest.mark.parametrize("pages", ["1.0", "2.0"])
 @pytest.mark.parametrize("dictionary", [True, False])
 @pytest.mark.parametrize("page_index", [True, False])
-def test_a_damaged_page_is_not_copied_on(
+def test_a_damaged_page_is_not_copied(
     kind: str, pages: str, dictionary: bool, page_index: bool
 ) -> None:
     values = [at % 300 for at in range(ROWS)]

@@ -45,7 +45,7 @@ CASES: dict[str, tuple[pa.DataType, dict[str, Any], str | None]] = {
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("new", [None, "somebody 1"])
-def test_an_erased_value_is_nowhere(case: str, new: str | None, tmp_path: Path) -> None:
+def test_an_erased_value_is_in_no_file(case: str, new: str | None, tmp_path: Path) -> None:
     kind, options, why = CASES[case]
     values = [[name] for name in NAMES] if kind == NESTED else NAMES
     source, target = written(tmp_path, pa.array(values, kind), **options), tmp_path / "target"

@@ -136,7 +136,7 @@ def test_a_dropped_column_is_gone_and_nothing_is_encoded(source: Path) -> None:
     assert made(source, drop).equals(TABLE.drop_columns(["name"]))
 
 
-def test_a_column_that_is_not_there_cannot_be_dropped(source: Path) -> None:
+def test_a_column_that_does_not_exist_cannot_be_dropped(source: Path) -> None:
     with pytest.raises(UsageError, match="no such flat column"):
         made(source, lambda opened, sink: drop_column(opened, "a", "colour", sink))
 

@@ -126,7 +126,7 @@ def test_more_values_than_the_limit_are_unsupported() -> None:
         decode_struct(data, file_part=PLACE, limits=Limits(values_max=100))
 
 
-def test_a_caller_may_have_read_the_first_fields_itself() -> None:
+def test_a_caller_may_read_the_first_fields_itself() -> None:
     assert decode_struct(b"\x15\x02\x00", file_part=PLACE, last_id=1)[0] == Struct(
         {2: (WireType.I32, 1)}
     )

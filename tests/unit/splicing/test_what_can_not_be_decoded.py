@@ -62,7 +62,7 @@ class FailingDisk(io.BytesIO):
 
 @pytest.mark.parametrize("part", ["footer", "index", "pages"])
 @pytest.mark.parametrize("page_index", [True, False])
-def test_a_failing_disk_is_no_damage(part: str, page_index: bool) -> None:
+def test_a_failing_disk_is_not_reported_as_damage(part: str, page_index: bool) -> None:
     data = parquet(some_table(2000), write_page_index=page_index)
     file = look(data)
     chunk = file.chunk(0, 0)

@@ -49,7 +49,7 @@ def test_only_settings_that_are_wanted_are_kept() -> None:
         ({"shop": "info"}, "isn't Kafka Connect"),
     ],
 )
-def test_an_answer_that_is_not_connects_says_so(answer: Any, said: str) -> None:
+def test_an_answer_that_is_not_from_kafka_connect_is_reported(answer: Any, said: str) -> None:
     with serving({PATH: answer}) as connect, pytest.raises(SourceUnavailable, match=said):
         asked(connect.url)
 

@@ -111,7 +111,7 @@ def test_an_answer_that_is_not_a_registrys_does_not_mean_a_missing_schema(
         client(registry).schemas([1])
 
 
-def test_the_next_address_is_asked_where_one_gives_no_answer() -> None:
+def test_if_an_address_does_not_answer_the_next_one_is_asked() -> None:
     with serving(ONE) as gone:
         pass
     with serving(ONE) as registry:

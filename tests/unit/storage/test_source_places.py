@@ -35,7 +35,7 @@ class Server:
         raise AssertionError(statement)
 
 
-def test_a_place_counts_once_what_was_not_committed_there_is() -> None:
+def test_a_position_counts_once_its_transactions_are_committed() -> None:
     clock = FixedClock()
     server = Server([f"{_UUID}:1#3:2#4", f"{_UUID}:2#4:3#3", f"{_UUID}:3#3"])
     assert committed_place(server, clock) == BinlogPlace("binlog.000007", 4711)

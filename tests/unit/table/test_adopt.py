@@ -53,7 +53,7 @@ def test_keys_are_looked_for_in_any_number_of_parts(tmp_path: Path) -> None:
         assert sum(known) == 900
 
 
-def test_a_key_that_there_is_not_is_refused(tmp_path: Path) -> None:
+def test_a_key_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     assert "key" in refusal(folder(tmp_path, a=TWO), key="other")
 
 

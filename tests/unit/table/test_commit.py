@@ -154,7 +154,9 @@ def test_evolve_makes_the_next_schema_version_everywhere(table: TableUnderTest) 
     assert table.now() == snapshot
 
 
-def test_a_redirect_parks_unparks_resets_and_replaces_the_index(table: TableUnderTest) -> None:
+def test_a_redirect_intent_parks_unparks_resets_and_replaces_the_index(
+    table: TableUnderTest,
+) -> None:
     table.create()
     table.committed(table.ingest(files=(table.file(1),), runs=(table.run(),)))
     parked = table.committed(Redirect(1, 1, parked=PARKED))

@@ -46,7 +46,7 @@ def told(table: HandFedTable, store: LocalStore) -> list[tuple[int, str, Any]]:
     return sorted((image["id"], image["_change_type"], image["name"]) for image in images)
 
 
-def test_a_compaction_tells_what_it_brings_into_base_files(
+def test_a_compaction_reports_what_it_merges_into_base_files(
     table: HandFedTable, store: LocalStore
 ) -> None:
     table.upsert(given([row(1, "A"), row(4, "d")], WHOLE), delete=given([row(2)], ["id"]))
@@ -62,7 +62,7 @@ def test_a_compaction_tells_what_it_brings_into_base_files(
     assert told(table, store) == [(2, "insert", "back")]
 
 
-def test_a_merged_upsert_tells_all_that_it_changes_and_adds(
+def test_the_feed_of_a_merged_upsert_has_all_changed_and_added_rows(
     table: HandFedTable, store: LocalStore
 ) -> None:
     table.upsert(given([row(3, "C"), row(9, "new")], WHOLE), merge=True)
@@ -70,7 +70,7 @@ def test_a_merged_upsert_tells_all_that_it_changes_and_adds(
     assert told(table, store) == images
 
 
-def test_a_row_that_gets_only_values_that_it_has_is_not_told(
+def test_the_feed_omits_a_row_that_gets_only_values_it_already_has(
     table: HandFedTable, store: LocalStore
 ) -> None:
     table.upsert(given([row(1, "A"), row(3, "c", 7)], WHOLE), merge=True)
@@ -175,7 +175,9 @@ def test_versions_from_before_the_feed_are_refused(table: HandFedTable, store: L
     assert load_feed(store.root, 1) == []
 
 
-def test_a_feed_ends_and_may_begin_again(table: HandFedTable, store: LocalStore) -> None:
+def test_a_change_feed_can_be_ended_and_started_again(
+    table: HandFedTable, store: LocalStore
+) -> None:
     assert table.set_change_feed(on=True) == 1, "it has one"
     assert table.set_change_feed(on=False) == 2
     table.upsert(given([row(1, "A")], WHOLE), merge=True)

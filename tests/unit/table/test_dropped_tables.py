@@ -132,7 +132,7 @@ def test_with_evolve_a_drop_takes_the_rows_though_no_table_follows(scene: Scene)
     assert (scene.keys, scene.driver.table.version) == ([], version + 1)
 
 
-def test_a_drop_is_dealt_with_once_whoever_reads_of_it_again(scene: Scene) -> None:
+def test_a_drop_is_handled_once_even_if_it_is_read_again(scene: Scene) -> None:
     scene.take(scene.ledger.insert(0, 4))
     scene.drop(range(4))
     scene.deal()

@@ -196,7 +196,7 @@ def test_a_pin_prevents_an_erasure_and_is_named(scene: Scene) -> None:
     assert "quarter" in str(raised.value)
 
 
-def test_older_versions_end(scene: Scene) -> None:
+def test_older_versions_expire(scene: Scene) -> None:
     before = scene.driver.table.version
     done = erase_keys(scene.driver, [3])
     assert done.versions == done.version

@@ -142,7 +142,7 @@ def test_a_purged_row_has_left_and_a_replay_of_it_is_below_the_floor(tmp_path: P
     assert story.records[3].by == driver.table.manifest.purge_floor
 
 
-def test_a_change_that_comes_late_has_no_effect_and_says_what_the_row_stood_at(
+def test_a_late_change_has_no_effect_and_names_the_rows_position(
     tmp_path: Path,
 ) -> None:
     source = Source()

@@ -46,7 +46,7 @@ def test_the_first_driver_of_a_lake_takes_generation_1_at_once(lake: LocalStore)
     assert newest_generation(lake) == 1
 
 
-def test_a_newcomer_waits_a_lease_and_then_deposes_the_silent_driver(lake: LocalStore) -> None:
+def test_a_standby_waits_a_lease_and_then_deposes_the_silent_driver(lake: LocalStore) -> None:
     first = _claim(lake)
     first.beat()
     clock = FixedClock()
@@ -60,7 +60,7 @@ def test_a_newcomer_waits_a_lease_and_then_deposes_the_silent_driver(lake: Local
     second.check()
 
 
-def test_a_newcomer_does_not_depose_a_driver_that_beats(lake: LocalStore) -> None:
+def test_a_standby_does_not_depose_a_driver_with_heartbeats(lake: LocalStore) -> None:
     first = _claim(lake)
     clock = FixedClock()
     left = [100]
@@ -76,7 +76,7 @@ def test_a_newcomer_does_not_depose_a_driver_that_beats(lake: LocalStore) -> Non
     first.check()
 
 
-def test_a_newcomer_waits_for_the_lease_of_the_driver_and_not_for_its_own(lake: LocalStore) -> None:
+def test_a_standby_waits_for_the_drivers_lease_and_not_for_its_own(lake: LocalStore) -> None:
     patient = claim_generation(lake, FixedClock(), lambda _: True, lease_seconds=6 * LEASE)
     assert patient is not None
     clock = FixedClock()
@@ -146,7 +146,7 @@ def test_only_the_last_heartbeat_is_kept_and_those_before_are_forgotten(lake: Lo
     assert list(lake.list("_lakesplice/heartbeats/")) == []
 
 
-def test_a_beat_whose_answer_was_lost_does_no_harm(lake: LocalStore) -> None:
+def test_a_heartbeat_whose_answer_was_lost_does_no_harm(lake: LocalStore) -> None:
     store = FaultyStore(lake, [Fault.on("put_new", "heartbeats", How.ANSWER_LOST)])
     first = _claim(store)
     with pytest.raises(Exception, match="made to fail"):
@@ -155,7 +155,7 @@ def test_a_beat_whose_answer_was_lost_does_no_harm(lake: LocalStore) -> None:
     first.beat()
 
 
-def test_the_heart_beats_until_released_and_survives_a_failing_store(lake: LocalStore) -> None:
+def test_heartbeats_continue_until_release_and_survive_a_failing_store(lake: LocalStore) -> None:
     beaten = threading.Event()
 
     def note(call: object) -> None:

@@ -76,7 +76,7 @@ def test_a_row_that_fits_again_is_whole_again_and_one_that_is_deleted_is_gone(
     assert life.rows() == [row(1, 8, "lost")]
 
 
-def test_letters_are_taken_once_the_table_follows(lake: LocalStore) -> None:
+def test_dead_letters_are_applied_once_the_table_follows_the_change(lake: LocalStore) -> None:
     life = Life(lake, None, KEEPING)
     life.take(event(INT, 1, row(1, 1, "x")))
     life.take(event(LONG, 10, row(1, BEYOND, "y"), row(1, 1, "x")))

@@ -120,7 +120,7 @@ def test_letters_below_a_truncate_do_nothing_and_those_above_it_heal(scene: Scen
     assert scene.texts == ["row 0", "row 1", "row 5"]
 
 
-def test_a_letter_that_is_a_truncate_takes_what_is_older_and_nothing_else(scene: Scene) -> None:
+def test_a_replayed_truncate_deletes_only_older_rows(scene: Scene) -> None:
     scene.send(1, scene.ledger.insert(0, 3))
     scene.send(1, scene.ledger.insert(3, 5), readable=False)
     scene.send(1, [scene.truncated(range(5))], readable=False)

@@ -134,9 +134,7 @@ def test_many_rows_close_together_are_merged_unless_somebody_says_otherwise(
     assert "merge" not in last(table).info.parameters
 
 
-def test_the_story_of_a_key_has_what_merged_upserts_did(
-    table: HandFedTable, store: LocalStore
-) -> None:
+def test_the_story_of_a_key_includes_merged_upserts(table: HandFedTable, store: LocalStore) -> None:
     table.upsert(given([row(1, n=5)], ["id", "n"]), merge=True)
     table.upsert(delete=given([row(1)], ["id"]), merge=True)
     table.upsert(given([row(1)], WHOLE), merge=True)

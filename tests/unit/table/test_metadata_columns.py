@@ -137,7 +137,7 @@ def test_columns_that_come_later_are_null_until_a_row_changes(tmp_path: Path) ->
     assert (second["m_op"], second["m_table_name"]) == ("u", "people")
 
 
-def test_columns_that_are_given_up_park_or_are_null_in_rows_that_change(tmp_path: Path) -> None:
+def test_columns_that_are_no_longer_read_park_or_are_null_in_changed_rows(tmp_path: Path) -> None:
     life = Life(tmp_path, ALL)
     life.database.insert("people", [(1, "A", "a@x", 1), (2, "B", "b@x", 2)])
     life.take()
@@ -159,7 +159,7 @@ def test_columns_that_are_given_up_park_or_are_null_in_rows_that_change(tmp_path
     assert strict.driver.table.parked.code is ParkCode.SCHEMA_CHANGE
 
 
-def test_a_dead_letter_taken_again_brings_what_its_event_said(tmp_path: Path) -> None:
+def test_a_replayed_dead_letter_has_the_metadata_of_its_event(tmp_path: Path) -> None:
     life = Life(tmp_path, ALL)
     life.database.insert("people", [(1, "A", "a@x", 1), (2, "B", "b@x", 2)])
     events = life.database.drain()

@@ -71,7 +71,7 @@ def test_a_move_that_loses_every_race_is_read_again_and_changes_nothing_until_it
 
 
 @pytest.mark.parametrize("partition", ["a", "b"])
-def test_a_compaction_planned_before_a_move_brings_nothing_back(life: Life, partition: str) -> None:
+def test_a_compaction_planned_before_a_move_restores_no_old_row(life: Life, partition: str) -> None:
     changed = {"a": event(INT, 20, row(2, 7, "a"), row(2, 2, "a")),
                "b": event(INT, 20, row(3, 7, "b"), row(3, 3, "b"))}  # fmt: skip
     life.take(changed[partition])

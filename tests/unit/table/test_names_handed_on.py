@@ -106,7 +106,7 @@ def test_names_that_are_swapped_back_are_the_old_ones(lake: LocalStore) -> None:
     assert by_source(life) == [(1, 10, 100), (2, 20, 200), (3, 30, 300), (4, 40, 400)]
 
 
-def test_a_name_that_came_back_counts_by_its_turn(lake: LocalStore) -> None:
+def test_a_name_that_was_used_twice_counts_by_position(lake: LocalStore) -> None:
     """Three swaps in one batch, of which the first two bring `a` a third column and the last one
     brings the first column back.
     """
@@ -141,7 +141,7 @@ def test_a_swap_may_come_with_other_types(lake: LocalStore) -> None:
     assert by_source(life) == [(1, 100, 10), (2, 200, 1 << 40)]
 
 
-def test_names_that_move_on_in_a_chain_are_followed(lake: LocalStore) -> None:
+def test_a_chain_of_renames_is_followed(lake: LocalStore) -> None:
     moved = "ALTER TABLE t RENAME COLUMN b TO c, RENAME COLUMN a TO b"
     life = Life(lake, told_by(CREATED, (20, moved)))
     life.take(came(5, 1, 10, 100))
@@ -221,7 +221,7 @@ def dropped(apart: bool, default: str = "") -> TypeHistory:
 
 
 @pytest.mark.parametrize("apart", [False, True])
-def test_a_column_that_was_dropped_and_added_anew_shows_nothing_of_the_old_one(
+def test_a_column_dropped_and_added_again_shows_no_value_of_the_old_one(
     lake: LocalStore, apart: bool
 ) -> None:
     policy = replace(FOLLOWING, drop_column=Behaviour.EVOLVE)
@@ -259,7 +259,7 @@ def test_the_new_column_has_the_name_and_what_the_old_one_held_stays_beside_it(
     assert Table(life.store, before).read().to_pylist() == [row(1, 12, 100)]
 
 
-def test_a_column_dropped_and_added_anew_parks_where_drops_do(lake: LocalStore) -> None:
+def test_a_column_that_is_dropped_and_added_again_parks_if_drops_do(lake: LocalStore) -> None:
     life = Life(lake, dropped(apart=True))
     life.take(came(5, 1, 10, 100))
     life.topic.append(0, [came(30, 2, 20, 200)])

@@ -102,7 +102,7 @@ def test_young_files_are_left_alone_for_a_day_or_the_retention(
     assert not find_orphans(table.store, table.now(), EpochMs(before_ms(table, 7 * DAY)))
 
 
-def test_a_file_of_the_very_moment_is_not_before_it(table: TableUnderTest, disk: Disk) -> None:
+def test_a_file_with_exactly_that_time_is_not_before_it(table: TableUnderTest, disk: Disk) -> None:
     disk.put(ORPHANS[0])
     written_ms = table.store.modified_ms(ORPHANS[0])
     assert written_ms is not None
@@ -147,7 +147,7 @@ def test_a_sweep_at_once_deletes_them_and_refuses_who_began_before(
     assert sweep(table, at_once=True) == Swept()
 
 
-def test_a_patient_sweep_deletes_what_the_one_before_had_found_already(
+def test_a_delayed_sweep_deletes_only_orphans_that_the_previous_one_found(
     table: TableUnderTest, disk: Disk
 ) -> None:
     disk.put(*ORPHANS)
@@ -197,7 +197,7 @@ def test_without_orphans_nothing_is_committed(table: TableUnderTest) -> None:
     assert table.now().version == version
 
 
-def test_a_later_sweep_lets_nobody_in_again(table: TableUnderTest, disk: Disk) -> None:
+def test_a_later_sweep_admits_no_refused_writer(table: TableUnderTest, disk: Disk) -> None:
     disk.put(*ORPHANS)
     table.clock.advance(2 * DAY)
     sweep(table, at_once=True)

@@ -158,7 +158,7 @@ def test_by_default_a_partial_image_parks_and_says_which_setting_lets_it_continu
     life.require(row(1, stock=5))
 
 
-def test_a_column_that_is_declared_no_more_was_dropped(lake: LocalStore) -> None:
+def test_a_column_that_is_no_longer_declared_was_dropped(lake: LocalStore) -> None:
     policy = SchemaPolicy(partial_images=PartialImages.APPLY, drop_column=Behaviour.EVOLVE)
     life = Life(lake, policy)
     life.take(event("insert", 1, row(1)), event("update", 2, {"id": 1, "stock": 5}))
@@ -196,7 +196,7 @@ def test_a_partial_image_restores_no_value_of_a_deleted_row(lake: LocalStore) ->
     life.require(row(1, name="again", stock=20))
 
 
-def test_a_row_that_was_never_told_whole_is_not_shown_until_it_is(lake: LocalStore) -> None:
+def test_a_row_with_unknown_columns_is_hidden_until_all_are_known(lake: LocalStore) -> None:
     life = Life(lake)
     life.take(event("update", 10, {"id": 1, "stock": 5}))
     assert life.driver.table.parked is None
@@ -283,7 +283,7 @@ def test_a_column_that_is_added_is_set_by_partial_images_like_any_other(lake: Lo
     life.require(row(1, stock=2, name="y", size=5), row(2, size=None))
 
 
-def test_a_letter_that_is_replayed_late_sets_what_nothing_newer_has_set(lake: LocalStore) -> None:
+def test_a_late_replay_sets_only_columns_without_a_newer_value(lake: LocalStore) -> None:
     narrow = {**COLUMNS, "size": "tinyint"}
     life = Life(lake, APPLY, columns=narrow)
     life.take(event("insert", 1, row(1, size=1)))

@@ -135,7 +135,7 @@ def test_a_type_that_readers_write_differently_cannot_partition_a_table(
     assert "shape.computed" in detail
 
 
-def test_a_column_that_the_source_has_not_partitions_no_table(tmp_path: Path) -> None:
+def test_a_column_that_the_source_lacks_cannot_partition_a_table(tmp_path: Path) -> None:
     life = Life(tmp_path, SchemaPolicy(partition_by=("country",)))
     life.take(event(INT, 1, row(1, 1, "a")))
     code, detail = life.parked()

@@ -43,7 +43,7 @@ def test_deleted_rows_leave_and_may_come_back(table: Table, tmp_path: Path) -> N
     require_sound_index(LocalStore(tmp_path), table)
 
 
-def test_a_file_of_deleted_rows_alone_leaves_whole(table: Table, tmp_path: Path) -> None:
+def test_a_file_with_only_deleted_rows_is_purged_completely(table: Table, tmp_path: Path) -> None:
     table.upsert(delete=pa.table({"id": [1, 2, 3, 4]}))
     table.compact()
     assert table.purge(older_than_hours=-1).rows == 4

@@ -118,7 +118,7 @@ def test_a_request_to_a_driver_that_ends_is_executed_by_the_next_one(
     assert given.text == "done"
 
 
-def test_a_driver_that_is_busy_until_the_request_expires_finds_it_no_more(
+def test_a_request_that_expires_while_the_driver_is_busy_is_withdrawn(
     lake: LocalStore,
 ) -> None:
     clock, driver = FixedClock(), driver_of(lake)
@@ -132,7 +132,7 @@ def test_a_driver_that_is_busy_until_the_request_expires_finds_it_no_more(
     assert pending(lake) == []
 
 
-def test_an_answer_that_nobody_took_is_forgotten_a_day_later(lake: LocalStore) -> None:
+def test_an_answer_that_was_not_read_is_deleted_a_day_later(lake: LocalStore) -> None:
     clock = FixedClock()
     answer(lake, request(clock), CommandAnswer(True, "done"))
     forget_answers(lake, clock.now_ms())

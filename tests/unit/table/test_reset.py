@@ -64,7 +64,7 @@ def test_a_table_that_starts_again_is_empty_and_older_versions_stay(fed: Hourly)
 
 
 @pytest.mark.parametrize("waiting", [False, True])
-def test_all_of_the_topic_is_read_again_into_the_same_rows(fed: Hourly, waiting: bool) -> None:
+def test_reading_the_whole_topic_again_gives_the_same_rows(fed: Hourly, waiting: bool) -> None:
     fed.live(0, 1, 2)
     fed.source.topic.append(0, fed.source.delete(2))
     fed.source.add_column("added", 5)

@@ -289,7 +289,7 @@ def test_a_cache_opens_and_verifies_a_run_once(table: IndexedTable) -> None:
 
 
 @pytest.mark.parametrize("bounds", [{"bytes_max": 0}, {"runs_max": 1}])
-def test_a_cache_lets_go_what_was_not_used_last(
+def test_a_cache_drops_the_least_recently_used_entry(
     table: IndexedTable, bounds: dict[str, int]
 ) -> None:
     cache = RunCache(**bounds)

@@ -195,7 +195,7 @@ def test_a_table_born_after_the_alter_fills_what_comes_from_before_it(lake: Loca
 
 @pytest.mark.parametrize("compacted", [False, True])
 @pytest.mark.parametrize("waits", [False, True])
-def test_a_lost_change_of_a_filled_column_is_made_good_by_the_next(
+def test_a_lost_change_of_a_filled_column_is_corrected_by_the_next_change(
     lake: LocalStore, compacted: bool, waits: bool
 ) -> None:
     """The change that set it null is lost to compaction of the topic; the next one names another

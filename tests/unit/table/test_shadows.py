@@ -101,7 +101,7 @@ def test_a_new_table_has_every_row_and_follows_the_stream(source: ReadSource, pa
     assert rows_of(filling.store) == source.present()
 
 
-def test_a_shadow_is_seen_by_nobody(source: ReadSource, path: Path) -> None:
+def test_no_reader_sees_a_shadow(source: ReadSource, path: Path) -> None:
     lake = LocalStore(path)
     live = driver_of(source, lake)
     source.topic.append(0, source.put(9))

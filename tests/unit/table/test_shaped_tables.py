@@ -82,7 +82,7 @@ def test_an_unreachable_registry_is_reported_for_a_masked_table_too(tmp_path: Pa
     assert "can't be reached" in error.message
 
 
-def test_a_row_that_changes_only_where_nothing_is_taken_keeps_its_values(tmp_path: Path) -> None:
+def test_a_row_that_changes_only_in_ignored_columns_keeps_its_values(tmp_path: Path) -> None:
     life = lived(tmp_path, MASKED)
     before = life.rows
     life.database.update("people", [(1,)], lambda old: (old[0], "Other", old[2], old[3]))
@@ -91,7 +91,7 @@ def test_a_row_that_changes_only_where_nothing_is_taken_keeps_its_values(tmp_pat
     assert life.rows == before
 
 
-def test_a_column_taken_later_is_null_in_rows_from_before_whatever_its_default(
+def test_a_column_added_later_is_null_in_older_rows_despite_its_default(
     tmp_path: Path,
 ) -> None:
     life = lived(tmp_path, MASKED)
@@ -101,7 +101,7 @@ def test_a_column_taken_later_is_null_in_rows_from_before_whatever_its_default(
     assert [row["name"] for row in life.rows] == [None, None, "Cy"]
 
 
-def test_an_ignored_column_taken_later_is_not_filled_with_its_default(tmp_path: Path) -> None:
+def test_an_ignored_column_added_later_is_not_filled_with_its_default(tmp_path: Path) -> None:
     ignoring = SchemaPolicy(add_column=Behaviour.IGNORE)
     life = Life(tmp_path, None, ignoring)
     life.database.insert("people", [(1, "A", "a@x", 1)])
@@ -131,7 +131,7 @@ def test_a_table_whose_masks_change_parks(tmp_path: Path, shape: Shape | None) -
 
 
 @pytest.mark.parametrize("behaviour", [Behaviour.TRY_EVOLVE, Behaviour.LENIENT, Behaviour.IGNORE])
-def test_a_masked_column_does_not_come_back_unmasked_under_another_name(
+def test_a_masked_column_does_not_reappear_unmasked_under_another_name(
     tmp_path: Path, behaviour: Behaviour
 ) -> None:
     lenient = SchemaPolicy(rename_column=behaviour, drop_column=Behaviour.LENIENT)

@@ -136,7 +136,7 @@ def test_a_commit_by_another_writer_is_noticed(table: TableUnderTest) -> None:
         table.now()
 
 
-def test_a_reader_so_late_that_its_version_is_gone_starts_anew(
+def test_a_reader_whose_version_was_deleted_starts_over(
     table: TableUnderTest, tmp_path: Path
 ) -> None:
     stale = table.now()

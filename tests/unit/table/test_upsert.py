@@ -192,7 +192,7 @@ def test_another_upsert_in_between_makes_it_locate_again(store: LocalStore) -> N
     require_sound_index(store, late)
 
 
-def test_a_compaction_in_between_costs_nothing(store: LocalStore) -> None:
+def test_a_concurrent_compaction_costs_an_upsert_nothing(store: LocalStore) -> None:
     table = created(store, [row(1), row(2)])
     table.upsert(given([row(1, n=2)], ["id", "n"]))
     written: list[str] = []
@@ -245,7 +245,7 @@ def test_a_writer_that_always_loses_gets_an_error(store: LocalStore) -> None:
     assert rows_of(rival)[1]["name"] == "a"
 
 
-def test_a_parked_table_takes_no_upsert(table: HandFedTable, store: LocalStore) -> None:
+def test_a_parked_table_refuses_upserts(table: HandFedTable, store: LocalStore) -> None:
     held = DriverTable(store, SourceState("t", "i"), 1, FixedClock(), SeededEntropy(5))
     held.commit(Redirect(1, 0, parked=ParkReason(ParkCode.CORRUPT, "mend it")))
     with pytest.raises(ParkedTableError, match="mend it"):

@@ -69,7 +69,7 @@ def test_a_request_without_the_token_is_asked_for_it(
     assert client.get("/nowhere", headers=headers).status_code == 401
 
 
-def test_a_token_in_the_address_counts_for_nothing(client: TestClient) -> None:
+def test_a_token_in_the_address_is_ignored(client: TestClient) -> None:
     assert client.get(f"/metrics?token={TOKEN}&access_token={TOKEN}").status_code == 401
 
 

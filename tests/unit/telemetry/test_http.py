@@ -119,7 +119,7 @@ def test_an_unknown_path_is_answered_with_not_found(server: WebServer) -> None:
     assert get(server, "/metrics", "HEAD") == (200, b"")
 
 
-def test_garbage_harms_no_one(server: WebServer) -> None:
+def test_invalid_records_affect_no_other(server: WebServer) -> None:
     for garbage in (b"\0\xff\n\n", b"GET\r\n\r\n", b"GET /metrics HTTP/9\r\n\r\n", b"A" * 70_000):
         with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
             client.sendall(garbage)
@@ -183,7 +183,7 @@ def test_an_error_is_answered_and_logged_and_affects_no_other(
     assert "no such measure" in caplog.text
 
 
-def test_closed_it_listens_no_more_and_may_be_started_again(health: Health) -> None:
+def test_a_closed_server_stops_listening_and_can_be_started_again(health: Health) -> None:
     server = served(health)
     server.start()
     server.start()

@@ -69,7 +69,7 @@ def test_a_difference_says_where_and_what(
     assert words in str(difference)
 
 
-def test_a_row_too_many_is_shown() -> None:
+def test_an_excess_row_is_reported() -> None:
     difference = compare(TABLE.slice(0, 2), TABLE, ["id"])
     assert difference is not None
     assert (difference.kind, difference.key) == (DifferenceKind.EXTRA_ROW, (3,))

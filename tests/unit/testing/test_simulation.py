@@ -43,9 +43,7 @@ def test_after_compaction_both_views_hold_what_was_sent(source: Source, lake: Lo
     require_finished(source, driver)
 
 
-def test_a_batch_that_was_committed_is_refused_when_it_comes_again(
-    source: Source, lake: LocalStore
-) -> None:
+def test_a_committed_batch_is_refused_if_it_is_repeated(source: Source, lake: LocalStore) -> None:
     driver = driver_of(source, lake)
     put(source, range(3))
     driver.batch()

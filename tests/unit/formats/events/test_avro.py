@@ -232,6 +232,6 @@ def test_a_schema_change_event_is_a_dead_letter() -> None:
     assert dead(decode_all([(None, frame(2, b"\0"))], context)) == {0: DeadReason.NOT_AN_ENVELOPE}
 
 
-def test_a_key_in_json_is_no_key_of_an_event_in_avro() -> None:
+def test_a_json_key_is_not_the_key_of_an_avro_event() -> None:
     decoded = decode_all([(compact({"id": 5}), created(5)[1])], CONTEXT)
     assert dead(decoded) == {0: DeadReason.MISSING_KEY}

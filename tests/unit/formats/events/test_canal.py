@@ -374,7 +374,7 @@ def test_the_rows_of_an_initial_load_are_read() -> None:
     assert block.snapshot is None
 
 
-def test_a_delete_of_the_key_alone_says_nothing_of_the_other_columns() -> None:
+def test_a_delete_with_only_the_key_leaves_other_columns_unknown() -> None:
     types = {"mysqlType": {"id": "int(11)"}, "sqlType": {"id": 4}}
     decoded = decode(
         ticdc("INSERT", [row(1)]),

@@ -257,7 +257,7 @@ def test_all_kinds_together_in_one_batch_cost_only_themselves(flavour: Flavour) 
 
 @pytest.mark.slow
 @FLAVOURS
-def test_a_giant_value_is_read_and_a_broken_one_costs_only_itself(flavour: Flavour) -> None:
+def test_a_huge_value_is_read_and_a_broken_one_affects_only_its_record(flavour: Flavour) -> None:
     giant = "ä" * 10_000_000
     key, value = flavour.created(2, name=giant)
     assert value is not None
@@ -281,7 +281,7 @@ def test_details_say_what_is_wrong_and_stay_short() -> None:
 
 
 @pytest.mark.parametrize("digits", ["1" + "0" * 30, "-" + "9" * 39, "1e57", "0." + "1" * 19])
-def test_a_decimal_that_its_type_has_no_room_for_is_no_other_number(digits: str) -> None:
+def test_a_decimal_that_exceeds_its_type_never_becomes_another_number(digits: str) -> None:
     context = DecodeContext(TABLE, declare({**DECLARED, "price": "decimal_text(38,18)"}))
     value = compact(payload("c", None, image(1, price=digits)))
     decoded = decode_all([(compact({"id": 1}), value)], context)

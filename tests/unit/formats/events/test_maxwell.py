@@ -93,7 +93,7 @@ def test_rows_of_a_bootstrap_are_read_and_its_marks_passed_over() -> None:
     assert decoded.ignored == {"bootstrap": 2}
 
 
-def test_a_change_of_the_schema_is_passed_over() -> None:
+def test_a_change_of_the_schema_is_skipped() -> None:
     ddl = {"type": "table-alter", "database": "shop", "table": "items", "ts": 1, "sql": "alter …"}
     decoded = decode((b"uuid", compact(ddl)), event("insert", row(1)))
     assert decoded.ignored == {"schema-change": 1}

@@ -74,7 +74,7 @@ CHANGED = "ALTER TABLE items ADD at_ time, ADD yes tinyint(1) not null default 1
 FLAGGED = {"id": "bigint", "at_": "time", "yes": "tinyint"}
 
 
-def test_a_declaration_may_say_more_than_a_definition_can() -> None:
+def test_a_declaration_may_be_more_exact_than_a_definition() -> None:
     history = altered(CHANGED, FLAGGED, {"id": "bigint"})
     records = [row_record("insert", {"id": 1, "at_": "23:59:59", "yes": 1}, 30)]
     (stop,) = decode(records, history).stops

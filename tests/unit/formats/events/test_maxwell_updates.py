@@ -27,7 +27,7 @@ _changes = st.fixed_dictionaries(
 
 
 @given(st.lists(_changes, min_size=1, max_size=6), st.booleans())
-def test_a_null_before_is_never_taken_for_a_column_that_stayed(
+def test_a_null_in_the_before_image_never_counts_as_an_unchanged_column(
     changes: list[Json], spaced: bool
 ) -> None:
     records = []

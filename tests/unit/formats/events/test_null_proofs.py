@@ -71,7 +71,7 @@ def test_canals_nulls_are_all_seen(write: Callable[..., Record]) -> None:
     assert _unproven(CanalReader, records) == []
 
 
-def test_a_canal_message_that_lacks_a_column_is_looked_at_again() -> None:
+def test_a_canal_message_that_lacks_a_column_is_examined_again() -> None:
     row = canal_messages.row
     lacking = {name: value for name, value in row(1, price=None).items() if name != "name"}
     records = [

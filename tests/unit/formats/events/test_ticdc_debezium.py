@@ -55,7 +55,7 @@ def test_ddl_is_passed_over_but_for_a_truncate(ddl: str, empties: bool) -> None:
     assert decoded.ignored == {"truncate" if empties else "schema-change": 1}
 
 
-def test_a_watermark_is_no_change() -> None:
+def test_a_watermark_record_is_no_change() -> None:
     source = {"connector": "TiCDC", "commit_ts": 9}
     decoded = decode_all([(None, compact({"payload": {"source": source, "op": "m"}}))], CONTEXT)
     assert decoded.ignored == {"watermark": 1}

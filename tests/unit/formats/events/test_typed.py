@@ -115,7 +115,7 @@ def test_types_of_the_source_count_before_declared_ones() -> None:
     assert _price_types([_created(0, 100)], context) == {0: "declared:decimal(8,2)"}
 
 
-def test_a_column_that_the_source_did_not_tell_of_may_be_declared() -> None:
+def test_a_column_without_a_type_from_the_source_may_be_declared() -> None:
     told = {name: type_ for name, type_ in DECLARED.items() if name != "price"}
     history = _history((_BORN, told))
     (stop,) = decode_all([_created(0, 100)], DecodeContext(TABLE, history=history)).stops

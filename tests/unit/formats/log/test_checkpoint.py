@@ -59,7 +59,7 @@ def test_the_hint_names_one_part_or_several() -> None:
 @pytest.mark.parametrize(
     "hint", [b"", b"{", b"[]", b"3", b'{"size":1}', b'{"version":3,"v2Checkpoint":{}}', b"\xff"]
 )
-def test_a_hint_that_is_damaged_or_beyond_us_is_no_hint(hint: bytes) -> None:
+def test_a_hint_that_is_damaged_or_too_new_is_ignored(hint: bytes) -> None:
     assert decode_hint(hint) is None
 
 

@@ -44,6 +44,6 @@ def test_a_schema_is_read_back_with_its_key_in_order() -> None:
 
 
 @pytest.mark.parametrize("lost", ["lakesplice.id", "lakesplice.source_name"])
-def test_a_schema_of_others_is_refused(lost: str) -> None:
+def test_a_schema_of_another_writer_is_refused(lost: str) -> None:
     with pytest.raises(CorruptFileError, match="isn't one that Lakesplice writes"):
         decode_schema(encode_schema(SCHEMA).replace(lost, "other"), "x")

@@ -97,7 +97,7 @@ def test_converters_to_avro_have_another_setting_for_nulls() -> None:
     assert "use another one" in found.remedy
 
 
-def test_a_converter_of_the_worker_is_not_known_here() -> None:
+def test_converters_that_only_the_worker_configures_are_unknown() -> None:
     (found,) = judged({"value.converter": None, "value.converter.replace.null.with.default": None})
     assert found.verdict is Verdict.WARNING
     assert "worker" in found.seen

@@ -88,7 +88,7 @@ def test_settings_that_park_tables_or_lose_changes_are_named(
     assert bool(found.remedy) == (verdict is not Verdict.OK)
 
 
-def test_a_server_without_binlog_is_asked_no_more_of_it() -> None:
+def test_a_server_without_a_binlog_is_not_asked_about_it_again() -> None:
     assert judged(changed(MYSQL, log_bin="0")).keys() == {"version", "binlog", "grants", "clock"}
 
 
