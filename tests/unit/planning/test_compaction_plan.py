@@ -89,10 +89,10 @@ def test_a_clock_that_is_set_back_makes_no_table_due() -> None:
     )
 
 
-def test_the_most_overdue_table_comes_first_and_one_that_runs_not_again() -> None:
+def test_of_due_tables_the_longest_waiting_comes_first_and_one_that_runs_not_again() -> None:
     due = {"a": only(age=1.5), "b": only(deltas=3.0), "c": only(age=0.9), "d": only(bytes=1.0)}
-    assert next_tables(due, set(), cap=9) == ("b", "a", "d")
-    assert next_tables(due, {"b"}, cap=2) == ("a",)
+    assert next_tables(due, set(), cap=9) == ("a", "b", "d")
+    assert next_tables(due, {"a"}, cap=2) == ("b",)
     assert next_tables(due, {"b", "x"}, cap=2) == ()
 
 
@@ -110,6 +110,45 @@ def test_touched_pages_are_bounded_by_pages_and_changes(rows: int, changes: int,
     found = touched_pages(rows, changes, page)
     assert 0 <= found <= changes + 1e-6 * changes
     assert found <= -(-rows // page)
+
+
+HOT = [[100_000, 100_000, 1, 1]] * 60
+
+
+@example(HOT)
+@given(
+    st.integers(1, 6).flatmap(
+        lambda tables: st.lists(
+            st.lists(st.sampled_from([0, 1, 300, 100_000]), min_size=tables, max_size=tables),
+            min_size=1,
+            max_size=80,
+        )
+    )
+)
+def test_no_heat_of_some_tables_lets_the_deltas_of_others_grow(seconds: list[list[int]]) -> None:
+    """Each second brings a delta to some tables, of so many changes, and time for one compaction.
+    A due table waits for at most one turn of each other table.
+    """
+    tables = len(seconds[0])
+    waiting: list[list[tuple[int, int]]] = [[] for _ in range(tables)]
+    for second, arriving in enumerate(seconds):
+        for deltas, changes in zip(waiting, arriving, strict=True):
+            if changes:
+                deltas.append((second * 1_000, changes))
+        found = {str(at): _pressure(deltas, second * 1_000) for at, deltas in enumerate(waiting)}
+        for name in next_tables(found, (), cap=1):
+            waiting[int(name)].clear()
+        assert max(map(len, waiting)) < POLICY.deltas_max + tables
+
+
+def _pressure(deltas: list[tuple[int, int]], now_ms: int) -> Pressure:
+    """That of a table of 1,000 rows."""
+    changes = sum(count for _, count in deltas)
+    oldest = min((at for at, _ in deltas), default=None)
+    waiting = TableBacklog(
+        len(deltas), changes, 0, 1_000, 10.0, None if oldest is None else EpochMs(oldest)
+    )
+    return pressure(waiting, POLICY, EpochMs(now_ms))
 
 
 @example([0, 0, 3], 1, 3)

@@ -135,14 +135,19 @@ def pressure(waiting: TableBacklog, policy: CompactionPolicy, now_ms: EpochMs) -
 def next_tables(
     pressures: Mapping[str, Pressure], running: Collection[str], cap: int
 ) -> tuple[str, ...]:
-    """Choose the tables to compact next: the most overdue first, each in one compaction at a time.
+    """Choose the tables to compact next: of those that are due, the ones whose changes have waited
+    the longest, each in one compaction at a time.
 
-    `running` are those being compacted now, `cap` is how many there may be at once. Ages of waiting
-    changes rise without bound, so no table is skipped for ever.
+    `running` are those being compacted now, `cap` is how many there may be at once. By age, since
+    other reasons can't be compared between tables: a small hot table is due a thousand times over
+    after each batch. So a due table waits for at most one compaction of each other table, and the
+    number of its deltas is bounded, however hot the others are.
     """
     free = max(0, cap - len(running))
     due = [name for name, one in pressures.items() if one.score >= 1 and name not in running]
-    return tuple(sorted(due, key=lambda name: (-pressures[name].score, name))[:free])
+    return tuple(
+        sorted(due, key=lambda name: (-pressures[name].age, -pressures[name].score, name))[:free]
+    )
 
 
 def work(manifest: Manifest) -> tuple[PlannedRewrite, ...]:

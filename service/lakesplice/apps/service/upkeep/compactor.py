@@ -1,6 +1,6 @@
 """The compactor: threads that watch all tables and merge waiting changes into base files.
 
-Ingest continues meanwhile. A thread chooses the most overdue table that no other thread works on,
+Ingest continues meanwhile. A thread chooses the due table whose changes have waited the longest,
 lets Spark tasks rewrite its files, and commits. If the commit loses its race, the next turn plans
 the table again (`_splice`). The same threads merge runs of the row index and keep the logs short.
 """
