@@ -145,7 +145,9 @@ def _verified(result: LastResult) -> Row:
 
 
 def _why(parked: ParkReason) -> Row:
-    return {"code": parked.code.value, "detail": parked.detail}
+    """Why a topic is parked, and the record at which it stopped, if there is one."""
+    record = {"record": f"{parked.partition}:{parked.offset}"} if parked.partition >= 0 else {}
+    return {"code": parked.code.value, "detail": parked.detail, **record}
 
 
 def _age(then_ms: EpochMs | None, now_ms: EpochMs) -> float | None:

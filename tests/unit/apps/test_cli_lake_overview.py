@@ -45,7 +45,8 @@ def test_tables_lists_a_lake_with_what_is_parked_and_what_cannot_be_read(
     assert (rows["shop.no_key"]["state"], rows["shop.no_key"]["code"]) == ("parked", "no-key")
     assert rows["shop.broken"]["state"] == "unreadable"
     out = lakesplice("tables", lake).out
-    assert "parked (no-key): the table has no primary key" in out
+    assert "parked (no-key): the table has no primary key (at record 0:7)" in out
+    assert rows["shop.no_key"]["record"] == "0:7"
 
 
 def test_tables_shows_which_differed_from_their_database(

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
+from lakesplice.apps.service.activity import ConnectorSighting
 from lakesplice.apps.service.page.answers import BatchAnswer
 from lakesplice.apps.service.page.chart import chart
 from lakesplice.apps.service.page.formatting import rate, size
@@ -173,6 +174,27 @@ def test_a_table_whose_first_batch_is_awaited_has_no_age(tmp_path: Path) -> None
     service.run([lambda: None])
     for path in ("/", "/tables/one/goods"):
         assert "no batch yet" not in page(service, path)
+
+
+def test_a_broker_that_is_away_is_shown_until_it_is_back(service: PagedService) -> None:
+    seen: list[str] = []
+
+    def look() -> None:
+        seen.append(page(service, "/"))
+
+    service.run([service.broker_goes, *[lambda: None] * 6, look, service.broker_comes])
+    assert "No batch can run: the broker does not answer" in seen[0]
+    assert "No batch can run" not in page(service, "/")
+
+
+def test_a_connector_without_its_heartbeats_is_shown_as_silent(service: PagedService) -> None:
+    activity, now_ms = service.driver.activity, service.clock.now_ms()
+    beating, quiet = (ConnectorSighting(name, name == "one", now_ms) for name in ("one", "two"))
+    activity.show_connectors((beating, quiet))
+    assert "since connector one wrote" in page(service, "/")
+    assert "not even a heartbeat" not in page(service, "/")
+    service.clock.advance(121)
+    assert re.findall("connector (\\w+) has written nothing for 2m", page(service, "/")) == ["one"]
 
 
 def test_before_it_drives_it_says_what_it_waits_for(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from lakesplice.apps.service.schema_topics import SchemaTopics
 from lakesplice.apps.service.sources.topic_selection import TopicSelection
 from lakesplice.apps.service.status.status_reporter import StatusReporter
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
-from lakesplice.errors import CorruptFileError, LakespliceError, StorageError
+from lakesplice.errors import CorruptFileError, LakespliceError, SourceUnavailable, StorageError
 from lakesplice.model.driver_status import TopicCondition, TopicState
 from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode, ParkReason
@@ -53,6 +53,7 @@ class Broker:
 
     ends: dict[str, int] = field(default_factory=dict)
     times_ms: dict[str, list[int]] = field(default_factory=dict)
+    tells_no_times: bool = False
 
     @property
     def catalogue(self) -> TopicCatalogue:
@@ -70,6 +71,8 @@ class Broker:
         }
 
     def newest_ms(self, topics: Iterable[Topic]) -> dict[str, int]:
+        if self.tells_no_times:
+            raise SourceUnavailable("the broker does not answer")
         return {t.name: self.times_ms[t.name][-1] for t in topics if t.name in self.times_ms}
 
     def since_in_each(
@@ -437,3 +440,17 @@ def test_a_connector_that_stands_still_is_distinguished_from_a_source_that_does(
     del scene.broker.ends["c.shop.things"]
     scene.sources.peek()
     assert 'connector="c"' not in scene.metrics.page().decode()
+
+
+def test_a_broker_that_was_away_is_asked_again_when_connectors_wrote(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, a_shop_goods=1)
+    now = scene.clock.now_ms()
+    scene.broker.times_ms[GOODS] = [now - 5_000]
+    scene.sources.look()
+    scene.broker.tells_no_times = True
+    scene.sources.peek()
+    scene.broker.tells_no_times = False
+    scene.broker.times_ms[GOODS] = [now - 1_000]
+    scene.sources.peek()
+    (seen,) = scene.driver.activity.connectors
+    assert (seen.name, seen.has_heartbeats, seen.wrote_ms) == ("a", False, now - 1_000)

@@ -36,8 +36,11 @@ spark:
 logging:
   level: {log_level}
 """
-# The connector's topic tells of changes of tables that no row shows.
+# The connector's topic tells of changes of tables that no row shows; its signals are no data.
 _OF_A_CONNECTOR: Final = """\
+tables:
+  - match: shop.signals
+    read: false
 schema_change_topics:
   names: [shop]
   bigint_unsigned_handling_mode: precise

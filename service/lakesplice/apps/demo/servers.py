@@ -41,6 +41,8 @@ _FIRST_ROWS: Final = (
     "create table shop.orders (id int primary key auto_increment, customer_id int not null,"
     " status varchar(20) not null, total decimal(10,2),"
     " placed_at timestamp not null default current_timestamp)",
+    "create table shop.signals (id varchar(42) primary key, type varchar(32) not null,"
+    " data varchar(2048))",
     "insert into shop.customers values (1, 'Ada', 'London'), (2, 'Grace', 'New York'),"
     " (3, 'Edsger', 'Rotterdam')",
     "insert into shop.orders (customer_id, status, total)"
@@ -212,6 +214,8 @@ def _connector(database: mariadb.LocalMariaDB) -> dict[str, str]:
         "database.server.id": "5401",
         "topic.prefix": CONNECTOR,
         "heartbeat.interval.ms": "5000",
+        # Whoever inserts a row there lets the connector take a snapshot of a table.
+        "signal.data.collection": "shop.signals",
         "key.converter": _CONVERTER,
         "key.converter.schemas.enable": "true",
         "value.converter": _CONVERTER,

@@ -55,6 +55,15 @@ class Failure:
     retry_ms: EpochMs | None
 
 
+@dataclass(frozen=True, slots=True)
+class ConnectorSighting:
+    """When a connector last wrote a record, and whether it sends heartbeats."""
+
+    name: str
+    has_heartbeats: bool
+    wrote_ms: EpochMs
+
+
 class Activity:
     """What one driver does. Safe from any thread."""
 
@@ -65,6 +74,8 @@ class Activity:
         self._failures: dict[str, Failure] = {}
         self._numbers = count()
         self._verified: Mapping[str, LastResult] = {}
+        self._query_failure = ""
+        self._connectors: tuple[ConnectorSighting, ...] = ()
 
     def add_batch(self, batch: Batch) -> None:
         """Record that a batch ended; the last ones are kept."""
@@ -92,6 +103,33 @@ class Activity:
         """Record that a table's compaction succeeded."""
         with self._lock:
             self._failures.pop(table, None)
+
+    def query_failed(self, reason: str) -> None:
+        """Record why no batch can run, until `query_runs`."""
+        with self._lock:
+            self._query_failure = reason
+
+    def query_runs(self) -> None:
+        """Record that the broker was read again."""
+        with self._lock:
+            self._query_failure = ""
+
+    @property
+    def query_failure(self) -> str:
+        """Why no batch can run; empty if nothing prevents it."""
+        with self._lock:
+            return self._query_failure
+
+    def show_connectors(self, connectors: tuple[ConnectorSighting, ...]) -> None:
+        """Show when each connector last wrote."""
+        with self._lock:
+            self._connectors = connectors
+
+    @property
+    def connectors(self) -> tuple[ConnectorSighting, ...]:
+        """When each connector last wrote, as far as the broker says."""
+        with self._lock:
+            return self._connectors
 
     def show_verified(self, results: Mapping[str, LastResult]) -> None:
         """Show these results of comparisons with databases, by the table's folder."""

@@ -114,6 +114,7 @@ class QueryLoop:
                 behind = frozenset() if once else self._behind(readable, None)
                 self._start(readable.starts, behind, once)
                 self._health.reached("query")
+                self._driver.activity.query_runs()
                 on_start()
                 finished = self._watch(readable.starts, behind) if readable.starts else self._idle()
             except RetryableError as error:
@@ -285,6 +286,7 @@ class QueryLoop:
             raise error  # they never worked, so that somebody has to correct them
         self._driver.metrics.add(metric.QUERY_RESTARTS, reason=RestartReason.ERROR)
         self._driver.log.error("query-failed", error=str(error))
+        self._driver.activity.query_failed(str(error))
         self._end_queries()
         if once and self._failures >= len(_BACKOFF_SECONDS):
             raise error

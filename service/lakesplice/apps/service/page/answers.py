@@ -146,6 +146,18 @@ class BatchAnswer(Answer):
     result: Literal["ok", "partial", "failed"]
 
 
+class ConnectorAnswer(Answer):
+    """What writes topics that begin with the same name."""
+
+    connector: str
+    has_heartbeats: bool
+    wrote: datetime = Field(description="When its newest record was written.")
+    age_seconds: Seconds
+    is_silent: bool = Field(
+        description="Whether it sends heartbeats, and none has come for two minutes."
+    )
+
+
 class LakeAnswer(Answer):
     """The service and its lake as a whole."""
 
@@ -164,6 +176,10 @@ class LakeAnswer(Answer):
     dead_letters: Count
     work: list[WorkAnswer] = Field(description="What threads do to tables now.")
     batches: list[BatchAnswer] = Field(description="The last ones, the newest at the end.")
+    query_failure: str = Field(description="Why no batch can run now; otherwise empty.")
+    connectors: list[ConnectorAnswer] = Field(
+        description="As far as the broker says, by name; empty before topics were read."
+    )
 
 
 class TablesAnswer(Answer):

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lakesplice import __version__
-from lakesplice.apps.service.activity import Activity
+from lakesplice.apps.service.activity import Activity, ConnectorSighting
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.page.answers import (
     BatchAnswer,
+    ConnectorAnswer,
     LakeAnswer,
     TableAnswer,
     TopicAnswer,
@@ -34,6 +35,9 @@ from lakesplice.model.moments import utc_time
 from lakesplice.secrets import masked_text
 from lakesplice.table.protocol.ports import Clock
 from lakesplice.telemetry.health import Health
+
+# Heartbeats come some ten seconds apart; the alert waits for more of them.
+_SILENT_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
@@ -132,4 +136,16 @@ class ServiceAnswers:
                 )
                 for batch in activity.batches
             ],
+            query_failure=masked_text(activity.query_failure),
+            connectors=[self._connector(one) for one in activity.connectors],
+        )
+
+    def _connector(self, seen: ConnectorSighting) -> ConnectorAnswer:
+        age = max(0, self._clock.now_ms() - seen.wrote_ms) / 1000
+        return ConnectorAnswer(
+            connector=seen.name,
+            has_heartbeats=seen.has_heartbeats,
+            wrote=utc_time(seen.wrote_ms),
+            age_seconds=age,
+            is_silent=seen.has_heartbeats and age > _SILENT_SECONDS,
         )

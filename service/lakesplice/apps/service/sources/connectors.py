@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
+from lakesplice.apps.service.activity import ConnectorSighting
 from lakesplice.apps.service.driver import Driver
 from lakesplice.errors import SourceUnavailable
+from lakesplice.model.moments import EpochMs
 from lakesplice.spark.kafka.topics import Topic, TopicCatalogue
 from lakesplice.telemetry import catalogue as metric
 
@@ -36,7 +38,8 @@ class Connectors:
         try:
             self._look(topics)
         except SourceUnavailable as error:
-            self._unknown = True
+            # One that gave them before is only away.
+            self._unknown = not self._shown
             self._driver.log.warning("connector-ages-unknown", error=str(error))
 
     def _look(self, topics: Mapping[str, Topic]) -> None:
@@ -54,6 +57,12 @@ class Connectors:
         for labels, moment_ms in moments.items():
             self._show(labels, moment_ms / 1000)
         self._shown = set(moments)
+        self._driver.activity.show_connectors(
+            tuple(
+                ConnectorSighting(name, heartbeats == "yes", EpochMs(moment_ms))
+                for (name, heartbeats), moment_ms in sorted(moments.items())
+            )
+        )
 
     def _show(self, labels: tuple[str, str], moment: float | None) -> None:
         connector, heartbeats = labels

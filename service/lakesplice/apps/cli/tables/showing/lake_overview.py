@@ -142,7 +142,8 @@ def _why(one: Row, now_ms: EpochMs) -> str:
     code = f" ({one['code']})" if one.get("code") else ""
     since = one.get("since")
     long = f" (for {age(_seconds_since(since, now_ms))})" if since else ""
-    return f"{one['state']}{code}: {visible(one['detail'])}{long}"
+    at = f" (at record {one['record']})" if one.get("record") else ""
+    return f"{one['state']}{code}: {visible(one['detail'])}{at}{long}"
 
 
 def _seconds_since(moment: str, now_ms: EpochMs) -> float:
