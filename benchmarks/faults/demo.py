@@ -1,0 +1,257 @@
+"""The demo as a process, and what is done to it: as its user, its operator, and its bad luck."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import pymysql
+import urllib3
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import KafkaAdminClient
+
+from lakesplice import Table
+from lakesplice.errors import LakespliceError
+
+PREFIX = "shop"
+_PROGRAM = [sys.executable, "-c", "from lakesplice.apps.cli import main; main()"]
+_STEP_SECONDS, _REQUEST_SECONDS, _COMMAND_SECONDS_MAX = 0.25, 5.0, 300.0
+_END_SECONDS_MAX = 90.0
+_FIRST_ID = 1_000_000
+
+Row = dict[str, Any]
+
+
+class Demo:
+    """The running demo; as a context manager it ends with the block, with all that it started."""
+
+    def __init__(self, folder: Path) -> None:
+        self._log = (folder.parent / f"{folder.name}.log").open("wb")
+        command = [*_PROGRAM, "demo", "--serve", "--json", "--folder", str(folder)]
+        self._process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=self._log, start_new_session=True
+        )
+        self._http = urllib3.PoolManager(retries=False, timeout=_REQUEST_SECONDS)
+        self._own: dict[str, subprocess.Popen[bytes]] = {}
+        self._commands: dict[str, tuple[list[str], str]] = {}
+        self._ids = itertools.count(_FIRST_ID)
+        self.mounted: list[Path] = []
+
+    def __enter__(self) -> Self:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError("the demo didn't start; its log says why")
+        self.at: dict[str, Any] = json.loads(line)
+        self.lake, self.config = Path(self.at["lake"]), Path(self.at["config"])
+        for name, pid in self.at["processes"].items():
+            arguments = Path(f"/proc/{pid}/cmdline").read_text().rstrip("\0").split("\0")
+            self._commands[name] = arguments, str(Path(f"/proc/{pid}/cwd").readlink())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for folder in self.mounted:
+            subprocess.run(["umount", "-l", str(folder)], check=False)
+        for process in self._own.values():
+            process.terminate()
+        for process in self._own.values():
+            process.wait(_END_SECONDS_MAX)
+        self._process.send_signal(signal.SIGINT)
+        self._process.wait(_END_SECONDS_MAX)
+        self._log.close()
+
+    # As a user of the database
+
+    def sql(self, *statements: str) -> None:
+        """Execute statements in the database."""
+        host, _, port = self.at["database"].partition(":")
+        with pymysql.connect(
+            host=host,
+            port=int(port),
+            user=self.at["user"],
+            password=self.at["password"],
+            autocommit=True,
+        ) as connection:
+            for statement in statements:
+                connection.cursor().execute(statement)
+
+    def insert(self, table: str) -> int:
+        """Insert a row with a new `id` and defaults, and return the `id`."""
+        new = next(self._ids)
+        self.sql(f"insert into {table} (id) values ({new})")
+        return new
+
+    @contextmanager
+    def changing(self, table: str) -> Iterator[None]:
+        """Insert a row into the table every second while the block runs."""
+        over = threading.Event()
+
+        def work() -> None:
+            while not over.wait(1.0):
+                self.insert(table)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+    def has(self, table: str, wanted: int) -> bool:
+        """Whether the real-time view of a table has the row."""
+        try:
+            found = Table.open(self.table(table)).read(columns=["id"])
+        except LakespliceError:
+            return False
+        return wanted in found.column("id").to_pylist()
+
+    def table(self, name: str) -> Path:
+        """The folder of a table."""
+        return self.lake.joinpath(*name.split("."))
+
+    def snapshot(self, table: str) -> None:
+        """Signal the connector to read the whole table again."""
+        data = json.dumps({"data-collections": [table], "type": "incremental"})
+        self.sql(
+            f"insert into shop.signals values ('{next(self._ids)}', 'execute-snapshot', '{data}')"
+        )
+
+    # As an operator
+
+    def command(self, *arguments: str | Path) -> str:
+        """Run a command of Lakesplice with the demo's configuration; return its output."""
+        done = subprocess.run(
+            [*_PROGRAM, *map(str, arguments), "--config", str(self.config)],
+            capture_output=True,
+            text=True,
+            timeout=_COMMAND_SECONDS_MAX,
+            env={**os.environ, "MYSQL_PWD": self.at["password"]},
+        )
+        if done.returncode > 1:
+            raise RuntimeError(f"{arguments} ended with {done.returncode}: {done.stderr}")
+        return done.stdout + done.stderr
+
+    def topics_of(self, table: str) -> list[Row]:
+        """What `lakesplice tables` says of a table's topics."""
+        lines = self.command("tables", self.lake, "--json").splitlines()
+        rows = [json.loads(line) for line in lines if line.startswith("{")]
+        return [topic for row in rows if row["table"] == table for topic in row["topics"]]
+
+    def row(self, table: str) -> Row:
+        """What the page says of a table; empty if the page or the table isn't there."""
+        rows = self.ask("tables").get("tables", [])
+        return next((row for row in rows if row["table"] == table), {})
+
+    def ask(self, what: str) -> dict[str, Any]:
+        """What the page's API answers; empty if it doesn't."""
+        try:
+            answer = self._http.request("GET", f"{self.at['page']}api/v1/{what}")
+        except urllib3.exceptions.HTTPError:
+            return {}
+        found: dict[str, Any] = answer.json() if answer.status == 200 else {}
+        return found
+
+    def connector(self, method: str, path: str, body: object = None) -> Any:
+        """Ask Kafka Connect about the connector."""
+        answer = self._http.request(
+            method, f"{self.at['connect']}/connectors/{PREFIX}{path}", json=body
+        )
+        if answer.status >= 400:
+            raise RuntimeError(f"Connect: {answer.data.decode()}")
+        return answer.json() if answer.data else None
+
+    def setting(self, name: str, value: str) -> None:
+        """Give the connector another setting, which restarts it."""
+        config = self.connector("GET", "")["config"]
+        self.connector("PUT", "/config", {**config, name: value})
+        self.until(lambda: self._task_state() == "RUNNING", "the connector runs again")
+
+    def _task_state(self) -> str:
+        tasks = self.connector("GET", "/status")["tasks"]
+        return str(tasks[0]["state"]) if tasks else ""
+
+    # As bad luck
+
+    def end(self, name: str, number: int = signal.SIGTERM) -> None:
+        """Send a signal to a process of the demo, and wait until it has ended."""
+        own = self._own.pop(name, None)
+        pid = own.pid if own else self.at["processes"][name]
+        os.kill(pid, number)
+        if own:
+            own.wait(_END_SECONDS_MAX)
+        else:
+            self.until(lambda: not _is_alive(pid), f"{name} ends", _END_SECONDS_MAX)
+
+    def start(self, name: str) -> None:
+        """Start a process that has ended, by the command that it had."""
+        arguments, folder = self._commands[name]
+        self._own[name] = subprocess.Popen(
+            arguments,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            start_new_session=True,
+        )
+
+    def send(self, topic: str, key: bytes | None, value: bytes) -> None:
+        """Write a record into a topic."""
+        producer = KafkaProducer(bootstrap_servers=self.at["kafka"])
+        producer.send(topic, value, key, partition=0).get(_REQUEST_SECONDS)
+        producer.close()
+
+    def partitions_with_records(self, topic: str, least: int) -> list[int]:
+        """The partitions of a topic that has three; waits until they have so many records."""
+        places = [TopicPartition(topic, at) for at in range(3)]
+        consumer = KafkaConsumer(bootstrap_servers=self.at["kafka"])
+        self.until(
+            lambda: sum(consumer.end_offsets(places).values()) >= least, f"{topic} has records"
+        )
+        ends = consumer.end_offsets(places)
+        consumer.close()
+        return [place.partition for place in places if ends[place]]
+
+    def delete_records(self, topic: str) -> None:
+        """Let the broker delete all records of a topic, as its retention would."""
+        admin = KafkaAdminClient(bootstrap_servers=self.at["kafka"])
+        admin.delete_records({TopicPartition(topic, at): -1 for at in range(3)})
+        admin.close()
+
+    def make_read_only(self, folder: Path) -> None:
+        """Let no process write in a folder any more; only as root."""
+        subprocess.run(["mount", "--bind", str(folder), str(folder)], check=True)
+        self.mounted.append(folder)
+        subprocess.run(["mount", "-o", "remount,ro,bind", str(folder)], check=True)
+
+    def make_writable(self) -> None:
+        """End what `make_read_only` did."""
+        while self.mounted:
+            subprocess.run(["umount", "-l", str(self.mounted.pop())], check=True)
+
+    def until(self, holds: Callable[[], bool], what: str, seconds: float = 120.0) -> float:
+        """Wait until it holds; return how long that took."""
+        began = time.monotonic()
+        while not holds():
+            if time.monotonic() - began > seconds:
+                raise TimeoutError(f"not within {seconds:.0f} s: {what}")
+            time.sleep(_STEP_SECONDS)
+        return time.monotonic() - began
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
