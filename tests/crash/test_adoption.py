@@ -19,7 +19,7 @@ import pytest
 
 from lakesplice.errors import LakespliceError, StorageError, TableNotFoundError
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.by_hand.adopt import adopt_table
+from lakesplice.table.by_hand.adoption.adopt import adopt_table
 from lakesplice.table.by_hand.hand_fed_table import HandFedTable
 from lakesplice.table.protocol.ports import Store
 from lakesplice.testing.doubles import FixedClock, SeededEntropy

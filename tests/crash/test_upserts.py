@@ -17,7 +17,7 @@ import pytest
 
 from lakesplice.errors import StorageError, TableNotFoundError, UsageError
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.by_hand.edits.edited_table import EditedTable
+from lakesplice.table.by_hand.hand_fed_table import HandFedTable
 from lakesplice.table.by_hand.new_table import create_table
 from lakesplice.table.protocol.ports import Store
 from lakesplice.testing.faulty_store import Call, Crash, Fault, FaultyStore, How
@@ -36,7 +36,7 @@ from tests.support.simulated import folder
 WRITES = ("put_new", "writer", "delete")
 READS = ("read", "open", "size", "list")
 WHOLE = COLUMNS.names
-Act = Callable[[EditedTable], object]
+Act = Callable[[HandFedTable], object]
 
 
 def row(key: int, n: int = 0) -> Row:
@@ -107,7 +107,7 @@ STATES.append({0: row(0, 3), 3: STATES[-1][3], 5: row(5, 4)})
 STATES.append({1: {"id": 1, "n": 1, "size": 1, "name": "one"}})
 
 
-def born(store: Store, seed: int) -> EditedTable:
+def born(store: Store, seed: int) -> HandFedTable:
     with suppress(UsageError):  # it had taken effect, only its answer was lost
         create_table(store, given(STATES[0].values(), WHOLE), ["id"], tools(seed))
     return opened(store, seed + 1)

@@ -18,7 +18,7 @@ from lakesplice import Table
 from lakesplice.apps.erasing.byte_search import files_in, search
 from lakesplice.errors import UsageError
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.by_hand.upsert_request import Upserted
+from lakesplice.table.by_hand.upserts.upsert_request import Upserted
 from tests.support.by_hand import (
     COLUMNS,
     Row,

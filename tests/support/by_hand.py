@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.by_hand.edits.edited_table import EditedTable
+from lakesplice.table.by_hand.hand_fed_table import HandFedTable
 from lakesplice.table.by_hand.new_table import Tools, create_table
 from lakesplice.table.files.page_rewriter import best_rewriter
 from lakesplice.table.protocol.ports import Store
@@ -51,21 +51,21 @@ def tools(seed: int = 1) -> Tools:
 
 def created(
     store: Store, rows: Iterable[Row] = (), seed: int = 1, *, change_feed: bool = False
-) -> EditedTable:
+) -> HandFedTable:
     rows = given(rows, COLUMNS.names)
     create_table(store, rows, ["id"], tools(seed), change_feed=change_feed)
     return opened(store, seed + 1)
 
 
-def opened(store: Store, seed: int = 7) -> EditedTable:
-    return EditedTable(store, tools(seed))
+def opened(store: Store, seed: int = 7) -> HandFedTable:
+    return HandFedTable(store, tools(seed))
 
 
 def goods_store(folder: Path) -> LocalStore:
     return LocalStore(folder / "lake").within("shop/goods")
 
 
-def three_goods(store: Store) -> EditedTable:
+def three_goods(store: Store) -> HandFedTable:
     return created(store, [row(1), row(2, "b"), row(3, "c", 7)])
 
 

@@ -65,6 +65,16 @@ PLANTED = (
     ("table.files.inner_tables", "lakesplice.table.upkeep.vacuum", "Rooms of the protocol"),
     ("table.reading.scan", "lakesplice.table.ingest.append", "Rooms of the protocol"),
     ("table.driver.status", "lakesplice.table.upkeep.purge", "Rooms of the protocol"),
+    (
+        "table.by_hand.upserts.located_rows",
+        "lakesplice.table.by_hand.edits.merge",
+        "The object of a table fed by hand",
+    ),
+    (
+        "table.by_hand.writer",
+        "lakesplice.table.by_hand.hand_fed_table",
+        "The object of a table fed by hand",
+    ),
     ("storage.local", "pyspark", "Storage knows no engine"),
     ("storage.source.tables", "lakesplice.storage.stores", "Rooms of storage"),
     ("storage.local", "lakesplice.storage.objects", "Rooms of storage"),

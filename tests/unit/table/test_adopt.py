@@ -16,9 +16,9 @@ from lakesplice.errors import (
 )
 from lakesplice.planning.by_hand.hand_fed_schema import adopted_schema
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.by_hand.adopt import plan_adoption
-from lakesplice.table.by_hand.adopted_files import look_into
-from lakesplice.table.by_hand.adopted_keys import indexed
+from lakesplice.table.by_hand.adoption.adopt import plan_adoption
+from lakesplice.table.by_hand.adoption.adopted_files import look_into
+from lakesplice.table.by_hand.adoption.adopted_keys import indexed
 from tests.support.adopting import TWO, folder, refusal, some_rows
 
 

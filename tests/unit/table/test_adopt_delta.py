@@ -24,7 +24,7 @@ from lakesplice.model.manifest import Manifest
 from lakesplice.model.moments import EpochMs
 from lakesplice.planning.by_hand.hand_fed_schema import adopted_schema
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.by_hand.adopt import adopt_table
+from lakesplice.table.by_hand.adoption.adopt import adopt_table
 from lakesplice.table.protocol.intents import Adopt
 from lakesplice.table.protocol.layout import commit_path
 from lakesplice.table.protocol.transitions import transition
@@ -213,7 +213,8 @@ def test_a_vacuum_keeps_adopted_files_and_takes_what_only_older_versions_name(
     table.upsert(pa.table({"id": [1], "name": ["x"]}))
     table.compact()
     # No version is older than another one of its millisecond.
-    table._tools = replace(table._tools, clock=FixedClock(table._tools.clock.now_ms() + 1))
+    tools = table._writer.tools
+    table._writer.tools = replace(tools, clock=FixedClock(tools.clock.now_ms() + 1))
     would = table.vacuum(retention_hours=0, dry_run=True, readers_may_fail=True)
     table.vacuum(retention_hours=0, readers_may_fail=True)
     named = {path for path in table.snapshot.manifest.files if "/" not in path}

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from lakesplice.errors import UsageError
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.by_hand.edits.edited_table import EditedTable
+from lakesplice.table.by_hand.hand_fed_table import HandFedTable
 from lakesplice.testing.faulty_store import Call, FaultyStore
 from tests.support.by_hand import (
     WHOLE,
@@ -25,7 +25,7 @@ from tests.support.by_hand import (
 )
 from tests.support.partitioned import begun
 
-WRITES: list[Callable[[EditedTable], object]] = [
+WRITES: list[Callable[[HandFedTable], object]] = [
     lambda table: table.upsert(given([row(1, n=-1), row(9, n=-1)], WHOLE)),
     lambda table: table.upsert(given([row(1, n=None), row(2, n=-5)], ["id", "n"])),
     lambda table: table.upsert(
@@ -50,13 +50,13 @@ def store(tmp_path: Path) -> LocalStore:
 
 
 @pytest.fixture
-def table(store: LocalStore) -> EditedTable:
+def table(store: LocalStore) -> HandFedTable:
     return three_goods(store)
 
 
 @pytest.mark.parametrize("write", WRITES)
 def test_a_write_that_breaks_a_constraint_is_refused_with_the_number_of_rows(
-    table: EditedTable, store: LocalStore, write: Callable[[EditedTable], object]
+    table: HandFedTable, store: LocalStore, write: Callable[[HandFedTable], object]
 ) -> None:
     table.add_constraint("Positive", "n > 0 AND price < n * 5")
     with pytest.raises(UsageError, match="break constraints") as refused:
@@ -65,7 +65,7 @@ def test_a_write_that_breaks_a_constraint_is_refused_with_the_number_of_rows(
     require_rows(table.refresh(), {1: row(1), 2: row(2, "b"), 3: row(3, "c", 7)})
 
 
-def test_rows_that_break_no_constraint_are_written(table: EditedTable) -> None:
+def test_rows_that_break_no_constraint_are_written(table: HandFedTable) -> None:
     table.add_constraint("positive", "n > 0")
     table.set_required("name")
     table.upsert(given([row(1, "z")], ["id", "name"]))
@@ -79,7 +79,7 @@ def test_rows_that_break_no_constraint_are_written(table: EditedTable) -> None:
     assert (table.constraints, table.required_columns) == ({}, ())
 
 
-def test_a_required_column_holds_no_null(table: EditedTable) -> None:
+def test_a_required_column_holds_no_null(table: HandFedTable) -> None:
     table.set_required("name")
     for rows, columns in (([row(1, None)], WHOLE), ([row(4, None)], ["id", "n", "price"])):
         with pytest.raises(UsageError, match="NOT NULL name': 1"):
@@ -87,7 +87,7 @@ def test_a_required_column_holds_no_null(table: EditedTable) -> None:
     table.upsert(given([row(1, n=5)], ["id", "n"]))
 
 
-def test_constraints_that_rows_break_are_not_set(table: EditedTable) -> None:
+def test_constraints_that_rows_break_are_not_set(table: HandFedTable) -> None:
     with pytest.raises(UsageError, match="'small': 1"):
         table.add_constraint("small", "n < 5")
     table.upsert(given([row(1, None)], WHOLE))
@@ -110,7 +110,7 @@ def test_constraints_that_rows_break_are_not_set(table: EditedTable) -> None:
         table.add_constraint("small", "n < 60")
 
 
-def test_readers_of_delta_see_the_constraints(table: EditedTable, store: LocalStore) -> None:
+def test_readers_of_delta_see_the_constraints(table: HandFedTable, store: LocalStore) -> None:
     table.set_change_feed(on=True)
     table.add_constraint("positive", "n > 0")
     table.set_required("name")
@@ -140,7 +140,7 @@ def test_an_upsert_that_began_before_a_constraint_is_checked_again(store: LocalS
             raced.append(call)
             opened(store, 40).add_constraint("positive", "n > 0")
 
-    table = EditedTable(FaultyStore(store, before_call=constrained_first), tools(9))
+    table = HandFedTable(FaultyStore(store, before_call=constrained_first), tools(9))
     with pytest.raises(UsageError, match="'positive': 1"):
         table.upsert(given([row(1, n=-1)], WHOLE))
     assert table.refresh().version == 1
@@ -155,12 +155,12 @@ def test_rows_that_came_before_a_constraint_are_checked_for_it(store: LocalStore
             raced.append(call)
             opened(store, 40).upsert(given([row(4, n=-1)], WHOLE))
 
-    table = EditedTable(FaultyStore(store, before_call=upserted_first), tools(9))
+    table = HandFedTable(FaultyStore(store, before_call=upserted_first), tools(9))
     with pytest.raises(UsageError, match="'positive': 1"):
         table.add_constraint("positive", "n > 0")
 
 
 def test_a_table_that_a_topic_feeds_has_no_constraints(tmp_path: Path) -> None:
-    table = EditedTable(begun(tmp_path).store, tools())
+    table = HandFedTable(begun(tmp_path).store, tools())
     with pytest.raises(UsageError, match="fed by a source"):
         table.add_constraint("positive", "id > 0")

@@ -16,6 +16,7 @@ from lakesplice.errors import UsageError
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.by_hand.hand_fed_table import HandFedTable
+from lakesplice.table.by_hand.upkeep import plan_splice
 from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.ports import UNWATCHED
 from lakesplice.testing.doubles import FixedClock
@@ -35,7 +36,7 @@ def table(store: LocalStore) -> HandFedTable:
 
 
 def clock_of(table: HandFedTable) -> FixedClock:
-    clock = table._tools.clock
+    clock = table._writer.tools.clock
     assert isinstance(clock, FixedClock)
     return clock
 
@@ -202,9 +203,9 @@ def test_a_rewrite_that_races_with_the_start_of_the_feed_is_retried(store: Local
     table = three_goods(store)
     table.upsert(given([row(1, "A")], WHOLE))
     other = opened(store, seed=30)
-    intent = table._splice(table.snapshot.manifest, 1, UNWATCHED)
+    intent = plan_splice(table._writer, table.snapshot.manifest, 1, UNWATCHED)
     other.set_change_feed(on=True)
-    assert not isinstance(table._make(intent), Committed)
+    assert not isinstance(table._writer.commit(intent), Committed)
     table.compact()
     assert [kind for _, kind, _ in told(table, store)] == ["update_postimage", "update_preimage"]
 

@@ -10,7 +10,7 @@ import pytest
 
 from lakesplice.errors import UsageError
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.by_hand.edits.edited_table import EditedTable
+from lakesplice.table.by_hand.hand_fed_table import HandFedTable
 from lakesplice.table.by_hand.new_table import create_table
 from lakesplice.testing.faulty_store import Call, FaultyStore
 from tests.support.by_hand import (
@@ -29,18 +29,18 @@ from tests.support.partitioned import begun
 
 
 @pytest.fixture
-def table(store: LocalStore) -> EditedTable:
+def table(store: LocalStore) -> HandFedTable:
     three_goods(store)
-    return EditedTable(store, tools(9))
+    return HandFedTable(store, tools(9))
 
 
-def images(table: EditedTable) -> list[Row]:
+def images(table: HandFedTable) -> list[Row]:
     assert isinstance(table._store, LocalStore)
     return load_feed(table._store.root, table.version)
 
 
 def test_rows_that_match_a_condition_are_deleted_in_one_commit(
-    table: EditedTable, store: LocalStore
+    table: HandFedTable, store: LocalStore
 ) -> None:
     table.upsert(given([row(1, "z", 7), row(4, None, None)], WHOLE))
     done = table.delete("n = 7 AND name <> 'c'")
@@ -55,7 +55,7 @@ def test_rows_that_match_a_condition_are_deleted_in_one_commit(
 
 
 def test_rows_that_match_a_condition_get_new_values_in_one_commit(
-    table: EditedTable, store: LocalStore
+    table: HandFedTable, store: LocalStore
 ) -> None:
     table.upsert(given([row(1, "z", 7), row(4, None, None)], WHOLE))
     done = table.update({"price": "price * 2", "n": "n + id", "name": "upper(name)"}, "n >= 1")
@@ -81,7 +81,7 @@ def _next(truth: dict[int, Row]) -> list[tuple[int, Row, Row]]:
     return [(k, r, {"n": None if r["n"] is None else r["n"] + 1}) for k, r in truth.items()]
 
 
-def test_an_update_is_in_the_feed(table: EditedTable) -> None:
+def test_an_update_is_in_the_feed(table: HandFedTable) -> None:
     table.set_change_feed(on=True)
     table.update({"price": "price + 1"}, "id >= 2", merge=True)
     found = [(i["id"], i["_change_type"], str(i["price"])) for i in images(table)]
@@ -94,7 +94,7 @@ def test_an_update_is_in_the_feed(table: EditedTable) -> None:
 
 
 def test_rows_take_the_place_of_those_that_a_condition_chooses(
-    table: EditedTable, store: LocalStore
+    table: HandFedTable, store: LocalStore
 ) -> None:
     done = table.overwrite(given([row(2, "x", 4), row(5, "y", 5)], WHOLE), "id >= 2")
     assert (done.inserted, done.updated, done.deleted) == (1, 1, 1)
@@ -107,7 +107,7 @@ def test_rows_take_the_place_of_those_that_a_condition_chooses(
     require_sound_index(store, table)
 
 
-def test_rows_outside_of_the_condition_are_not_overwritten(table: EditedTable) -> None:
+def test_rows_outside_of_the_condition_are_not_overwritten(table: HandFedTable) -> None:
     for rows, words in (
         ([row(2), row(3, n=None)], "must match it, and some don't.*rows=1"),
         ([row(3, "c", 1)], "rows outside of the condition have the keys"),
@@ -140,14 +140,14 @@ def test_rows_outside_of_the_condition_are_not_overwritten(table: EditedTable) -
     ],
 )
 def test_a_value_that_does_not_fit_changes_nothing(
-    table: EditedTable, values: Row, words: str
+    table: HandFedTable, values: Row, words: str
 ) -> None:
     with pytest.raises(UsageError, match=words):
         table.update(values)
     assert table.version == 0
 
 
-def test_deleted_rows_are_in_the_feed(table: EditedTable) -> None:
+def test_deleted_rows_are_in_the_feed(table: HandFedTable) -> None:
     table.set_change_feed(on=True)
     table.delete("id >= 2", merge=True)
     found = [(i["id"], i["_change_type"]) for i in images(table)]
@@ -163,7 +163,7 @@ def test_rows_that_another_upsert_changed_meanwhile_are_evaluated_again(store: L
             raced.append(call)
             opened(store, 40).upsert(given([row(1, "a", 0), row(2, "b", 9)], WHOLE))
 
-    table = EditedTable(FaultyStore(store, before_call=other_upsert_first), tools(9))
+    table = HandFedTable(FaultyStore(store, before_call=other_upsert_first), tools(9))
     assert table.delete("n >= 5").deleted == 2
     assert raced
     require_rows(table, {1: row(1, "a", 0)})
@@ -180,12 +180,12 @@ def test_an_update_that_lost_its_race_computes_its_values_again(store: LocalStor
                 given([row(2, "b", 40)], WHOLE), delete=given([row(3)], ["id"])
             )
 
-    table = EditedTable(FaultyStore(store, before_call=other_upsert_first), tools(9))
+    table = HandFedTable(FaultyStore(store, before_call=other_upsert_first), tools(9))
     assert table.update({"n": "n + 1"}).updated == 2
     require_rows(table, {1: row(1, "a", 2), 2: row(2, "b", 41)})
 
 
-def test_a_condition_that_does_not_fit_deletes_nothing(table: EditedTable) -> None:
+def test_a_condition_that_does_not_fit_deletes_nothing(table: HandFedTable) -> None:
     for where in ("colour = 'red'", "n = 'seven'", "", "id = 1; id = 2"):
         with pytest.raises(UsageError):
             table.delete(where)
@@ -195,10 +195,10 @@ def test_a_condition_that_does_not_fit_deletes_nothing(table: EditedTable) -> No
 def test_tables_whose_rows_come_from_elsewhere_or_stay_refuse(tmp_path: Path) -> None:
     life = begun(tmp_path / "fed")
     with pytest.raises(UsageError, match="fed by a source"):
-        EditedTable(life.store, tools()).delete("id = 1")
+        HandFedTable(life.store, tools()).delete("id = 1")
     with pytest.raises(UsageError, match="merge its change feed into a table that is fed by hand"):
-        EditedTable(life.store, tools()).update({"id": 1})
+        HandFedTable(life.store, tools()).update({"id": 1})
     store = LocalStore(tmp_path / "kept")
     create_table(store, given([row(1)], WHOLE), ["id"], tools(), insert_only=True)
     with pytest.raises(UsageError, match="insert-only"):
-        EditedTable(store, tools()).delete("id = 1")
+        HandFedTable(store, tools()).delete("id = 1")

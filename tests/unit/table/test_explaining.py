@@ -100,7 +100,7 @@ def test_a_composite_key_is_given_in_key_order_or_by_column(tmp_path: Path) -> N
 
 def test_the_story_names_vacuumed_versions_and_reports_the_others(tmp_path: Path) -> None:
     table = created(LocalStore(tmp_path), [{"id": 1, "n": 0}])
-    clock = table._tools.clock
+    clock = table._writer.tools.clock
     assert isinstance(clock, FixedClock)
     for n in range(3):
         clock.advance(86_400)

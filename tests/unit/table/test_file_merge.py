@@ -72,7 +72,8 @@ def test_large_row_groups_are_copied_and_small_ones_gathered(
         table.upsert(given([row(key)], COLUMNS.names))
     before = rows_of(table)
     old = list(table.snapshot.manifest.files)
-    paths, new = merging.merge_base_files(store, table.snapshot.manifest, old, table._tools.entropy)
+    entropy = table._writer.tools.entropy
+    paths, new = merging.merge_base_files(store, table.snapshot.manifest, old, entropy)
     assert [table.snapshot.manifest.files[path].rows for path in paths] == [1, 1, 1, count, count]
     groups = pq.read_metadata(tmp_path / new.base.path)
     sizes = [groups.row_group(at).num_rows for at in range(groups.num_row_groups)]
@@ -130,6 +131,6 @@ def test_a_table_that_a_source_feeds_is_left_to_its_service(tmp_path: Path) -> N
     driver.batch()
     from lakesplice.table.by_hand.hand_fed_table import HandFedTable
 
-    table = HandFedTable(driver.table.store, created(LocalStore(tmp_path / "x"))._tools)
+    table = HandFedTable(driver.table.store, created(LocalStore(tmp_path / "x"))._writer.tools)
     with pytest.raises(UsageError, match="fed by a source"):
         table.merge_files()

@@ -10,7 +10,7 @@ import pytest
 
 from lakesplice.errors import UsageError
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.by_hand.edits.edited_table import EditedTable
+from lakesplice.table.by_hand.hand_fed_table import HandFedTable
 from lakesplice.table.by_hand.new_table import create_table
 from lakesplice.testing.faulty_store import Call, FaultyStore
 from tests.support.by_hand import (
@@ -40,11 +40,11 @@ SOURCE = pa.table(
 
 
 @pytest.fixture
-def table(store: LocalStore) -> EditedTable:
+def table(store: LocalStore) -> HandFedTable:
     return three_goods(store)
 
 
-def test_a_merge_has_all_clauses_in_one_commit(table: EditedTable, store: LocalStore) -> None:
+def test_a_merge_has_all_clauses_in_one_commit(table: HandFedTable, store: LocalStore) -> None:
     table.set_change_feed(on=True)
     merge = (
         table.merge(SOURCE)
@@ -75,7 +75,7 @@ def test_a_merge_of_rows_by_key_alone_reads_no_base_file(tmp_path: Path) -> None
     store = goods_store(tmp_path)
     three_goods(store)
     watched = FaultyStore(store)
-    table = EditedTable(watched, tools(9))
+    table = HandFedTable(watched, tools(9))
     old = table.snapshot.manifest.files.keys()
     done = table.merge(SOURCE).when_matched_update().when_not_matched_insert().execute()
     assert (done.inserted, done.updated) == (2, 2)
@@ -92,7 +92,7 @@ def test_a_merge_of_rows_by_key_alone_reads_no_base_file(tmp_path: Path) -> None
     )
 
 
-def test_rows_that_no_clause_has_stay(table: EditedTable) -> None:
+def test_rows_that_no_clause_has_stay(table: HandFedTable) -> None:
     rows = {key: row(key, name, n) for key, name, n in ((1, "a", 1), (2, "b", 1), (3, "c", 7))}
     assert table.merge(SOURCE).when_matched_delete("target.n > 7").execute().version == 0
     table.merge(SOURCE).when_matched_update({"n": 5}, "target.n = 7").execute()
@@ -101,7 +101,7 @@ def test_rows_that_no_clause_has_stay(table: EditedTable) -> None:
     require_rows(table, {1: row(1), 3: row(3, "c", 5)})
 
 
-def test_several_rows_of_the_source_for_one_row_are_refused(table: EditedTable) -> None:
+def test_several_rows_of_the_source_for_one_row_are_refused(table: HandFedTable) -> None:
     twice = pa.concat_tables([SOURCE, SOURCE.slice(0, 1)])
     with pytest.raises(UsageError, match="several rows of the source"):
         table.merge(twice).when_matched_update().execute()
@@ -124,7 +124,7 @@ def test_a_merge_that_lost_its_race_is_matched_again(store: LocalStore) -> None:
             gone = given([row(2)], ["id"])
             opened(store, 40).upsert(given([row(3, "c", 8), row(4)], WHOLE), delete=gone)
 
-    table = EditedTable(FaultyStore(store, before_call=other_upsert_first), tools(9))
+    table = HandFedTable(FaultyStore(store, before_call=other_upsert_first), tools(9))
     merge = table.merge(SOURCE).when_matched_update({"n": "target.n + 1"})
     done = merge.when_not_matched_insert().execute()
     assert (done.updated, done.inserted) == (2, 2)
@@ -140,7 +140,7 @@ def test_a_merge_that_lost_its_race_is_matched_again(store: LocalStore) -> None:
     )
 
 
-def test_clauses_that_do_not_fit_change_nothing(table: EditedTable) -> None:
+def test_clauses_that_do_not_fit_change_nothing(table: HandFedTable) -> None:
     merge = table.merge(SOURCE)
     for wrong, words in (
         (merge, "needs a clause"),
@@ -165,8 +165,8 @@ def test_clauses_that_do_not_fit_change_nothing(table: EditedTable) -> None:
 def test_tables_that_can_not_be_edited_refuse(tmp_path: Path) -> None:
     life = begun(tmp_path / "fed")
     with pytest.raises(UsageError, match="fed by a source"):
-        EditedTable(life.store, tools()).merge(SOURCE).when_matched_delete().execute()
+        HandFedTable(life.store, tools()).merge(SOURCE).when_matched_delete().execute()
     store = LocalStore(tmp_path / "kept")
     create_table(store, given([row(1)], WHOLE), ["id"], tools(), insert_only=True)
     with pytest.raises(UsageError, match="insert-only"):
-        EditedTable(store, tools()).merge(SOURCE).when_matched_delete().execute()
+        HandFedTable(store, tools()).merge(SOURCE).when_matched_delete().execute()

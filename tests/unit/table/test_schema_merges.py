@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from lakesplice.errors import UsageError
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.by_hand.edits.edited_table import EditedTable
+from lakesplice.table.by_hand.hand_fed_table import HandFedTable
 from lakesplice.testing.faulty_store import Call, FaultyStore
 from tests.support.by_hand import (
     WHOLE,
@@ -120,7 +120,7 @@ def test_an_upsert_that_began_before_a_column_was_widened_is_written_in_its_type
             raced.append(call)
             opened(store, 40).upsert(WIDE, merge_schema=True, fill_new_rows=True)
 
-    table = EditedTable(FaultyStore(store, before_call=widened_first), tools(9))
+    table = HandFedTable(FaultyStore(store, before_call=widened_first), tools(9))
     table.upsert(given([row(1, "late", 5)], WHOLE), fill_new_rows=True)
     assert table.update({"n": "n + 1"}, "id = 1").updated == 1
     table.compact()
@@ -138,7 +138,7 @@ def test_a_schema_that_lost_its_race_is_merged_again(store: LocalStore) -> None:
             more = pa.table({"id": [1], "size": [4]})
             opened(store, 40).upsert(more, merge_schema=True, merge=True)
 
-    table = EditedTable(FaultyStore(store, before_call=other_first), tools(9))
+    table = HandFedTable(FaultyStore(store, before_call=other_first), tools(9))
     table.upsert(WIDE.drop_columns(["price"]), merge_schema=True, fill_new_rows=True)
     assert table.schema.names == [*WHOLE, "size", "colour"]
     found = {r["id"]: (r["size"], r["colour"]) for r in table.read().to_pylist()}

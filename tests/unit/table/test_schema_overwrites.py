@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from lakesplice.errors import UnsupportedError, UsageError
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.by_hand.edits.edited_table import EditedTable
+from lakesplice.table.by_hand.hand_fed_table import HandFedTable
 from lakesplice.table.by_hand.new_table import create_table
 from lakesplice.table.reading.scan import View
 from lakesplice.testing.faulty_store import Call, FaultyStore
@@ -90,7 +90,7 @@ def test_changes_from_before_are_read_from_a_version_with_their_columns(store: L
         table.changes(2).read_all()
     with pytest.raises(UnsupportedError, match="open this version"):
         table.changes(1, 1).read_all()
-    assert EditedTable(store, tools(), 1).changes(1, 1).read_all().column("name").to_pylist() == [
+    assert HandFedTable(store, tools(), 1).changes(1, 1).read_all().column("name").to_pylist() == [
         "x"
     ]
 
@@ -143,7 +143,7 @@ def test_an_overwrite_that_makes_no_table_is_refused(
     ],
 )
 def test_constraints_hold_for_the_new_columns(
-    store: LocalStore, constrain: Callable[[EditedTable], int], message: str
+    store: LocalStore, constrain: Callable[[HandFedTable], int], message: str
 ) -> None:
     table = three_goods(store)
     version = constrain(table)
@@ -171,7 +171,7 @@ def test_of_an_upsert_and_an_overwrite_of_columns_the_later_one_sees_the_other(
             if len(raced) == 1:
                 opened(store, 40).upsert(given([row(5)], WHOLE))
 
-    table = EditedTable(FaultyStore(store, before_call=other_first), tools(9))
+    table = HandFedTable(FaultyStore(store, before_call=other_first), tools(9))
     assert table.overwrite(OTHER, overwrite_schema=True).deleted == 3
     require_rows(table, ROWS)
     raced.clear()
@@ -181,7 +181,7 @@ def test_of_an_upsert_and_an_overwrite_of_columns_the_later_one_sees_the_other(
             raced.append(call)
             opened(store, 41).overwrite(given([row(7)], WHOLE), overwrite_schema=True)
 
-    table = EditedTable(FaultyStore(store, before_call=columns_first), tools(10))
+    table = HandFedTable(FaultyStore(store, before_call=columns_first), tools(10))
     with pytest.raises(UsageError, match="is not of its type"):
         table.upsert(pa.table({"id": [9], "n": ["text"]}))
     require_rows(opened(store), {7: row(7)})

@@ -20,8 +20,8 @@ from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.by_hand import delta_pieces, new_rows
 from lakesplice.table.by_hand.hand_fed_table import HandFedTable
+from lakesplice.table.by_hand.upserts import delta_pieces, new_rows
 from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.protocol.commit import Conflict, ConflictCode
 from lakesplice.table.protocol.intents import Ingest, Redirect

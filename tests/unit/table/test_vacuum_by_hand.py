@@ -22,7 +22,7 @@ def row(key: int, n: int) -> Row:
 
 
 def clock_of(table: HandFedTable) -> FixedClock:
-    clock = table._tools.clock
+    clock = table._writer.tools.clock
     assert isinstance(clock, FixedClock)
     return clock
 
@@ -60,7 +60,7 @@ def test_orphans_go_and_who_writes_meanwhile_writes_again(tmp_path: Path) -> Non
     table = created(ClockedStore(tmp_path, clock), [row(1, 0)])
     orphan = tmp_path / "base" / "00000000000000aa-0-00000000000000aa.parquet"
     orphan.write_bytes(b"left by a crash")
-    now = table._tools.clock
+    now = table._writer.tools.clock
     assert isinstance(now, FixedClock)
     now.advance(400 * DAY)
     done = table.vacuum()
@@ -94,7 +94,7 @@ def test_less_than_an_hour_has_to_be_asked_for_by_what_it_risks(table: HandFedTa
 def test_a_table_that_a_source_feeds_is_left_to_its_service(tmp_path: Path) -> None:
     fed = local_table(tmp_path)
     fed.create()
-    table = HandFedTable(fed.store, created(LocalStore(tmp_path / "other"))._tools)
+    table = HandFedTable(fed.store, created(LocalStore(tmp_path / "other"))._writer.tools)
     assert table.vacuum(dry_run=True).files == 0
     with pytest.raises(UsageError, match="fed by a source"):
         table.vacuum()

@@ -22,7 +22,7 @@ from lakesplice.planning.by_hand.statements import (
     parsed_statement,
 )
 from lakesplice.planning.filtering.expressions import literal_values
-from lakesplice.table.by_hand.upsert_request import Upserted
+from lakesplice.table.by_hand.upserts.upsert_request import Upserted
 
 
 def run_statement(

@@ -19,12 +19,12 @@ from lakesplice.storage.stores import (
     require_usable_address,
 )
 from lakesplice.storage.system import SystemClock, SystemEntropy
-from lakesplice.table.by_hand.adopt import Adoption, adopt_table, plan_adoption
-from lakesplice.table.by_hand.edits.edited_table import EditedTable
-from lakesplice.table.by_hand.hand_fed_table import THREADS
+from lakesplice.table.by_hand.adoption.adopt import Adoption, adopt_table, plan_adoption
+from lakesplice.table.by_hand.hand_fed_table import HandFedTable
 from lakesplice.table.by_hand.input_rows import Rows
 from lakesplice.table.by_hand.new_table import Tools, create_table
-from lakesplice.table.by_hand.upsert_request import require_fed_by_hand
+from lakesplice.table.by_hand.upserts.upsert_request import require_fed_by_hand
+from lakesplice.table.by_hand.writer import THREADS
 from lakesplice.table.explaining.key_story import KeyStory, explain_key
 from lakesplice.table.files.page_rewriter import best_rewriter
 from lakesplice.table.protocol.ports import UNWATCHED, Progress
@@ -33,7 +33,7 @@ from lakesplice.table.upkeep.erasing.erasure import Erased, ErasureTools, erase,
 from lakesplice.table.upkeep.erasing.found_parts import WantedKeys
 
 
-class Table(EditedTable):
+class Table(HandFedTable):
     """A table of a lake; open it by its folder, or make one that is fed by hand."""
 
     @classmethod
@@ -162,16 +162,17 @@ class Table(EditedTable):
         if dry_run:
             return plan_erasure(self._store, self.snapshot, wanted)
         require_fed_by_hand(manifest)
-        made = self._tools
+        writer = self._writer
+        made = writer.tools
         tools = ErasureTools(
             store=self._store,
-            commit=self._make,
+            commit=writer.commit,
             generation=manifest.generation,
             clock=made.clock,
             entropy=made.entropy,
             rewriter=made.rewriter,
             keeper=made.keeper,
-            retries=self._retries,
+            retries=writer.retries,
         )
         done = erase(tools, self.snapshot, wanted, also_live=also_live)
         self.refresh()

@@ -3,54 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 
-from lakesplice.errors import StorageError, UsageError
-from lakesplice.model.manifest import Manifest
+from lakesplice.errors import UsageError
 from lakesplice.planning.by_hand.hand_fed_changes import checked_transaction
-from lakesplice.planning.rows.index_merge import plan_merge
-from lakesplice.planning.rows.row_images import require_feedable
-from lakesplice.planning.upkeep.compaction import tasks, work
-from lakesplice.planning.upkeep.file_merge import (
-    FILE_MERGE_POLICY,
-    FileMergePolicy,
-    plan_file_merge,
-)
+from lakesplice.planning.by_hand.merge_clauses import Action, Clause
+from lakesplice.planning.by_hand.merge_clauses import Rows as MergedRows
+from lakesplice.planning.upkeep.file_merge import FILE_MERGE_POLICY, FileMergePolicy
 from lakesplice.planning.upkeep.retention import PURGE_SECONDS, RETENTION_SECONDS
+from lakesplice.table.by_hand.constraint_changes import add_check, drop_check, require_column
+from lakesplice.table.by_hand.edits.condition_edits import Condition, deletion, overwrite, update
+from lakesplice.table.by_hand.edits.merge import merge_into
+from lakesplice.table.by_hand.edits.merge_builder import MergeBuilder
+from lakesplice.table.by_hand.edits.replacement import replace_table
 from lakesplice.table.by_hand.input_rows import Rows, all_rows, table_of
-from lakesplice.table.by_hand.new_table import LOG_RETENTION_HOURS, Tools
-from lakesplice.table.by_hand.results import Compacted, FilesMerged, Purged, compacted_by
-from lakesplice.table.by_hand.schema_merge import schema_merge
-from lakesplice.table.by_hand.upsert import Upserter
-from lakesplice.table.by_hand.upsert_request import Upserted, UpsertRequest, require_fed_by_hand
-from lakesplice.table.files.index_runs import RunCache, write_merged
-from lakesplice.table.protocol.commit import Committed, Conflict, commit
-from lakesplice.table.protocol.intents import IndexMerge, Intent, SetChangeFeed, Splice
+from lakesplice.table.by_hand.new_table import Tools
+from lakesplice.table.by_hand.results import Compacted, FilesMerged, Purged
+from lakesplice.table.by_hand.upkeep import (
+    compact_table,
+    merge_small_files,
+    purge_table,
+    switch_change_feed,
+    vacuum_table,
+)
+from lakesplice.table.by_hand.upserts.upsert_request import (
+    Upserted,
+    UpsertRequest,
+    require_changeable,
+    require_fed_by_hand,
+)
+from lakesplice.table.by_hand.writer import THREADS, Writer
 from lakesplice.table.protocol.ports import UNWATCHED, Progress, Store
-from lakesplice.table.protocol.retries import Retries
 from lakesplice.table.protocol.snapshot import Snapshot
 from lakesplice.table.reading.table import Moment, Table, requested_version
-from lakesplice.table.upkeep import compact
-from lakesplice.table.upkeep.expiry import Expiry
-from lakesplice.table.upkeep.file_merge import file_merge, merge_base_files
-from lakesplice.table.upkeep.log_maintenance import Maintenance
-from lakesplice.table.upkeep.purge import PurgeRules, purge
 from lakesplice.table.upkeep.restore import restore
-from lakesplice.table.upkeep.vacuum import (
-    Vacuumed,
-    plan_vacuum,
-    require_hours,
-    require_safe_retention,
-    vacuum,
-)
-
-ATTEMPTS_MAX = 20
-THREADS = 2
-# Each file gets a thread as long as there are threads.
-_TASK_BYTES = 1
-_CHECKPOINT_EVERY = 20
-_OVERTAKEN = "other writers committed first every time; try again later"
+from lakesplice.table.upkeep.vacuum import Vacuumed
 
 
 class HandFedTable(Table):
@@ -58,6 +44,10 @@ class HandFedTable(Table):
 
     Each call that writes opens the version that it made. Other threads, processes and machines may
     call the same table at the same time; one object is used by one thread at a time.
+
+    Calls that write block. They raise `UsageError` for a table that a source feeds,
+    `RetryableError` if other writers always committed first, and `StorageError`. If rows break
+    constraints, the `UsageError` has their number for each constraint, and nothing has changed.
     """
 
     def __init__(
@@ -69,21 +59,22 @@ class HandFedTable(Table):
         snapshot: Snapshot | None = None,
     ) -> None:
         super().__init__(store, version, snapshot=snapshot)
-        self._tools = tools
-        self._upserter = Upserter(store, tools.clock, tools.entropy, tools.rewriter, THREADS)
-        self._log = Maintenance(
-            store,
-            tools.keeper,
-            tools.clock,
-            checkpoint_every=_CHECKPOINT_EVERY,
-            retention_seconds=LOG_RETENTION_HOURS * 3600,
-            expiry=Expiry(store, self._make),
-        )
+        self._writer = Writer(self._opened, tools)
 
     @property
     def transactions(self) -> Mapping[str, int]:
         """Per application the highest transaction that the open version has; see `upsert`."""
         return dict(require_fed_by_hand(self.snapshot.manifest).transactions)
+
+    @property
+    def constraints(self) -> Mapping[str, str]:
+        """The condition of each check of the open version, by its name."""
+        return dict(require_fed_by_hand(self.snapshot.manifest).checks)
+
+    @property
+    def required_columns(self) -> tuple[str, ...]:
+        """The columns besides the key that hold no null in the open version."""
+        return require_fed_by_hand(self.snapshot.manifest).required
 
     def upsert(
         self,
@@ -125,19 +116,143 @@ class HandFedTable(Table):
         if require_fed_by_hand(self.snapshot.manifest).insert_only and delete is not None:
             raise UsageError("the table is insert-only, so its rows can't be deleted")
         rows, gone = (None if given is None else table_of(given) for given in (changes, delete))
-        named = checked_transaction(transaction)
+        checked_transaction(transaction)
         if merge_schema and rows is not None:
-            self._merge_schema(rows)
+            self._writer.extend_schema(rows.schema)
 
         def requested(snapshot: Snapshot) -> UpsertRequest:
             schema = snapshot.manifest.schema
             written, deleted = all_rows(rows, schema, ()), all_rows(gone, schema, schema.key)
             return UpsertRequest((written,), deleted, fill_new_rows, merge)
 
-        self._snapshot, done = self._upserter.edit(self.snapshot, requested, named)
-        if done.merged:
-            self._upkeep()
-        return done
+        return self._writer.change_rows(requested, transaction)
+
+    def delete(
+        self,
+        where: Condition,
+        *,
+        transaction: tuple[str, int] | None = None,
+        merge: bool | None = None,
+    ) -> Upserted:
+        """Delete the rows that match a condition, in one commit; a row for which it is null is
+        kept.
+
+        `where` is SQL over the table's columns (`price > 10 AND name LIKE 'a%'`), or an Arrow
+        expression; it may use stored and source names. The real-time view is scanned. If another
+        upsert commits meanwhile, it is scanned again, at most 20 times. `transaction` and `merge`
+        are as for `upsert`.
+
+        Blocks; memory holds the keys of these rows. Nothing is committed if no row matches.
+        `UsageError` for a condition that doesn't fit the table, an insert-only table, and a table
+        that a source feeds: delete the rows there, or merge its change feed into a table that is
+        fed by hand. `ParkedTableError`, `RetryableError`, `StorageError` as for `upsert`.
+        """
+        require_changeable(self.snapshot.manifest)
+        return self._writer.change_rows(deletion(self._writer, where, merge), transaction)
+
+    def update(
+        self,
+        set: Mapping[str, object],  # noqa: A002  # SQL's own name for it
+        where: Condition | None = None,
+        *,
+        transaction: tuple[str, int] | None = None,
+        merge: bool | None = None,
+    ) -> Upserted:
+        """Give columns new values in the rows that match a condition, or in all rows, in one
+        commit.
+
+        `set` maps columns, by stored or source names, to values. A text is SQL over the row as it
+        was (`{"price": "price * 2", "name": "'sold'"}`), an Arrow expression is evaluated, and
+        anything else is the value itself. docs/by-hand.md lists what SQL may have. A key column
+        can't be set. The rest is as for `delete`, also rescans and errors.
+
+        Memory holds the keys and the new values. Raises `UsageError`, and changes no row, if a
+        value can't be computed or its column can't hold it exactly.
+        """
+        require_changeable(self.snapshot.manifest)
+        return self._writer.change_rows(update(self._writer, set, where, merge), transaction)
+
+    def insert(self, rows: Rows, *, transaction: tuple[str, int] | None = None) -> Upserted:
+        """Insert rows, in one commit; raises `UsageError` if the table already has the key of one.
+
+        `rows` need every column. The rest is as for `delete`.
+        """
+        clauses = (
+            Clause(MergedRows.MATCHED, Action.REFUSE),
+            Clause(MergedRows.NOT_MATCHED, Action.INSERT),
+        )
+        return self.merge(rows).with_clauses(clauses).execute(transaction=transaction)
+
+    def overwrite(
+        self,
+        rows: Rows,
+        where: Condition | None = None,
+        *,
+        transaction: tuple[str, int] | None = None,
+        merge: bool | None = None,
+        merge_schema: bool = False,
+        overwrite_schema: bool = False,
+    ) -> Upserted:
+        """Replace the rows that match a condition, or all rows, by these, in one commit.
+
+        `rows` need every column. Rows whose key exists are updates, of which only new values are
+        written; matching rows whose key isn't among `rows` are deleted. With `where` each of `rows`
+        must match it, and so must the existing row with its key; so no other row changes.
+        `merge_schema` is as for `upsert`, the rest as for `delete`.
+
+        With `overwrite_schema` the table has the columns of `rows` from now on, with their types
+        and in their order; its key stays. All rows are replaced, so `where` can't be given. Older
+        versions keep their columns. `UsageError` also if a constraint reads a column that is gone.
+        """
+        given = table_of(rows)
+        if overwrite_schema:
+            if where is not None or merge_schema:
+                raise UsageError(
+                    "overwrite_schema replaces all rows and all columns; leave out where and"
+                    " merge_schema"
+                )
+            if (done := replace_table(self._writer, given, transaction)) is not None:
+                return done
+        if merge_schema:
+            self._writer.extend_schema(given.schema)
+        require_changeable(self.snapshot.manifest)
+        return self._writer.change_rows(overwrite(self._writer, given, where, merge), transaction)
+
+    def merge(self, source: Rows) -> MergeBuilder:
+        """Begin a merge of a source's rows, which are matched by the table's key; add its clauses,
+        then call `execute`:
+
+            table.merge(changes).when_matched_delete("source.op = 'd'").when_matched_update()
+                .when_not_matched_insert().execute()
+
+        The source needs the key columns, and may have others than the table. Memory holds it, and
+        the columns of the table that clauses read. `UsageError` if a key is null.
+        """
+        return merge_into(self._writer, source)
+
+    def add_constraint(self, name: str, condition: str) -> int:
+        """Require that a condition is true for every row from now on. `condition` is SQL as in
+        `Table.update`; as in Delta, null counts as false.
+
+        Reads the columns of the condition. `UsageError` if a row breaks it, it doesn't fit the
+        table, or another check has the name.
+        """
+        add_check(self._writer, name, condition)
+        return self.version
+
+    def drop_constraint(self, name: str) -> int:
+        """End a check; `UsageError` if the table has no such check."""
+        drop_check(self._writer, name)
+        return self.version
+
+    def set_required(self, column: str, *, required: bool = True) -> int:
+        """Forbid nulls in a column from now on (NOT NULL), or allow them again.
+
+        Reads the column. `UsageError` if a row has null there, also one that was deleted, or one
+        whose change isn't in a base file yet: other readers would meet them.
+        """
+        require_column(self._writer, column, required=required)
+        return self.version
 
     def compact(self, *, threads: int = THREADS, progress: Progress = UNWATCHED) -> Compacted:
         """Merge all waiting changes into the base files, so that every reader sees them.
@@ -147,22 +262,7 @@ class HandFedTable(Table):
         always committed first. `UsageError` for a table that a source feeds: its service compacts
         it. `CorruptFileError` for a damaged file, `StorageError`.
         """
-        _require_threads(threads)
-        total = Compacted(self.version)
-        retries = self._retries()
-        while True:
-            self.refresh()
-            manifest = self.snapshot.manifest
-            require_fed_by_hand(manifest)
-            if not manifest.deltas:
-                self._upkeep()
-                return total
-            splice = self._splice(manifest, threads, progress)
-            if self._commit(splice):
-                total = compacted_by(self.version, splice)
-                self._upkeep()
-                return total
-            retries.require_another(_OVERTAKEN)
+        return compact_table(self._writer, threads, progress)
 
     def vacuum(
         self,
@@ -180,15 +280,9 @@ class HandFedTable(Table):
         version fails, and for a table that a source feeds: its service vacuums it. `RetryableError`
         if another vacuum runs, `StorageError`; then call it again.
         """
-        require_hours(retention_hours)
-        seconds = retention_hours * 3600
-        require_safe_retention(seconds, readers_may_fail=readers_may_fail)
-        self.refresh()
-        now_ms = self._tools.clock.now_ms()
-        if dry_run:
-            return plan_vacuum(self._store, self.snapshot, now_ms, seconds)
-        require_fed_by_hand(self.snapshot.manifest)
-        return vacuum(self._store, self.snapshot, self._make, now_ms, seconds)
+        return vacuum_table(
+            self._writer, retention_hours, dry_run=dry_run, readers_may_fail=readers_may_fail
+        )
 
     def restore(self, version: int | None = None, *, as_of: Moment | None = None) -> int:
         """Give the table the rows, schema and state of an older version, in one commit.
@@ -199,14 +293,12 @@ class HandFedTable(Table):
         version, and for a table that a source feeds: `lakesplice restore` restores it while its
         service is stopped. `RetryableError`, `StorageError`.
         """
-        self.refresh()
-        require_fed_by_hand(self.snapshot.manifest)
+        self._writer.newest()
         wanted = requested_version(self._store, version, as_of)
         if wanted is None:
             raise UsageError("say which version to restore: give a version, or a time")
-        self._snapshot = restore(
-            self._store, self.snapshot, wanted, self._make, retries=self._retries()
-        )
+        writer = self._writer
+        restore(self._store, self.snapshot, wanted, writer.commit, retries=writer.retries())
         return self.version
 
     def merge_files(
@@ -219,25 +311,7 @@ class HandFedTable(Table):
         source feeds: its service merges its files. `CorruptFileError` for a damaged file,
         `StorageError`.
         """
-        retries, files = self._retries(), 0
-        while True:
-            self.refresh()
-            manifest = self.snapshot.manifest
-            require_fed_by_hand(manifest)
-            chosen = plan_file_merge(manifest.files.values(), policy)
-            if chosen is None:
-                return FilesMerged(self.version, files)
-            paths = [file.path for file in chosen]
-            size = sum(file.bytes for file in chosen)
-            progress.expect(size)
-            entropy, open_sink = self._tools.entropy, self._tools.open_sink
-            inputs, output = merge_base_files(self._store, manifest, paths, entropy, open_sink)
-            intent = file_merge(manifest.generation, self.version, inputs, output, manifest)
-            progress.advance(size)
-            if self._commit(intent):
-                files += len(inputs)
-            else:
-                retries.require_another(_OVERTAKEN)
+        return merge_small_files(self._writer, policy, progress)
 
     def purge(
         self,
@@ -252,22 +326,7 @@ class HandFedTable(Table):
         writers always committed first, `UsageError` for a table that a source feeds: its service
         purges it. `CorruptFileError`, `StorageError`.
         """
-        require_hours(older_than_hours)
-        rules = PurgeRules.older_than(older_than_hours * 3600, self._tools.clock.now_ms())
-        retries, files, rows = self._retries(), 0, 0
-        while True:
-            manifest = self.refresh().snapshot.manifest
-            require_fed_by_hand(manifest)
-            number, entropy = manifest.generation, self._tools.entropy
-            intent = purge(
-                self._store, manifest, rules, self.version, number, entropy, progress=progress
-            )
-            if intent is None:
-                return Purged(self.version, files, rows)
-            if self._commit(intent):
-                files, rows = files + len(intent.inputs), rows + intent.counts["rows"]
-            else:
-                retries.require_another(_OVERTAKEN)
+        return purge_table(self._writer, older_than_hours, progress)
 
     def set_change_feed(self, *, on: bool) -> int:
         """Begin or end the change feed that Delta readers have of the table; return the version
@@ -279,72 +338,5 @@ class HandFedTable(Table):
         `change_feed` does it; and for a table that has a column with a name that the feed needs.
         `RetryableError` if other writers always committed first, `StorageError`.
         """
-        retries = self._retries()
-        while True:
-            manifest = self.refresh().snapshot.manifest
-            require_fed_by_hand(manifest)
-            if (manifest.feed is not None) == on:
-                return self.version
-            if on:
-                require_feedable(manifest.schema)
-            if self._commit(SetChangeFeed(manifest.generation, on)):
-                return self.version
-            retries.require_another(_OVERTAKEN)
-
-    def _splice(self, manifest: Manifest, threads: int, progress: Progress) -> Splice:
-        shares = tasks(work(manifest), _TASK_BYTES, max(1, threads))
-        progress.expect(sum(manifest.files[path].bytes for paths in shares for path in paths))
-
-        def rewritten(paths: tuple[str, ...]) -> compact.Compacted:
-            tools = self._tools
-            return compact.compact_files(
-                self._store, manifest, paths, tools.rewriter, tools.entropy, progress=progress
-            )
-
-        with ThreadPoolExecutor(max(1, threads)) as pool:
-            parts = list(pool.map(rewritten, shares))
-        return compact.splice_of(manifest.generation, self.version, parts)
-
-    def _upkeep(self) -> None:
-        self._merge_runs()
-        # A checkpoint only saves time; if this one failed, the next compaction writes one.
-        with suppress(StorageError):
-            self._log.care(self.snapshot)
-
-    def _merge_schema(self, rows: Rows) -> None:
-        retries, given = self._retries(), table_of(rows).schema
-        while intent := schema_merge(self._store, self.refresh().snapshot, given, self._tools):
-            if self._commit(intent):
-                return
-            retries.require_another(_OVERTAKEN)
-
-    def _merge_runs(self) -> None:
-        manifest = self.snapshot.manifest
-        places = plan_merge([run.entries for run in manifest.runs])
-        if places is None:
-            return
-        inputs = manifest.runs[places.start : places.stop]
-        output = write_merged(self._store, inputs, RunCache(), self._tools.entropy)
-        paths = tuple(run.file.path for run in inputs)
-        # If another writer committed first, the next compaction merges the runs.
-        self._commit(IndexMerge(manifest.generation, paths, output, self.version))
-
-    def _retries(self) -> Retries:
-        return Retries(self._tools.clock, self._tools.entropy, ATTEMPTS_MAX)
-
-    def _commit(self, intent: Intent) -> bool:
-        return isinstance(self._make(intent), Committed)
-
-    def _make(self, intent: Intent) -> Committed | Conflict:
-        tools = self._tools
-        outcome = commit(
-            self._store, self.snapshot, intent, clock=tools.clock, entropy=tools.entropy
-        )
-        if isinstance(outcome, Committed):
-            self._snapshot = outcome.snapshot
-        return outcome
-
-
-def _require_threads(given: object) -> None:
-    if not isinstance(given, int) or given < 1:
-        raise UsageError("give a number of threads, 1 or more", threads=given)
+        switch_change_feed(self._writer, on=on)
+        return self.version

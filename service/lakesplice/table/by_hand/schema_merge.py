@@ -13,7 +13,7 @@ import pyarrow as pa
 from lakesplice.planning.by_hand.merged_schema import merged_schema
 from lakesplice.planning.rows.row_images import require_feedable
 from lakesplice.table.by_hand.new_table import Tools
-from lakesplice.table.by_hand.upsert_request import require_fed_by_hand
+from lakesplice.table.by_hand.upserts.upsert_request import require_fed_by_hand
 from lakesplice.table.ingest.reshape import reshape
 from lakesplice.table.protocol.intents import Evolve
 from lakesplice.table.protocol.ports import Store

@@ -30,6 +30,19 @@ Moment: TypeAlias = datetime | str
 """A `datetime`, or a text in ISO 8601; without a time zone it is in UTC, as a table's times are."""
 
 
+class OpenVersion:
+    """The version of a table that is open. What reads the table and what writes it share it."""
+
+    def __init__(self, store: Store, snapshot: Snapshot) -> None:
+        self.store = store
+        self.snapshot = snapshot
+
+    def refresh(self) -> Snapshot:
+        """Open the newest version, and return it."""
+        self.snapshot = latest(self.store, self.snapshot)
+        return self.snapshot
+
+
 class Table:
     """A table at one version; the version stays the same until `refresh`.
 
@@ -44,17 +57,17 @@ class Table:
         is the table's own folder.
         """
         self._store = store
-        self._snapshot = snapshot or open_snapshot(store, version)
+        self._opened = OpenVersion(store, snapshot or open_snapshot(store, version))
 
     @property
     def version(self) -> int:
         """The version of the log that is open."""
-        return self._snapshot.version
+        return self.snapshot.version
 
     @property
     def schema(self) -> pa.Schema:
         """The user's columns by their stored names, in the order that `read` returns them."""
-        schema = self._snapshot.manifest.schema
+        schema = self.snapshot.manifest.schema
         return pa.schema([schema.arrow.field(name) for name in schema.shown])
 
     @property
@@ -63,17 +76,17 @@ class Table:
 
         `UsageError` for a table of several topics; use `offsets_of`.
         """
-        source = self._snapshot.manifest.source
+        source = self.snapshot.manifest.source
         return {} if source is None else next_offsets(source)
 
     @property
     def topics(self) -> tuple[str, ...]:
         """The topics that feed the table."""
-        return tuple(self._snapshot.manifest.sources)
+        return tuple(self.snapshot.manifest.sources)
 
     def offsets_of(self, topic: str) -> Mapping[int, int]:
         """Per partition of a topic the next offset, as `offsets` has them for the only topic."""
-        source = self._snapshot.manifest.sources.get(topic)
+        source = self.snapshot.manifest.sources.get(topic)
         if source is None:
             raise UsageError("the table has no such topic", topic=topic, topics=list(self.topics))
         return next_offsets(source)
@@ -81,11 +94,11 @@ class Table:
     @property
     def snapshot(self) -> Snapshot:
         """The open version's log state and manifest."""
-        return self._snapshot
+        return self._opened.snapshot
 
     def refresh(self) -> Table:
         """Open the newest version and return the table."""
-        self._snapshot = latest(self._store, self._snapshot)
+        self._opened.refresh()
         return self
 
     def history(self) -> Iterator[HistoryEntry]:
@@ -138,7 +151,7 @@ class Table:
         columns have a meaning.
         """
         wanted = requested_version(self._store, version, as_of)
-        snapshot = self._snapshot if wanted is None else open_snapshot(self._store, wanted)
+        snapshot = self.snapshot if wanted is None else open_snapshot(self._store, wanted)
         schema = snapshot.manifest.schema
         system = [field.name for field in SYSTEM_FIELDS] if include_system else []
         chosen = [*(schema.shown if columns is None else columns), *system]
@@ -168,7 +181,7 @@ class Table:
         if at is not None and current:
             raise UsageError("give a moment or ask for current versions, not both")
         wanted = requested_version(self._store, version, as_of)
-        snapshot = self._snapshot if wanted is None else open_snapshot(self._store, wanted)
+        snapshot = self.snapshot if wanted is None else open_snapshot(self._store, wanted)
         schema = snapshot.manifest.schema
         asked = ask(schema, schema.shown if columns is None else columns, None, View.REAL_TIME)
         needed = ask(schema, needed_columns(schema, asked.stored), None, View.REAL_TIME)
@@ -193,7 +206,7 @@ class Table:
         by default all user columns, as they were after the version. Of a deleted row only the key
         has a meaning. `to_version` is the open version by default. See `table/reading/changes.py`.
         """
-        schema = self._snapshot.manifest.schema
+        schema = self.snapshot.manifest.schema
         asked = ask(schema, schema.shown if columns is None else columns, None, View.REAL_TIME)
         last = self.version if to_version is None else to_version
         layout = feed_schema(asked.layout)

@@ -14,7 +14,7 @@ from lakesplice.apps.cli.progress import progress_bar
 from lakesplice.errors import UsageError
 
 if TYPE_CHECKING:
-    from lakesplice.table.by_hand.adopt import Adoption
+    from lakesplice.table.by_hand.adoption.adopt import Adoption
 
 _COLUMNS = ("path", "reason")
 

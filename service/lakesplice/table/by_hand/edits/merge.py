@@ -31,9 +31,19 @@ from lakesplice.planning.by_hand.merge_clauses import (
     merge_columns,
 )
 from lakesplice.planning.rows.keyhash import key_hash
+from lakesplice.table.by_hand.edits.condition_edits import named_columns
+from lakesplice.table.by_hand.edits.merge_builder import MergeBuilder
 from lakesplice.table.by_hand.input_rows import Rows as GivenRows
 from lakesplice.table.by_hand.input_rows import all_rows, table_of
-from lakesplice.table.by_hand.upsert_request import Operation, UpsertRequest
+from lakesplice.table.by_hand.upserts.upsert_request import (
+    Operation,
+    Upserted,
+    UpsertRequest,
+    require_changeable,
+)
+from lakesplice.table.by_hand.writer import Writer
+from lakesplice.table.protocol.snapshot import Snapshot
+from lakesplice.table.reading.table import Table
 
 Read = Callable[[Sequence[str], pc.Expression | None], pa.Table]
 Live = Callable[[KeyHashes], Mask]
@@ -211,6 +221,38 @@ class _Changes:
                 "several rows of the source have the key of one row; give only one of them, or"
                 " conditions that leave one"
             )
+
+
+def merge_into(writer: Writer, source: GivenRows) -> MergeBuilder:
+    """Begin a merge of a source's rows into a table; see `HandFedTable.merge`."""
+    rows = source_rows(source)
+
+    def execute(
+        clauses: tuple[Clause, ...],
+        *,
+        transaction: tuple[str, int] | None,
+        merge: bool | None,
+        merge_schema: bool,
+    ) -> Upserted:
+        if not clauses:
+            raise UsageError("a merge needs a clause, such as when_matched_update()")
+        if merge_schema:
+            writer.extend_schema(rows.schema)
+
+        def requested(snapshot: Snapshot) -> UpsertRequest:
+            schema, table = snapshot.manifest.schema, Table(writer.store, snapshot=snapshot)
+            request = Merge(clauses, rows).request(
+                schema,
+                named_columns(schema),
+                lambda names, near: table.read(columns=names, filter=near),
+                lambda keys: writer.live(snapshot, keys),
+            )
+            return replace(request, merge=merge)
+
+        require_changeable(writer.snapshot.manifest)
+        return writer.change_rows(requested, transaction)
+
+    return MergeBuilder(execute)
 
 
 def source_rows(given: GivenRows) -> pa.Table:

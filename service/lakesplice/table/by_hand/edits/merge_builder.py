@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from lakesplice.planning.by_hand.merge_clauses import Action, Clause, Condition, Rows, Values
-from lakesplice.table.by_hand.upsert_request import Upserted
+from lakesplice.table.by_hand.upserts.upsert_request import Upserted
 
 
 class Execute(Protocol):

@@ -20,19 +20,49 @@ from lakesplice.planning.by_hand.constraints import (
     parsed_check,
     require_unbroken,
 )
+from lakesplice.planning.by_hand.hand_fed_changes import checked_transaction
 from lakesplice.planning.by_hand.hand_fed_schema import hand_fed_schema
 from lakesplice.planning.filtering.filters import stored_names
 from lakesplice.planning.rows.row_images import require_feedable
 from lakesplice.planning.shape.stats_columns import bounded
 from lakesplice.table.by_hand.input_rows import all_rows
-from lakesplice.table.by_hand.new_rows import write_new_rows
 from lakesplice.table.by_hand.new_table import Tools
-from lakesplice.table.by_hand.upsert import next_state, now_scalar
-from lakesplice.table.by_hand.upsert_request import require_fed_by_hand
+from lakesplice.table.by_hand.upserts.new_rows import write_new_rows
+from lakesplice.table.by_hand.upserts.upsert import next_state, now_scalar
+from lakesplice.table.by_hand.upserts.upsert_request import (
+    Upserted,
+    is_repeated,
+    require_changeable,
+    require_fed_by_hand,
+)
+from lakesplice.table.by_hand.writer import Writer
+from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.intents import ReplaceTable
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.snapshot import Snapshot
 from lakesplice.table.reading.table import Table
+
+
+def replace_table(
+    writer: Writer, rows: pa.Table, transaction: tuple[str, int] | None
+) -> Upserted | None:
+    """Replace all rows and the schema by those of `rows`; return None if the table has these
+    columns already. Errors as `HandFedTable.overwrite`.
+    """
+    named = checked_transaction(transaction)
+    retries = writer.retries()
+    while True:
+        snapshot = writer.refresh()
+        if is_repeated(require_changeable(snapshot.manifest), named):
+            return Upserted(writer.version, repeated=True)
+        intent = replacement(writer.store, snapshot, rows, named, writer.tools)
+        if intent is None:
+            return None
+        if isinstance(writer.commit(intent), Committed):
+            writer.tidy()
+            count = intent.counts.get
+            return Upserted(writer.version, count("inserted", 0), 0, count("deleted", 0))
+        retries.require_another("other writers committed first every time; try again later")
 
 
 def replacement(

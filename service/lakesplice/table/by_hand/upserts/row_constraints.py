@@ -17,7 +17,7 @@ from lakesplice.planning.by_hand.constraints import (
 )
 from lakesplice.planning.by_hand.hand_fed_changes import same_keys, widened
 from lakesplice.planning.rows.keyhash import key_hash
-from lakesplice.table.by_hand.located_rows import FoundRows, KeyedRows
+from lakesplice.table.by_hand.upserts.located_rows import FoundRows, KeyedRows
 
 Read = Callable[[Sequence[str], pa.Table], pa.Table]
 

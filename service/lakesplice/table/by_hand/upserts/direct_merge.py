@@ -17,7 +17,7 @@ from lakesplice.model.change import delta_schema
 from lakesplice.model.names import GROUP, ROW
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.upkeep.compaction import PlannedRewrite, tasks
-from lakesplice.table.by_hand.delta_pieces import address_order
+from lakesplice.table.by_hand.upserts.delta_pieces import address_order
 from lakesplice.table.protocol.intents import Splice
 from lakesplice.table.protocol.ports import Entropy, Rewriter, Store
 from lakesplice.table.protocol.snapshot import Snapshot

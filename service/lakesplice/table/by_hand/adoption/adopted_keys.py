@@ -15,7 +15,7 @@ from lakesplice.formats.rowindex.encode import bucket_of
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.planning.rows.index_merge import concatenated, part_bits, sorted_entries, take
 from lakesplice.planning.rows.keyhash import key_hash
-from lakesplice.table.by_hand.adopted_files import ForeignFile, FoundFile
+from lakesplice.table.by_hand.adoption.adopted_files import ForeignFile, FoundFile
 from lakesplice.table.protocol.ports import UNWATCHED, Progress, Store
 
 ENTRIES_PER_PART = 1 << 22

@@ -39,14 +39,14 @@ from lakesplice.planning.by_hand.adoption import (
     refuse,
 )
 from lakesplice.planning.by_hand.hand_fed_schema import adopted_schema
-from lakesplice.table.by_hand.adopted_files import (
+from lakesplice.table.by_hand.adoption.adopted_files import (
     ForeignFile,
     FoundFile,
     data_files,
     look_into,
     with_constants,
 )
-from lakesplice.table.by_hand.adopted_keys import indexed
+from lakesplice.table.by_hand.adoption.adopted_keys import indexed
 from lakesplice.table.files.base_files import create_base, create_base_of
 from lakesplice.table.files.index_runs import write_run
 from lakesplice.table.files.inner_tables import require_no_inner_tables

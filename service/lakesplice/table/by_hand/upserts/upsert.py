@@ -28,9 +28,9 @@ from lakesplice.model.schema import TableSchema
 from lakesplice.planning.by_hand.hand_fed_changes import near_keys, widened
 from lakesplice.planning.by_hand.merge_choice import MergeReason, merge_reason
 from lakesplice.planning.rows.locate import UNKNOWN, locate
-from lakesplice.table.by_hand.delta_pieces import pieces
-from lakesplice.table.by_hand.direct_merge import in_full, merge_changes
-from lakesplice.table.by_hand.located_rows import (
+from lakesplice.table.by_hand.upserts.delta_pieces import pieces
+from lakesplice.table.by_hand.upserts.direct_merge import in_full, merge_changes
+from lakesplice.table.by_hand.upserts.located_rows import (
     FoundRows,
     KeyedRows,
     keyed_rows,
@@ -39,9 +39,9 @@ from lakesplice.table.by_hand.located_rows import (
     require_whole,
     unknown_rows,
 )
-from lakesplice.table.by_hand.new_rows import NewRows, write_new_rows
-from lakesplice.table.by_hand.row_constraints import require_constraints
-from lakesplice.table.by_hand.upsert_request import (
+from lakesplice.table.by_hand.upserts.new_rows import NewRows, write_new_rows
+from lakesplice.table.by_hand.upserts.row_constraints import require_constraints
+from lakesplice.table.by_hand.upserts.upsert_request import (
     Upserted,
     UpsertRequest,
     is_repeated,
