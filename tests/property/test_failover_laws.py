@@ -172,6 +172,17 @@ class Reader:
         to = Offset(min(offset, self.source.partitions[partition].next_offset))
         self.source = moved(self.source, {partition: to})
 
+    def skip(self, partition: int, count: int) -> None:
+        """Pass over the next records, as an operator may ask."""
+        end = len(self.world.topic[partition])
+        to = Offset(min(end, self.source.partitions[partition].next_offset + count))
+        self.source = moved(self.source, {partition: to})
+
+    def return_to_skipped(self) -> None:
+        for gap in self.source.gaps:
+            self.go_back(gap.partition, gap.start)
+        self.source = replace(self.source, gaps=())
+
     def numbers(self) -> dict[int, int]:
         return {key: number for key, (_, number) in self.rows.items()}
 
@@ -201,6 +212,7 @@ restarts = st.tuples(st.just("restart"), st.integers(0, 5))
 failovers = st.tuples(st.just("fail over"), st.integers(0, 2), st.integers(0, 5))
 compactions = st.tuples(st.just("compact"), st.sampled_from([100, 100, 70, 40]))
 returns = st.tuples(st.just("go back"), st.integers(0, PARTITIONS - 1), st.integers(0, 30))
+skips = st.tuples(st.just("skip"), st.integers(0, PARTITIONS - 1), st.integers(1, 4))
 steps = histories(restarts, failovers, compactions, returns)
 forms = st.sampled_from(Form)
 # Low numbers often, so that two servers use the same places.
@@ -232,6 +244,8 @@ def live(world: World, reader: Reader, step: tuple[Any, ...]) -> None:
             reader.batch(ends)
         case ("go back", int(partition), int(offset)):
             reader.go_back(partition, offset)
+        case ("skip", int(partition), int(count)):
+            reader.skip(partition, count)
         case ("catch up",):
             catch_up(world, reader)
 
@@ -239,6 +253,7 @@ def live(world: World, reader: Reader, step: tuple[Any, ...]) -> None:
 def catch_up(world: World, reader: Reader) -> None:
     """Once all is sent and read, the table is as the source."""
     world.send(len(world.changes))
+    reader.return_to_skipped()
     reader.batch({at: len(log) for at, log in world.topic.items()})
     assert reader.numbers() == truth(world)
 
@@ -346,3 +361,14 @@ def test_while_a_connector_only_restarts_no_epoch_begins_and_no_row_shows_an_old
         assert all(numbers[key] >= number for key, number in shown.items())
         shown = numbers
     assert not reader.source.epochs
+
+
+@given(forms, files, histories(restarts, compactions, returns, skips))
+def test_skipped_records_may_be_read_later_while_the_connector_stays_at_one_server(
+    form: Form, first_files: list[int], history: list[tuple[object, ...]]
+) -> None:
+    world = World(form, first_files)
+    reader = Reader(world)
+    for step in history:
+        live(world, reader, step)
+    catch_up(world, reader)
