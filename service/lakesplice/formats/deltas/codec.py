@@ -100,13 +100,7 @@ def decode_delta(
     wanted = [names[field.name] for field in fields if field.name in names]
     read = read_avro if data.startswith(AVRO_MAGIC) else _read_parquet
     table, found = read(data, pa.schema([written.field(name) for name in wanted]), path)
-    if found != str(version).encode():
-        raise CorruptFileError(
-            "a delta's schema version is not the one its manifest names; restore the file",
-            path=path,
-            expected=version,
-            found=found,
-        )
+    _require_version(found, version, path)
     held = frozenset(table.column_names)
     missing = [name for name in wanted if name not in held and name not in then.names]
     if missing:
@@ -125,6 +119,16 @@ def decode_delta(
         ],
         schema=layout,
     )
+
+
+def _require_version(found: bytes | None, version: int, path: str) -> None:
+    if found != str(version).encode():
+        raise CorruptFileError(
+            "a delta's schema version is not the one its manifest names; restore the file",
+            path=path,
+            expected=version,
+            found=found,
+        )
 
 
 def _one_a_row(located: pa.Table) -> bool:

@@ -68,19 +68,19 @@ def to_changes(
     after = _stored(images.after, mapping, schema, fills)
     values = _values(before, after, delete)
     high, low = key_hash(values, schema)
-    system = {
+    user = dict(zip(values.column_names, values.columns, strict=True))
+    columns = {
         KEY_HIGH: pa.array(high),
         KEY_LOW: pa.array(low),
         OP: pa.array(images.op, pa.int8()),
         POSITION_FILE: pa.array(file, pa.int64()),
         POSITION_OFFSET: pa.array(images.position_offset, pa.int64()),
         SOURCE_TS: images.source_ts,
+        **user,
     }
     if not partial:
-        system |= _comparisons(images, before, after, delete, schema)
+        columns |= _comparisons(images, before, after, delete, schema)
     layout = changes_schema(schema)
-    user = dict(zip(values.column_names, values.columns, strict=True))
-    columns = {**system, **user}
     if partial and schema.positions is not None:
         registers = encoded_registers(file, images.position_offset, delete, user, schema)
         columns[schema.positions.name] = registers

@@ -150,12 +150,7 @@ class Upserter:
         for rows, at in reversed(pairs):
             located = located_updates(rows, at, position, now, manifest.schema) + located
         reason = _reason(request.merge, located)
-        deltas: tuple[DeltaRef, ...] = ()
-        merged = Splice(manifest.generation, {}, {})
-        if reason is None:
-            deltas = self._write_deltas(located, manifest.schema)
-        else:
-            merged = self._merged(snapshot, located)
+        deltas, merged = self._write_known(snapshot, located, at_once=reason is not None)
         new = self._write_new(pairs, position, now, manifest.schema)
         counts = _counts(pairs, gone, skipped)
         has_deletes = "deleted" in counts
@@ -177,6 +172,16 @@ class Upserter:
             operation=request.operation,
         )
         return intent, reason
+
+    def _write_known(
+        self, snapshot: Snapshot, located: Sequence[pa.Table], *, at_once: bool
+    ) -> tuple[tuple[DeltaRef, ...], Splice]:
+        """Write changes of known rows to deltas or, if `at_once`, into their base files."""
+        if at_once:
+            return (), self._merged(snapshot, located)
+        manifest = snapshot.manifest
+        nothing_merged = Splice(manifest.generation, {}, {})
+        return self._write_deltas(located, manifest.schema), nothing_merged
 
     def _near(self, snapshot: Snapshot, columns: Sequence[str], keys: pa.Table) -> pa.Table:
         """Read columns of all rows that have one of the keys, and maybe of others."""
