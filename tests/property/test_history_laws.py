@@ -6,17 +6,24 @@ The oracle keeps the state that each transaction left, and knows no positions.
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import duckdb
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+import lakesplice
+from lakesplice.errors import UsageError
+from lakesplice.model.parking import ParkCode
 from lakesplice.planning.engine_views.history_sql import history_query
+from lakesplice.storage.local import LocalStore
 from lakesplice.table.reading.table import Table
 from lakesplice.table.upkeep.index_check import check
 from tests.support.drawing import examples
-from tests.support.simulated import folder
+from tests.support.simulated import Source, driver_of, folder
 from tests.support.versions import HistoryWorld, Interval, intervals
 
 KEYS = 4
@@ -48,7 +55,7 @@ turns = st.lists(
             st.none(),
             st.tuples(st.just("repeat"), st.integers(1, 5)),
             st.tuples(st.just("fail over"), st.sampled_from([1, 2, 3]), st.integers(0, 5)),
-            st.tuples(st.just("restart")),
+            st.tuples(st.just("die in a batch")),
             st.tuples(st.just("merge")),
             st.tuples(st.just("garble"), st.integers(1, 4)),
             st.tuples(st.just("replay")),
@@ -75,7 +82,10 @@ def test_versions_are_the_states_that_transactions_left(history: list[Any]) -> N
                 case ("fail over", int(server), int(back)):
                     world.server = world.servers.writer = server
                     world.next = max(0, world.next - back)
-                case ("restart",) if world.driver.table.snapshot is not None:
+                case ("die in a batch",) if world.driver.table.snapshot is not None:
+                    world.driver.run_tasks(
+                        world.driver.table.next_offsets(world.topic.ends), world.topic.ends
+                    )
                     world.start()
                 case ("merge",) if world.driver.table.snapshot is not None:
                     world.driver.merge_runs(2)
@@ -106,3 +116,52 @@ def require_history(world: HistoryWorld, sent: Any) -> None:
         assert intervals(table.read_history(at=at)) == valid
     assert not table.snapshot.manifest.deltas
     assert check(table._store, table.snapshot).sound
+
+
+def test_without_gtids_each_change_of_a_transaction_is_a_version(tmp_path: Path) -> None:
+    world = HistoryWorld(tmp_path, gtids=False)
+    world.servers.commit([("put", 1), ("put", 1)])
+    world.send(1)
+    world.batch()
+    first, second = world.table.read_history(["n"]).to_pylist()
+    assert first["valid_from"] == first["valid_to"] == second["valid_from"]
+    assert (first["is_current"], second["is_current"]) == (False, True)
+
+
+def test_a_truncate_parks_a_history_table_before_it(tmp_path: Path) -> None:
+    world = HistoryWorld(tmp_path)
+    world.servers.commit([("put", 1)])
+    world.servers.commit([("delete", 1)])
+    world.send(1)
+    world.batch()
+    gone = world.servers.events(1, 1)[0]
+    record = json.loads(gone.value or b"")
+    record["payload"].update(op="t", before=None, after=None)
+    world.topic.append(0, [gone._replace(key=None, value=json.dumps(record).encode())])
+    world.driver.batch()
+    assert world.driver.table.parked is not None
+    assert world.driver.table.parked.code is ParkCode.TRUNCATED
+    assert world.table.read_history(current=True).num_rows == 1
+
+
+def test_a_table_without_versions_says_so(tmp_path: Path) -> None:
+    source = Source()
+    driver = driver_of(source, LocalStore(tmp_path))
+    source.topic.append(0, source.put(1))
+    driver.batch()
+    with pytest.raises(UsageError, match="mode: history"):
+        Table(driver.table.store).read_history()
+
+
+def test_a_version_is_named_by_key_and_position(tmp_path: Path) -> None:
+    world = HistoryWorld(tmp_path)
+    world.servers.commit([("put", 1)])
+    world.send(1)
+    world.batch()
+    table = lakesplice.Table.open(tmp_path / world.driver.name.path)
+    with pytest.raises(UsageError, match="a row for each version"):
+        table.explain(1)
+    (position,) = table.read()["_history_position"].to_pylist()
+    row = table.explain([1, position]).row
+    assert row is not None
+    assert str(row.position) == position

@@ -62,6 +62,7 @@ class Servers:
     source: Source = field(default_factory=Source)
     transactions: list[Transaction] = field(default_factory=list)
     writer: int = 1
+    gtids: bool = True
 
     def commit(self, statements: Iterable[Statement]) -> None:
         """Run a transaction on the primary."""
@@ -101,7 +102,8 @@ class Servers:
         source = record["payload"]["source"]
         number = int(source["file"].rpartition(".")[2]) + FIRST_FILES[server]
         source["file"] = f"binlog.{number:06d}"
-        source["gtid"] = f"0-{transaction.server}-{source['gtid'].rpartition('-')[2]}"
+        written = source["gtid"].rpartition("-")[2]
+        source["gtid"] = f"0-{transaction.server}-{written}" if self.gtids else None
         for unit, per in (("ts_ms", 1000), ("ts_us", 10**6), ("ts_ns", 10**9)):
             source[unit] = transaction.second * per
         return json.dumps(record).encode()
@@ -133,8 +135,8 @@ def moment(second: int) -> datetime:
 class HistoryWorld:
     """The servers, a connector that reads from one of them, a topic and a driver."""
 
-    def __init__(self, path: Path) -> None:
-        self.servers = Servers()
+    def __init__(self, path: Path, *, gtids: bool = True) -> None:
+        self.servers = Servers(gtids=gtids)
         self.topic = self.servers.source.topic
         self.path = path
         self.server = 1

@@ -125,6 +125,12 @@ def _by_column(schema: TableSchema, key_values: KeyValues) -> list[tuple[str, An
         if isinstance(key_values, Sequence) and not isinstance(key_values, str | bytes)
         else [key_values]
     )
+    if schema.keeps_versions and len(values) == len(schema.versioned_key):
+        raise UsageError(
+            "the table has a row for each version; name one by its position as well, as"
+            " Table.read_history shows it",
+            key=list(schema.key),
+        )
     if len(values) != len(schema.key):
         raise UsageError(
             "the key has another number of columns; give a value for each, in this order",
