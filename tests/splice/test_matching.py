@@ -149,7 +149,14 @@ def test_rows_are_found_by_position() -> None:
 
 @pytest.mark.parametrize(
     ("positions", "said"),
-    [([-1], "beyond"), ([ROWS], "beyond"), ([3, 3], "twice"), ([None], "null"), ([0.5], "whole")],
+    [
+        ([-1], "beyond"),
+        ([0, -1], "beyond"),
+        ([ROWS], "beyond"),
+        ([3, 3], "twice"),
+        ([None], "null"),
+        ([0.5], "whole"),
+    ],
 )
 def test_positions_that_name_no_row_are_refused(positions: list[Any], said: str) -> None:
     with pytest.raises(UsageError, match=said):

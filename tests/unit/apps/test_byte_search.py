@@ -84,3 +84,11 @@ def test_a_folder_is_searched_with_hidden_files(
     (folder / ".hidden" / "b").write_bytes(NAME.encode())
     assert byte_search.main(str(folder), str(values)) == 1
     assert ".hidden/b: 1 of the values" in capsys.readouterr().out
+
+
+def test_a_value_is_found_at_every_offset_of_the_blocks_that_are_searched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(byte_search, "_BLOCK", 8)
+    for offset in range(20):
+        assert found(b"." * offset + NAME.encode() + b".", "x.run") == {NAME}

@@ -7,10 +7,18 @@ from typing import Any
 
 import structlog.testing
 
-from lakesplice.apps.service.upkeep.table_upkeep import ChangeFeeds
+from lakesplice.apps.service.upkeep.table_upkeep import ChangeFeeds, Upkeep
 from lakesplice.model.manifest import ChangeFeed
+from lakesplice.table.protocol.ports import Store
 from lakesplice.testing.shop.columns import integer
 from tests.support.simulated_service import Scene
+
+
+class WithoutFaults(Scene):
+    """A service over a plain store, whose log can be cared for."""
+
+    def store(self) -> Store:
+        return self.lake
 
 
 def serving(folder: Path, **wanted: bool | None) -> Scene:
@@ -69,3 +77,15 @@ def test_a_table_that_can_have_no_feed_is_reported_once(tmp_path: Path) -> None:
         assert turn(scene) == [True, False, False]
     assert [line["event"] for line in told] == ["change-feed-refused"]
     assert "rename them first" in told[0]["error"]
+
+
+def test_the_upkeep_of_a_table_begins_its_feed_and_no_other_ones(tmp_path: Path) -> None:
+    scene = serving(tmp_path)
+    scene.put(1)
+    scene.batch()
+    later = WithoutFaults(tmp_path, tables=[{"match": "one.*", "change_feed": True}])
+    no_session: Any = None
+    upkeep = Upkeep(later.driver, no_session)
+    for at in range(3):
+        upkeep.see_to(later.table(at))
+    assert [feed is not None for feed in feeds(later)] == [True, False, False]

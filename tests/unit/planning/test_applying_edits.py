@@ -77,3 +77,10 @@ def test_marks_are_replaced_unless_all_of_them_are_false(old: bool, new: bool) -
     edit = ColumnEdit(np.array([1]), pa.array([new]))
     found = apply_edits(table, Edits(edit.rows, {"x": edit}))
     assert found["x"].to_pylist() == [old, new, False]
+
+
+def test_marks_that_may_be_null_are_replaced_although_none_is_true() -> None:
+    table = pa.table({"x": pa.array([None, False, False])})
+    edit = ColumnEdit(np.array([0, 1]), pa.array([False, None]))
+    found = apply_edits(table, Edits(edit.rows, {"x": edit}))
+    assert found["x"].to_pylist() == [False, None, False]

@@ -31,6 +31,7 @@ def field(type_: str, source_type: str = "") -> SourceField:
         ("short", pa.int64(), -32768, -32768),
         ("long", pa.decimal128(20, 0), Decimal(7), 7),
         ("decimal(20,0)", pa.uint64(), 2**64 - 1, Decimal(2**64 - 1)),
+        ("decimal(12,2)", pa.int64(), 7, Decimal("7.00")),
         ("decimal(12,2)", pa.decimal128(9, 1), Decimal("1.5"), Decimal("1.50")),
         ("decimal(12,2)", pa.decimal256(40, 4), Decimal("1.5000"), Decimal("1.50")),
         ("float", pa.float64(), 0.5, 0.5),

@@ -19,6 +19,7 @@ from lakesplice.table.by_hand.hand_fed_table import HandFedTable
 from lakesplice.table.by_hand.upkeep import plan_splice
 from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.ports import UNWATCHED
+from lakesplice.table.upkeep.compact import Compacted, splice_of
 from lakesplice.testing.doubles import FixedClock
 from tests.support.altered import event
 from tests.support.by_hand import COLUMNS, WHOLE, created, given, opened, row, three_goods
@@ -246,3 +247,10 @@ def test_a_missing_image_fails_a_reader(table: HandFedTable, store: LocalStore) 
     store.delete(file.path)
     with pytest.raises(Exception, match=r"(?i)not found|no such file"):
         load_feed(store.root, table.version)
+
+
+def test_a_compaction_one_part_of_which_has_no_images_has_none() -> None:
+    """Otherwise it could be committed after the table's change feed began, without its changes."""
+    without, with_ = (Compacted({}, {}, {}, 1, images) for images in (None, ()))
+    assert splice_of(1, 1, [with_, without]).images is None
+    assert splice_of(1, 1, [with_, with_]).images == ()

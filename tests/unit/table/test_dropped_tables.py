@@ -136,7 +136,8 @@ def test_a_drop_is_handled_once_even_if_it_is_read_again(scene: Scene) -> None:
     scene.take(scene.ledger.insert(0, 4))
     scene.drop(range(4))
     scene.deal()
-    version = scene.driver.table.version
+    version, table = scene.driver.table.version, scene.driver.table
+    assert table.raise_fence(table.source.fence) == 0
     assert scene.deal() is None
     scene.take(scene.ledger.insert(0, 2))
     scene.restart()

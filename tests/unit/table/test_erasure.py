@@ -19,6 +19,7 @@ from lakesplice.errors import UsageError, VersionNotFoundError
 from lakesplice.model.offsets import Offset
 from lakesplice.planning.sources.operator_directions import moved
 from lakesplice.storage.local import LocalStore
+from lakesplice.table.files.dead_letters import read_dead_letters
 from lakesplice.table.protocol.snapshot import open_snapshot
 from lakesplice.table.reading.scan import View
 from lakesplice.table.reading.table import Table
@@ -236,15 +237,16 @@ def test_changes_that_wait_for_other_rows_of_the_same_files_and_deltas_are_kept(
 
 
 def test_dead_letters_of_the_rows_are_dropped_and_others_kept(scene: Scene) -> None:
-    for key in (3, 4):
-        (event_of_key, *_) = scene.source.put(key)
-        scene.take(event_of_key._replace(value=b"{"), partition=1)
+    letters = [scene.source.put(key)[0]._replace(value=b"{") for key in (3, 4)]
+    scene.take(*letters, partition=1)
     unreadable = json.dumps({"payload": {"after": {"id": 3}}}).encode()
     scene.take(scene.source.put(1)[0]._replace(key=b"?", value=unreadable), partition=1)
     assert sum(ref.rows for ref in scene.driver.table.manifest.dead_letters) == 3
     assert erase_keys(scene.driver, [3]).dead_letters == 2
-    (left,) = scene.driver.table.manifest.dead_letters
+    table = scene.driver.table
+    (left,) = table.manifest.dead_letters
     assert left.rows == 1
+    assert read_dead_letters(table.store, left)["key"].to_pylist() == [letters[1].key]
 
 
 def test_a_dead_letter_that_nobody_can_attribute_prevents_an_erasure(scene: Scene) -> None:
@@ -375,3 +377,13 @@ def test_all_versions_of_a_row_are_erased_from_a_history_table(tmp_path: Path) -
     assert world.table.read_history(["id"], current=True).sort_by("id")["id"].to_pylist() == [1, 2]
     assert erase_keys(world.driver, [1, 2], also_live=True).live == 2
     assert Table(store).read_history().num_rows == 0
+
+
+def test_a_run_of_the_index_whose_keys_are_all_erased_is_gone(scene: Scene) -> None:
+    scene.take(*scene.source.put(6), partition=0)
+    scene.take(*scene.source.delete(6), partition=0)
+    before = len(scene.driver.table.manifest.runs)
+    erase_keys(scene.driver, [6])
+    runs = scene.driver.table.manifest.runs
+    assert len(runs) == before - 1
+    assert all(run.entries for run in runs)

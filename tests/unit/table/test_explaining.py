@@ -192,6 +192,7 @@ def test_a_restore_is_part_of_the_story_and_records_are_read_twice(tmp_path: Pat
     source = Source()
     driver = driver_of(source, LocalStore(tmp_path))
     table = driver.table
+    source.topic.append(1, source.put(1))
     for _ in range(2):
         source.topic.append(0, source.put(0))
         driver.batch()
@@ -213,6 +214,8 @@ def test_a_restore_is_part_of_the_story_and_records_are_read_twice(tmp_path: Pat
         Effect.UPDATED,
     ]
     assert [(fate.offset, fate.version) for fate in story.records] == [(0, 1), (1, 2), (1, 4)]
+    other = story_of(table.store, 1, access_to(source.topic, GOODS))
+    assert told(other) == [(1, Effect.INSERTED)], "the restored version had the same row"
 
 
 def test_a_shards_story_has_only_records_of_its_own_topic(tmp_path: Path) -> None:
@@ -288,6 +291,10 @@ def test_records_beyond_the_limit_or_deleted_from_the_topic_are_named(tmp_path: 
     rest = explain_key(store, snapshot, 0, access=lost)
     assert [fate.version for fate in rest.records] == [3]
     assert len(rest.left_out) == 2
+    source.topic.append(0, [change for _ in range(3) for change in source.put(0)])
+    newest = explain_key(store, snapshot, 0, access=access, records_max=2)
+    assert [fate.version for fate in newest.records] == [None, None]
+    assert len(newest.left_out) == 4, "all records were read of the bound, none is left"
 
 
 class _Forgotten:

@@ -13,7 +13,7 @@ import pytest
 from lakesplice.errors import FencedError
 from lakesplice.model.manifest import UpsertState
 from lakesplice.table.protocol import commit as commits
-from lakesplice.table.protocol.commit import Committed, Conflict
+from lakesplice.table.protocol.commit import Committed, Conflict, ConflictCode
 from lakesplice.table.protocol.intents import (
     Backfill,
     ChangePins,
@@ -39,7 +39,7 @@ from lakesplice.table.protocol.intents import (
     Sweep,
     Upsert,
 )
-from tests.support.tables import TableUnderTest, local_table
+from tests.support.tables import SCHEMA, TableUnderTest, local_table
 from tests.unit.table.preconditions import (
     erasures,
     ingests,
@@ -49,7 +49,7 @@ from tests.unit.table.preconditions import (
     shadows,
     upserts,
 )
-from tests.unit.table.preconditions.cell import Cell
+from tests.unit.table.preconditions.cell import SCORE, Cell
 
 CELLS = {
     **ingests.CELLS,
@@ -123,6 +123,14 @@ def test_without_its_precondition_a_late_commit_breaks_off(
     _drop(monkeypatch, intent, cell)
     with pytest.raises((KeyError, ValueError)):
         table.commit(intent)
+
+
+def test_a_schema_that_another_commit_made_is_not_made_again(table: TableUnderTest) -> None:
+    grown = SCHEMA.with_columns([SCORE], ("id",))
+    table.committed(Evolve.of(1, table.now().manifest, grown))
+    outcome = table.commit(Evolve.of(1, table.now().manifest, grown))
+    assert isinstance(outcome, Conflict)
+    assert outcome.reason is ConflictCode.SCHEMA
 
 
 def test_every_precondition_of_every_intent_has_its_cell(table: TableUnderTest) -> None:

@@ -11,15 +11,20 @@ from lakesplice.model.moments import EpochMs
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.generation import Generation, claim_generation
 from lakesplice.table.driver.requests import (
+    REQUEST_PARAMETER,
     CommandAnswer,
     CommandRequest,
     answer,
     ask,
     forget_answers,
     pending,
+    was_executed,
 )
+from lakesplice.table.protocol.history import history
+from lakesplice.table.protocol.intents import Note
 from lakesplice.table.protocol.layout import ANSWERS, REQUESTS
 from lakesplice.testing.doubles import FixedClock
+from tests.support import simulated
 
 LEASE = 10.0
 
@@ -146,3 +151,16 @@ def test_a_request_that_is_no_json_is_removed(lake: LocalStore) -> None:
     lake.put_new(f"{REQUESTS}/x.json", b"{")
     assert pending(lake) == []
     assert left(lake) == []
+
+
+def test_a_request_that_was_executed_in_the_first_instant_was_executed(tmp_path: Path) -> None:
+    source = simulated.Source()
+    driver = simulated.driver_of(source, LocalStore(tmp_path))
+    source.topic.append(0, source.put(0))
+    driver.batch()
+    asked, table = request(FixedClock()), driver.table
+    table.commit(Note(table.generation, "dlq replay"), {REQUEST_PARAMETER: asked.id})
+    moment = next(history(table.store)).info.timestamp_ms
+    assert moment is not None
+    assert was_executed(table.store, asked, EpochMs(moment))
+    assert not was_executed(table.store, asked, EpochMs(moment + 1))

@@ -401,3 +401,8 @@ def test_composite_keys_and_strange_names(store: LocalStore) -> None:
     table.upsert(pa.table({"_op": ["z"], "a b": ["xy"], "Wert €": [3]}))
     rows = table.read(View.REAL_TIME, ["a b", "_op", "Wert €"]).to_pylist()
     assert [row["Wert €"] for row in rows] == [1, 3]
+
+
+def test_a_compaction_without_threads_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="threads"):
+        created(LocalStore(tmp_path)).compact(threads=0)

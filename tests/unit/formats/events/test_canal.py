@@ -156,6 +156,7 @@ VALUES: dict[str, tuple[str, str, object]] = {
     "an enum of digits": ("enum('2','1')", "1", "2"),
     "a set": ("SET('a','b','c','d')", "13", "a,c,d"),
     "an empty set": ("set('a','b')", "0", ""),
+    "a set that has an empty name": ("set('a','')", "a,", "a,"),
     "a set by its names": ("set('a','b','c')", "a,c", "a,c"),
     "all of a set": (
         f"set({','.join(repr(f'm{at}') for at in range(64))})", str(2**64 - 1),

@@ -136,3 +136,12 @@ def test_heads_name_schemas_by_four_bytes_or_by_eight() -> None:
               b"\0" * 9, frame(1 << 30, b"")]  # fmt: skip
     assert schema_ids([pa.array(values, pa.binary())]) == {7, 8, 1 << 30}
     assert schema_ids([pa.array(values, pa.binary()).slice(2, 6)]) == {7}
+
+
+@pytest.mark.parametrize("kind", ["items", "values"])
+def test_a_schema_of_too_many_levels_is_refused(kind: str) -> None:
+    nested: object = "long"
+    for _ in range(30):
+        nested = {"type": "array" if kind == "items" else "map", kind: nested}
+    with pytest.raises(UnsupportedError, match="too deeply"):
+        parse_schema(json.dumps(record("One", {"it": nested})))
