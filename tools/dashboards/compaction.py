@@ -22,6 +22,7 @@ def dashboard() -> Dashboard:
             ("Splices", _splices()),
             ("Files", _files()),
             ("Removal", _removal()),
+            ("Iceberg mirrors", _mirrors()),
         ),
     )
 
@@ -212,6 +213,31 @@ def _removal() -> tuple[Panel, ...]:
             "Many times what is ingested: raise merge.files_max.",
             Ask(per_second(metric.MERGED_BYTES, ""), "bytes"),
             unit="Bps",
+            width=8,
+        ),
+    )
+
+
+def _mirrors() -> tuple[Panel, ...]:
+    return (
+        graph(
+            "Lag of Iceberg mirrors",
+            "Of the ten that are furthest behind. If it grows, the catalog doesn't answer.",
+            ten_tables(highest(EACH, of(metric.ICEBERG_LAG))),
+            unit="s",
+            width=8,
+        ),
+        graph(
+            "Commits to Iceberg mirrors",
+            "By result, per hour.",
+            Ask(per_hour(metric.ICEBERG_COMMITS, "result"), "{{result}}"),
+            width=8,
+        ),
+        graph(
+            "Duration of commits to Iceberg mirrors",
+            "95 of 100. Ingest and compaction don't wait for them.",
+            Ask(quantile(0.95, metric.ICEBERG_SECONDS), "95 of 100"),
+            unit="s",
             width=8,
         ),
     )

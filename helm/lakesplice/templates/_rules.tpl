@@ -239,6 +239,14 @@ groups:
           summary: "A compaction of {{ "{{" }} $labels.table {{ "}}" }} failed."
           section: "lakesplice_delta_oldest_age_seconds is above compaction.age_max, or lakesplice_delta_files nears compaction.back_pressure_deltas"
           runbook_url: "{{ $runbooks | toJson | trimAll "\"" }}#lakesplice_delta_oldest_age_seconds-is-above-compactionage_max-or-lakesplice_delta_files-nears-compactionback_pressure_deltas"
+      - alert: LakespliceIcebergBehind
+        expr: lakesplice_iceberg_lag_seconds > 3600
+        for: 10m
+        labels: {severity: warning}
+        annotations:
+          summary: "The Iceberg mirror of {{ "{{" }} $labels.table {{ "}}" }} lacks what the table has had for {{ "{{" }} $value | humanizeDuration {{ "}}" }}."
+          section: "lakesplice_iceberg_lag_seconds grows"
+          runbook_url: "{{ $runbooks | toJson | trimAll "\"" }}#lakesplice_iceberg_lag_seconds-grows"
       - alert: LakespliceManyOrphans
         expr: >-
           sum by (lake, namespace, job, instance) (

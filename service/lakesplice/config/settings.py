@@ -13,6 +13,7 @@ from lakesplice.config.quantities import Seconds
 from lakesplice.config.sections.dead_letters import DeadLetterSettings
 from lakesplice.config.sections.doctor import DoctorSettings
 from lakesplice.config.sections.freshness import FreshnessSettings
+from lakesplice.config.sections.iceberg import IcebergSettings
 from lakesplice.config.sections.kafka import KafkaSettings
 from lakesplice.config.sections.schema_changes import (
     SchemaChangeSettings,
@@ -169,6 +170,7 @@ class Settings(Section):
     vacuum: VacuumSettings = VacuumSettings()
     purge: PurgeSettings = PurgeSettings()
     index: IndexSettings = IndexSettings()
+    iceberg: IcebergSettings = IcebergSettings()
     metrics: MetricsSettings = MetricsSettings()
     alerts: AlertSettings = AlertSettings()
     spark: SparkSettings = SparkSettings()
@@ -269,6 +271,12 @@ class Settings(Section):
         hashing = any(entry.shape is not None and entry.shape.hashes for entry in self.tables)
         if hashing and not self.masking.secret:
             raise ValueError("a mask is hash, which needs masking.secret")
+        return self
+
+    @model_validator(mode="after")
+    def _mirrors_have_a_catalog(self) -> Self:
+        if not self.iceberg.catalog and any(entry.also for entry in self.tables):
+            raise ValueError("a table has also: [iceberg], which needs iceberg.catalog")
         return self
 
     @model_validator(mode="after")

@@ -6,6 +6,7 @@ computed and masked values), `filtering` (conditions, and what a reader can skip
 (the source's schema changes and what a table makes of them), `sources` (positions, epochs,
 snapshots and drops of the topics that feed a table). On these stand `intake` (records become
 changes), `upkeep` (compaction, merges, purges), `by_hand` (tables that programs write), `diagnosis`
-(judges Kafka, the database, the store and the machine) and `engine_views` (SQL that shows tables in
-other engines). The import contract `planning-rooms` enforces this order.
+(judges Kafka, the database, the store and the machine), `mirroring` (what a table's Iceberg mirror
+must have) and `engine_views` (SQL that shows tables in other engines). The import contract
+`planning-rooms` enforces this order.
 """

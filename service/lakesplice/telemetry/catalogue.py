@@ -37,6 +37,12 @@ from lakesplice.telemetry.families.files import SMALL_FILES as SMALL_FILES
 from lakesplice.telemetry.families.files import TABLE_VERSION as TABLE_VERSION
 from lakesplice.telemetry.families.files import VACUUMED_BYTES as VACUUMED_BYTES
 from lakesplice.telemetry.families.files import VACUUMED_FILES as VACUUMED_FILES
+from lakesplice.telemetry.families.mirrors import ICEBERG_COMMITS as ICEBERG_COMMITS
+from lakesplice.telemetry.families.mirrors import ICEBERG_LAG as ICEBERG_LAG
+from lakesplice.telemetry.families.mirrors import ICEBERG_SECONDS as ICEBERG_SECONDS
+from lakesplice.telemetry.families.mirrors import MIRROR_BEGUN as MIRROR_BEGUN
+from lakesplice.telemetry.families.mirrors import MIRROR_COMMITTED as MIRROR_COMMITTED
+from lakesplice.telemetry.families.mirrors import MIRROR_FAILED as MIRROR_FAILED
 from lakesplice.telemetry.families.topics import CONNECTOR_AGE as CONNECTOR_AGE
 from lakesplice.telemetry.families.topics import GAP_RECORDS as GAP_RECORDS
 from lakesplice.telemetry.families.topics import LAG as LAG
@@ -126,7 +132,7 @@ THREAD_ERRORS = counter(
     " in the log as `thread-failed`, and the thread tries again.",
     "It is a defect of Lakesplice or of a library: report it with the log. While it rises, the"
     " thread's work isn't done.",
-    Label("thread", ("compactor", "verifier", "heartbeat", "web", "workers", "other")),
+    Label("thread", ("compactor", "verifier", "mirrors", "heartbeat", "web", "workers", "other")),
 )
 BATCHES = counter(
     "batches",

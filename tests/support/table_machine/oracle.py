@@ -51,6 +51,7 @@ class Oracle(MachineState):
         for shadow in open_shadows(self.bare):
             close_shadow(self.bare, shadow)
         self.filling = None
+        self.bring_the_mirror_to_its_end()
         self.clock.advance(26 * 3600)
         self.vacuum_now()
         table = self.driver.table

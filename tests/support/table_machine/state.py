@@ -63,6 +63,9 @@ class MachineState(RuleBasedStateMachine):
         self.shadows = 0
         self.erasures = 0
 
+    def bring_the_mirror_to_its_end(self) -> None:
+        """Let the Iceberg mirror, if there is one, show the newest version and no other."""
+
     def open_lake(self) -> AnyStore:
         """An empty lake, here on a disk."""
         return LocalStore(tempfile.mkdtemp(dir=memory_folder()))

@@ -10,6 +10,7 @@ from hypothesis.stateful import precondition, rule
 from lakesplice.errors import UsageError, VersionNotFoundError
 from lakesplice.model.moments import EpochMs
 from lakesplice.table.ingest.driver_table import DriverTable
+from lakesplice.table.protocol.layout import MIRRORS
 from lakesplice.table.protocol.shadow_store import open_shadows
 from lakesplice.table.reading.scan import View
 from lakesplice.table.reading.table import Table
@@ -172,3 +173,4 @@ class VersionRules(MachineState):
         else:
             stored = Table(self.bare).read(include_deleted=True)
             assert gone.isdisjoint(stored["id"].to_pylist())
+            assert not [path for path in self.bare.list(f"{MIRRORS}/") if path.endswith(".avro")]

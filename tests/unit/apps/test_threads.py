@@ -22,14 +22,15 @@ from lakesplice.apps.demo.generator import Generator
 from lakesplice.apps.doctor.lake import _winners
 from lakesplice.apps.service.service import Service
 from lakesplice.apps.service.threads import ThreadErrors, run_beside, run_interruptibly
-from lakesplice.apps.service.upkeep import verifications
+from lakesplice.apps.service.upkeep import mirrors, verifications
 from lakesplice.apps.service.upkeep.compactor import Compactor
+from lakesplice.apps.service.upkeep.mirrors import Mirrors
 from lakesplice.apps.service.upkeep.verifications import Verifications
 from lakesplice.config import Settings
 from lakesplice.model.moments import EpochMs
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.system import SystemClock
-from lakesplice.table.driver.generation import take_generation
+from lakesplice.table.driver.generation import Generation, take_generation
 from lakesplice.telemetry import catalogue as metric
 from lakesplice.telemetry import http as web
 from lakesplice.telemetry.endpoints import application, endpoints
@@ -97,6 +98,15 @@ def run_verifier(scene: Scene, failing: Failing, _: ThreadErrors) -> Callable[[]
     return verifier.stop
 
 
+def run_mirrors(scene: Scene, failing: Failing, _: ThreadErrors) -> Callable[[], None]:
+    scene.put(1)
+    scene.batch()
+    generation = Generation(FaultyStore(scene.lake, before_call=failing), 1)
+    running = Mirrors(replace(scene.driver, generation=generation), scene.tables)
+    running.start()
+    return running.stop
+
+
 def run_heartbeat(scene: Scene, failing: Failing, errors: ThreadErrors) -> Callable[[], None]:
     generation = take_generation(
         FaultyStore(scene.lake, before_call=failing.beat),
@@ -122,6 +132,7 @@ def run_web(_: Scene, failing: Failing, errors: ThreadErrors) -> Callable[[], No
 GO_ON = {
     "compactor": run_compactor,
     "verifier": run_verifier,
+    "mirrors": run_mirrors,
     "heartbeat": run_heartbeat,
     "web": run_web,
 }
@@ -147,6 +158,7 @@ def test_a_thread_goes_on_after_errors_that_nobody_expected_and_each_is_logged_a
     monkeypatch.setattr(uvicorn.Server, "main_loop", fails)
     monkeypatch.setattr(web, "_RESTART_SECONDS", POLL_SECONDS)
     monkeypatch.setattr(verifications, "_POLL_SECONDS", POLL_SECONDS)
+    monkeypatch.setattr(mirrors, "_POLL_SECONDS", POLL_SECONDS)
     with capture_logs() as logged:
         stop = GO_ON[thread](scene, failing, scene.driver.errors)
         assert failing.went_on.wait(SECONDS_MAX)
@@ -245,6 +257,7 @@ STARTED = {
     "apps/service/service.py": "the main thread; see above",
     "apps/service/threads.py": "its error is reported, or raised to the main loop",
     "apps/service/upkeep/compactor.py": "see `GO_ON`",
+    "apps/service/upkeep/mirrors.py": "see `GO_ON`",
     "apps/service/upkeep/verifications.py": "see `GO_ON`",
     "table/driver/generation.py": "see `GO_ON`",
     "telemetry/http.py": "see `GO_ON`",

@@ -133,7 +133,7 @@ def test_settings_do_not_change(tmp_path: Path) -> None:
         ("bootstrap_server: a", "bootstrap_server: unknown name; did you mean kafka.bootstrap_s"),
         (
             "zzz: 1",
-            "zzz: unknown name; known here: alerts, compaction, dead_letters, doctor, index,",
+            "zzz: unknown name; known here: alerts, compaction, dead_letters, doctor, iceberg,",
         ),
     ],
 )

@@ -12,6 +12,7 @@ from lakesplice.model.moments import EpochMs
 from lakesplice.planning.upkeep.retention import files_by_path
 from lakesplice.storage.log_keeper import DeltaLogKeeper
 from lakesplice.table.protocol.commit import Conflict
+from lakesplice.table.protocol.layout import MIRRORS
 from lakesplice.table.protocol.snapshot import open_snapshot
 from lakesplice.table.reading.table import Table
 from lakesplice.table.upkeep.expiry import Expired, Expiry, plan_expiry
@@ -112,7 +113,10 @@ def test_a_second_run_reads_only_what_is_new_and_lists_nothing(table: TableUnder
     expire(table, 0, expiry)
     calls = len(store.calls)
     expire(table, 0, expiry)
-    assert {call.method for call in store.calls} <= {"size", "read", "delete"}
+    listed = [call for call in store.calls if call.method == "list"]
+    assert [call.path for call in listed] == [f"{MIRRORS}/"], "once, as long as something expires"
+    assert {call.method for call in store.calls} <= {"size", "read", "delete", "list"}
+    assert "list" not in {call.method for call in store.calls[calls:]}
     assert len(store.calls) - calls <= 5
 
 

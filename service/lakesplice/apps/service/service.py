@@ -48,6 +48,7 @@ from lakesplice.apps.service.tables import ServiceTables
 from lakesplice.apps.service.tables.gauges import show_memory
 from lakesplice.apps.service.threads import ThreadErrors, run_beside
 from lakesplice.apps.service.upkeep.compactor import Compactor
+from lakesplice.apps.service.upkeep.mirrors import Mirrors
 from lakesplice.apps.service.upkeep.verifications import Verifications
 from lakesplice.config import Settings
 from lakesplice.model.driver_status import DriverStatus
@@ -209,9 +210,10 @@ class Service:
         compactor = Compactor(driver, tables, session)
         stack.callback(compactor.stop, self._health.tick)
         compactor.start()
-        verifications = Verifications(driver, tables)
-        stack.callback(verifications.stop, self._health.tick)
-        verifications.start()
+        verifications, mirrors = Verifications(driver, tables), Mirrors(driver, tables)
+        for upkeep in (verifications, mirrors):
+            stack.callback(upkeep.stop, self._health.tick)
+            upkeep.start()
         dead_letters = dead_letter_topic(session, kafka)
         if dead_letters is not None:
             stack.callback(dead_letters.close)
@@ -242,7 +244,7 @@ class Service:
             reporter=reporter,
             group=group_offsets(stack, driver, tables, session),
         )
-        self._run_loop(loop, compactor)
+        self._run_loop(loop, compactor, mirrors)
         self._tell_end(reporter.close(), tables)
 
     def _driver(
@@ -277,13 +279,14 @@ class Service:
         if self._once and not self._stopping.is_set():
             self.exit_code = 0 if log_once_summary(self._log, status, tables) else EXIT_NOT_ALL
 
-    def _run_loop(self, loop: QueryLoop, compactor: Compactor) -> None:
+    def _run_loop(self, loop: QueryLoop, compactor: Compactor, mirrors: Mirrors) -> None:
         """Run the queries, then finish the running batches and compactions."""
         loop.run(self._started.set, once=self._once)
         if self._stopping.is_set():
             loop.drain(self._stop_timeout)
         elif self._once:
             compactor.finish()
+            mirrors.finish()
 
     def _take_lake(self, lake: Store) -> Generation | None:
         """Become the lake's driver; wait as a standby while another one lives. None if the service

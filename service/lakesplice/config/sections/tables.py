@@ -197,6 +197,13 @@ class TableSettings(RowSettings):
         " begins when this is set, and ends when it is set to false; without the setting the table"
         " stays as it is. Compaction then writes more.",
     )
+    also: tuple[Literal["iceberg"], ...] = Field(
+        default=(),
+        max_length=1,
+        description="Further formats in which these tables are shown: `iceberg` keeps an Iceberg"
+        " table of the same base files in the catalog `iceberg.catalog` (docs/iceberg.md). A mirror"
+        " ends when this is taken away.",
+    )
     retention: Seconds | None = Field(
         default=None,
         ge=RETENTION_SECONDS_MIN,

@@ -23,6 +23,7 @@ MANIFESTS = "_lakesplice/manifests"
 PINS = "_lakesplice/pins"
 ERASED = "_lakesplice/erased"
 SHADOWS = "_lakesplice/shadows"
+MIRRORS = "_lakesplice/iceberg"
 CHANGE_DATA = "_change_data"  # where Delta wants it
 DEAD_LETTERS = "_lakesplice/dead_letters"
 GENERATIONS = "_lakesplice/generations"

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache, partial
 
 from lakesplice.errors import CorruptFileError
 from lakesplice.formats.manifests import Pointer
@@ -27,6 +28,7 @@ from lakesplice.table.protocol.intents import Expire, Intent
 from lakesplice.table.protocol.layout import commit_path
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.snapshot import Snapshot, oldest_version, read_manifest, read_pointer
+from lakesplice.table.upkeep.mirroring.mirror_floor import mirror_floor
 
 VERSIONS_PER_ROUND = 1_000
 
@@ -68,7 +70,8 @@ def plan_expiry(
     now_ms: EpochMs | None = None,
 ) -> ExpiryPlan:
     """Find what to delete of versions that were replaced before `expired_ms`, and of pins that end
-    by `now_ms`; no pin ends if that is None. Pinned versions are kept whole.
+    by `now_ms`; no pin ends if that is None. Pinned versions are kept whole, and so are those that
+    an Iceberg mirror still reads.
 
     Below the version `start` everything is known to be done. At most `versions_max` versions are
     looked at, with two reads each; the log is listed only if it no longer has the first one.
@@ -79,10 +82,16 @@ def plan_expiry(
     oldest, pointer = first, read_pointer(store, first)
     expired: list[Pointer] = []
     is_last = True
+    # Asked only once something may expire: it lists a folder.
+    lowest = cache(partial(mirror_floor, store))
     while oldest < snapshot.version:
         following = read_pointer(store, oldest + 1)
-        if following.timestamp_ms >= expired_ms and oldest >= retention.retained_from:
-            break
+        if oldest >= retention.retained_from:
+            if following.timestamp_ms >= expired_ms:
+                break
+            floor = lowest()
+            if floor is not None and oldest >= floor:
+                break
         if len(expired) == versions_max:
             is_last = False
             break

@@ -90,7 +90,9 @@ class Maintenance:
         expired = self._expire(snapshot, expired_ms)
         if isinstance(expired, Conflict) or (expired is not None and not expired.done):
             return LogMaintenanceResult(snapshot.version, 0)
-        return LogMaintenanceResult(snapshot.version, clean_up(self._store, expired_ms), expired)
+        kept_from = None if expired is None else expired.retained_from
+        deleted = clean_up(self._store, expired_ms, kept_from)
+        return LogMaintenanceResult(snapshot.version, deleted, expired)
 
     def expire(self, snapshot: Snapshot) -> Expired | Conflict | None:
         """Delete what only versions past the retention name; None without `expiry`.
@@ -108,17 +110,20 @@ class Maintenance:
         return earlier(self._clock.now_ms(), self._retention_seconds)
 
 
-def clean_up(store: Store, expired_ms: EpochMs) -> int:
+def clean_up(store: Store, expired_ms: EpochMs, kept_from: int | None = None) -> int:
     """Delete log files and manifests of versions that were replaced before `expired_ms`; return how
     many.
 
     The version that was current at that time and all later ones are kept, with what they are read
-    from: the newest checkpoint at or below it.
+    from: the newest checkpoint at or below it. So are the versions from `kept_from` on, however old
+    they are: while an Iceberg mirror reads their files, these must not become orphans.
     """
     paths = list(store.list(f"{LOG}/"))
     commits = sorted(version for path in paths if (version := commit_version(path)) is not None)
     names = [path.removeprefix(f"{LOG}/") for path in paths]
     oldest_kept = _oldest_needed(store, commits, expired_ms)
+    if kept_from is not None:
+        oldest_kept = min(oldest_kept, kept_from)
     checkpoint = _newest_sound(store, complete_checkpoints(names), oldest_kept)
     if checkpoint is None:
         return 0

@@ -16,6 +16,15 @@ _FIXED = (
         " lakesplice_delta_files nears compaction.back_pressure_deltas",
     ),
     Alert(
+        "LakespliceIcebergBehind",
+        "warning",
+        "lakesplice_iceberg_lag_seconds > 3600",
+        "The Iceberg mirror of {{ $labels.table }} lacks what the table has had for"
+        " {{ $value | humanizeDuration }}.",
+        "lakesplice_iceberg_lag_seconds grows",
+        after=600,
+    ),
+    Alert(
         "LakespliceManyOrphans",
         "warning",
         f"sum by ({INSTANCE}) (\n"

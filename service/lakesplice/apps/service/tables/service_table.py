@@ -70,6 +70,7 @@ class ServiceTable(DriverTable):
         self.whole_snapshots = entry is None or (entry.whole_snapshots and not entry.keeps_versions)
         self._own_feed = None if entry is None else entry.change_feed
         self.begins_with_feed = self.wants_change_feed is True
+        self._own_mirror = entry is not None and "iceberg" in entry.also
         self.refused = False
         self.changes_in = 0
         self.compactions = 0
@@ -90,6 +91,11 @@ class ServiceTable(DriverTable):
         """
         asked = {holder._own_feed for holder in self.holders} | {self._own_feed}  # noqa: SLF001
         return True if True in asked else (False if False in asked else None)
+
+    @property
+    def wants_mirror(self) -> bool:
+        """Whether the settings ask for an Iceberg mirror, for any of its topics."""
+        return any(holder._own_mirror for holder in self.holders)  # noqa: SLF001
 
     @property
     def rests(self) -> bool:

@@ -5,9 +5,10 @@ The order, and what remains to be done after a crash at each step:
     1  commit a `Sweep`        from now on writers that began before are refused
     2  delete what no version names, however young
     3  commit `EndVersions`    its version is the oldest one that can be read or restored
-    4  delete what only older versions name
-    5  write a checkpoint of that version, without the removed files that the log still knows
-    6  delete older entries of the log, checkpoints and manifests, and what other writers left there
+    4  end Iceberg mirrors     theirs is the only other metadata with bounds of values
+    5  delete what only older versions name
+    6  write a checkpoint of that version, without the removed files that the log still knows
+    7  delete older entries of the log, checkpoints and manifests, and what other writers left there
 
 A file that a later version names is never deleted: the list for step 2 is made before its writer
 can have started.
@@ -29,6 +30,7 @@ from lakesplice.table.protocol.retries import Retries
 from lakesplice.table.protocol.snapshot import Snapshot, latest
 from lakesplice.table.upkeep.expiry import Commit, first_there, plan_expiry, there
 from lakesplice.table.upkeep.log_maintenance import clean_up
+from lakesplice.table.upkeep.mirroring.mirror_floor import end_mirrors
 from lakesplice.table.upkeep.orphans import Orphans
 
 # Later than all times of commits and files.
@@ -39,8 +41,8 @@ _OURS = re.compile(r"\d{20}(?:\.checkpoint(?:\.\d{10}\.\d{10})?\.parquet|\.json)
 
 @dataclass(frozen=True, slots=True)
 class EndedVersions:
-    """What was deleted: the number of files and their bytes, and of entries of the log. `version`
-    is the only one left.
+    """What was deleted: the number of files and their bytes, and of entries of the log and of
+    Iceberg mirrors' metadata. `version` is the only one left.
     """
 
     version: int
@@ -67,6 +69,8 @@ def end_older_versions(
     """
     swept = Orphans(store, commit, generation).sweep(snapshot, _ALWAYS, at_once=True)
     snapshot = _ended(store, snapshot, commit, generation, counts, retries())
+    # Not earlier: a mirror that begins before that commit would show an older version.
+    mirrored = end_mirrors(store)
     start = first_there(store, snapshot.manifest.retention.vacuumed)
     plan = plan_expiry(store, snapshot, NO_MOMENT, start, _VERSIONS_MAX)
     files = there(store, plan.files)
@@ -79,7 +83,7 @@ def end_older_versions(
         versions=snapshot.version - start,
         files=len(deleted),
         bytes=sum(deleted.values()),
-        log_files=clean_up(store, _ALWAYS) + _delete_of_others(store),
+        log_files=mirrored + clean_up(store, _ALWAYS) + _delete_of_others(store),
     )
 
 
