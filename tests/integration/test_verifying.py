@@ -236,6 +236,7 @@ def test_a_key_that_the_database_does_not_keep_unique_is_not_compared(mirror: Mi
     report = mirror.verify()
     assert report.outcome is Outcome.EQUAL, report
     assert report.not_compared == {"n": "the table lacks it"}
+    assert report.as_arguments["not_compared"] == "n"
 
 
 def test_a_row_that_the_lake_has_twice_is_found_and_a_tombstone_beside_a_row_is_none(

@@ -233,6 +233,9 @@ def test_a_verification_adds_its_result_to_the_history_and_changes_nothing_else(
         1,
         2,
     )
+    assert "not_compared" not in info.parameters
+    tell_driver(lake, name, VERIFIED, FOUND | {"not_compared": "email"}, time.patience())
+    assert next(Table(table.store).history()).info.parameters["not_compared"] == "email"
     tell_driver(lake, name, VERIFIED, FOUND | {"shadow": "7"}, time.patience())
     of_shadow = next(Table(table.store).history()).info
     assert (of_shadow.operation, of_shadow.parameters["shadow"]) == ("VERIFY SHADOW", "7")

@@ -50,6 +50,7 @@ ONCE = frozenset((PARK, UNPARK, RESTORE, RESET, UNPIN, SWAP))
 # The operation of `note_verification` in the history, and what its entry says.
 VERIFY, VERIFY_SHADOW = "VERIFY", "VERIFY SHADOW"
 _SHADOW = "shadow"
+_OPTIONAL_TEXTS = (_SHADOW, "not_compared")
 _TEXTS = ("outcome", "source", "binlog", "method", "share")
 _COUNTS = ("rows", "different", "unsettled")
 _TASK_BYTES = 128 * 2**20
@@ -240,8 +241,7 @@ def note_verification(
 def verified_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Read what a request says of it; `KeyError`, `TypeError` or `ValueError` if it doesn't."""
     texts = {name: str(arguments[name]) for name in _TEXTS}
-    if _SHADOW in arguments:
-        texts[_SHADOW] = str(arguments[_SHADOW])
+    texts |= {name: str(arguments[name]) for name in _OPTIONAL_TEXTS if name in arguments}
     return {"texts": texts, "counts": {name: int(arguments[name]) for name in _COUNTS}}
 
 

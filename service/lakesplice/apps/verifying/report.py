@@ -103,8 +103,11 @@ class TableReport:
 
     @property
     def as_arguments(self) -> dict[str, Any]:
-        """The result as it stands in the table's history, as a request's arguments."""
-        return {
+        """The result as it stands in the table's history, as a request's arguments. It names the
+        columns that were left out, so that "equal" doesn't seem to say anything about them.
+        """
+        left_out = {"not_compared": ", ".join(self.not_compared)} if self.not_compared else {}
+        return left_out | {
             "outcome": self.outcome.value,
             "source": self.source,
             "binlog": self.place,
