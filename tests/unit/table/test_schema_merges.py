@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,6 +14,8 @@ from deltalake import DeltaTable
 from lakesplice.errors import UsageError
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.by_hand.hand_fed_table import HandFedTable
+from lakesplice.table.by_hand.new_table import create_table
+from lakesplice.table.by_hand.upserts.upsert_request import Upserted
 from lakesplice.testing.faulty_store import Call, FaultyStore
 from tests.support.by_hand import (
     WHOLE,
@@ -83,6 +87,47 @@ def test_overwriting_rows_bring_columns_too(store: LocalStore) -> None:
         table.overwrite(rows)
     table.overwrite(rows, merge_schema=True)
     require_rows(table, {1: {**row(1), "colour": "blue"}})
+
+
+def _upsert(table: HandFedTable, rows: pa.Table, transaction: Any) -> Upserted:
+    return table.upsert(rows, merge_schema=True, transaction=transaction)
+
+
+def _overwrite(table: HandFedTable, rows: pa.Table, transaction: Any) -> Upserted:
+    return table.overwrite(rows, merge_schema=True, transaction=transaction)
+
+
+def _merge(table: HandFedTable, rows: pa.Table, transaction: Any) -> Upserted:
+    merge = table.merge(rows).when_matched_update()
+    return merge.execute(merge_schema=True, transaction=transaction)
+
+
+@pytest.mark.parametrize("write", [_upsert, _overwrite, _merge])
+def test_a_transaction_that_is_invalid_or_was_applied_before_adds_no_columns(
+    store: LocalStore, write: Callable[[HandFedTable, pa.Table, Any], Upserted]
+) -> None:
+    table = three_goods(store)
+    table.upsert(given([row(1, n=2)], WHOLE), transaction=("job", 7))
+    version = table.version
+    rows = given([row(1)], WHOLE).append_column("colour", pa.array(["blue"]))
+    with pytest.raises(UsageError, match="a transaction must be"):
+        write(table, rows, "job")
+    assert write(table, rows, ("job", 7)).repeated
+    assert table.refresh().version == version
+    assert not write(table, rows, ("job", 8)).repeated
+    assert "colour" in table.schema.names
+
+
+@pytest.mark.parametrize("write", [_overwrite, _merge])
+def test_an_insert_only_table_refuses_a_write_before_it_gets_columns(
+    store: LocalStore, write: Callable[[HandFedTable, pa.Table, Any], Upserted]
+) -> None:
+    create_table(store, given([row(1)], WHOLE), ["id"], tools(1), insert_only=True)
+    table = opened(store)
+    rows = given([row(1)], WHOLE).append_column("colour", pa.array(["blue"]))
+    with pytest.raises(UsageError, match="insert-only"):
+        write(table, rows, None)
+    assert table.refresh().version == 0
 
 
 def test_narrower_types_and_fewer_columns_change_no_schema(store: LocalStore) -> None:

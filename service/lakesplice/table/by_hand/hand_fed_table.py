@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lakesplice.errors import UsageError
-from lakesplice.planning.by_hand.hand_fed_changes import checked_transaction
 from lakesplice.planning.by_hand.merge_clauses import Action, Clause
 from lakesplice.planning.by_hand.merge_clauses import Rows as MergedRows
 from lakesplice.planning.upkeep.file_merge import FILE_MERGE_POLICY, FileMergePolicy
@@ -116,9 +115,8 @@ class HandFedTable(Table):
         if require_fed_by_hand(self.snapshot.manifest).insert_only and delete is not None:
             raise UsageError("the table is insert-only, so its rows can't be deleted")
         rows, gone = (None if given is None else table_of(given) for given in (changes, delete))
-        checked_transaction(transaction)
         if merge_schema and rows is not None:
-            self._writer.extend_schema(rows.schema)
+            self._writer.extend_schema(rows.schema, transaction)
 
         def requested(snapshot: Snapshot) -> UpsertRequest:
             schema = snapshot.manifest.schema
@@ -213,9 +211,9 @@ class HandFedTable(Table):
                 )
             if (done := replace_table(self._writer, given, transaction)) is not None:
                 return done
-        if merge_schema:
-            self._writer.extend_schema(given.schema)
         require_changeable(self.snapshot.manifest)
+        if merge_schema:
+            self._writer.extend_schema(given.schema, transaction)
         return self._writer.change_rows(overwrite(self._writer, given, where, merge), transaction)
 
     def merge(self, source: Rows) -> MergeBuilder:

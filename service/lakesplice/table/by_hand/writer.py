@@ -19,11 +19,12 @@ from lakesplice.table.by_hand.upserts.upsert import Upserter
 from lakesplice.table.by_hand.upserts.upsert_request import (
     Upserted,
     UpsertRequest,
+    is_repeated,
     require_fed_by_hand,
 )
 from lakesplice.table.files.index_runs import RunCache, write_merged
 from lakesplice.table.protocol.commit import Committed, Conflict, commit
-from lakesplice.table.protocol.intents import IndexMerge, Intent
+from lakesplice.table.protocol.intents import Evolve, IndexMerge, Intent
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.retries import Retries
 from lakesplice.table.protocol.snapshot import Snapshot
@@ -130,9 +131,18 @@ class Writer:
         """Mark the keys whose row exists, and isn't deleted, in a version."""
         return self._upserter.live(snapshot, keys)
 
-    def extend_schema(self, given: pa.Schema) -> None:
-        """Give the table columns that it lacks, and wider types, in a commit of its own."""
-        self.insist(lambda _: schema_merge(self.store, self.snapshot, given, self.tools))
+    def extend_schema(self, given: pa.Schema, transaction: tuple[str, int] | None) -> None:
+        """Give the table columns that it lacks, and wider types, in a commit of its own, unless the
+        transaction was applied before. `UsageError` if the transaction is invalid.
+        """
+        named = checked_transaction(transaction)
+
+        def planned(manifest: Manifest) -> Evolve | None:
+            if is_repeated(require_fed_by_hand(manifest), named):
+                return None
+            return schema_merge(self.store, self.snapshot, given, self.tools)
+
+        self.insist(planned)
 
     def tidy(self) -> None:
         """Merge runs of the row index if there are many, and keep the log short."""

@@ -236,8 +236,9 @@ def merge_into(writer: Writer, source: GivenRows) -> MergeBuilder:
     ) -> Upserted:
         if not clauses:
             raise UsageError("a merge needs a clause, such as when_matched_update()")
+        require_changeable(writer.snapshot.manifest)
         if merge_schema:
-            writer.extend_schema(rows.schema)
+            writer.extend_schema(rows.schema, transaction)
 
         def requested(snapshot: Snapshot) -> UpsertRequest:
             schema, table = snapshot.manifest.schema, Table(writer.store, snapshot=snapshot)
@@ -249,7 +250,6 @@ def merge_into(writer: Writer, source: GivenRows) -> MergeBuilder:
             )
             return replace(request, merge=merge)
 
-        require_changeable(writer.snapshot.manifest)
         return writer.change_rows(requested, transaction)
 
     return MergeBuilder(execute)
