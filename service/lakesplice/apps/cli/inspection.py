@@ -189,11 +189,10 @@ def _show_changes(
 ) -> None:
     import sys
 
-    from lakesplice.formats.checksum import verify
     from lakesplice.formats.deltas import decode_delta
+    from lakesplice.table.files.whole_files import read_file
 
-    data = store.read(delta.file.path)
-    verify(data, delta.file)
+    data = read_file(store, delta.file)
     changes = decode_delta(
         data, snapshot.manifest.schema, delta.schema_version, path=delta.file.path
     )

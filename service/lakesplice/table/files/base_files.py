@@ -1,4 +1,4 @@
-"""Creates base files and checks them when they are opened; `put_file` writes all other small files.
+"""Creates base files and checks them when they are opened.
 
 The checksum of each page covers its bytes. The manifest's checksum covers what follows the pages:
 the page index and the footer. So a flipped bit can't prune a row group or rename a column
@@ -17,7 +17,6 @@ from lakesplice.formats.checksum import checksum
 from lakesplice.formats.parquet import BaseReader, WrittenBase, write_base
 from lakesplice.model.address import BaseFile, Partition, Segment
 from lakesplice.model.arrays import Integers, RowAddresses
-from lakesplice.model.manifest import FileRef
 from lakesplice.model.schema import TableSchema
 from lakesplice.table.protocol.new_files import NewFile
 from lakesplice.table.protocol.ports import Store
@@ -135,10 +134,3 @@ def _check_tail(source: pa.NativeFile, file: BaseFile) -> None:
         raise CorruptFileError(
             "a base file's footer is not what was written; restore the file", path=file.path
         )
-
-
-def put_file(store: Store, path: str, data: bytes) -> FileRef:
-    """Create a file durably and return its entry for the manifest."""
-    with store.writer(path) as sink:
-        sink.write(data)
-    return FileRef(path, len(data), checksum(data))

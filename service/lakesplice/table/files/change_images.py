@@ -25,8 +25,9 @@ from lakesplice.planning.rows.row_images import (
     rewritten_images,
 )
 from lakesplice.splicing.pages.new_values import differing, stored
-from lakesplice.table.files.base_files import open_base, put_file
+from lakesplice.table.files.base_files import open_base
 from lakesplice.table.files.chosen_rows import KnownRows, chosen_rows, edits_of_chosen
+from lakesplice.table.files.whole_files import put_file
 from lakesplice.table.protocol.layout import change_data_path
 from lakesplice.table.protocol.new_files import ChangeImages, NewFile
 from lakesplice.table.protocol.ports import Entropy, Store

@@ -10,16 +10,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakesplice.formats.checksum import checksum, verify
 from lakesplice.formats.dead_letters import (
     DEAD_LETTER_SCHEMA,
     decode_dead_letters,
     encode_dead_letters,
 )
-from lakesplice.model.manifest import DeadLetterRef, FileRef
+from lakesplice.model.manifest import DeadLetterRef
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.offsets import Offset, PartitionOffset
 from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.table.files.whole_files import put_file, read_file
 from lakesplice.table.protocol import layout
 from lakesplice.table.protocol.ports import Entropy, Store
 
@@ -92,19 +92,14 @@ class DeadLetterSelection:
 def write_dead_letters(store: Store, letters: pa.Table, entropy: Entropy) -> DeadLetterRef:
     """Write dead letters, in DEAD_LETTER_SCHEMA, to a new file; it is durable when this returns."""
     path = layout.dead_letter_path(entropy)
-    data = encode_dead_letters(letters)
-    with store.writer(path) as sink:
-        sink.write(data)
-    return DeadLetterRef(FileRef(path, len(data), checksum(data)), letters.num_rows)
+    return DeadLetterRef(put_file(store, path, encode_dead_letters(letters)), letters.num_rows)
 
 
 def read_dead_letters(store: Store, ref: DeadLetterRef) -> pa.Table:
     """Return the dead letters of one file after its checksum was checked; `CorruptFileError` if
     damaged.
     """
-    data = store.read(ref.file.path)
-    verify(data, ref.file)
-    return decode_dead_letters(data, path=ref.file.path)
+    return decode_dead_letters(read_file(store, ref.file), path=ref.file.path)
 
 
 def dead_letters_of(store: Store, refs: Iterable[DeadLetterRef]) -> list[DeadLetter]:

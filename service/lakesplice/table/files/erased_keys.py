@@ -6,21 +6,21 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lakesplice.formats.checksum import verify
 from lakesplice.formats.manifests.erased_keys import decode_erased_keys, encode_erased_keys
 from lakesplice.model.change import at_or_below
 from lakesplice.model.manifest import ErasedRef
 from lakesplice.model.progress.erased_keys import ErasedKeys
-from lakesplice.table.files.base_files import put_file
+from lakesplice.table.files.whole_files import put_file, read_file
 from lakesplice.table.protocol.layout import erased_path
 from lakesplice.table.protocol.ports import Entropy, Store
 
 
 def read_erased(store: Store, ref: ErasedRef) -> ErasedKeys:
-    """Return a table's erased keys; raises `CorruptFileError` if the file is damaged."""
-    data = store.read(ref.file.path)
-    verify(data, ref.file)
-    return decode_erased_keys(data, ref.file.path)
+    """Return a table's erased keys, all of which are in memory then.
+
+    Blocks. `CorruptFileError` if the file is damaged.
+    """
+    return decode_erased_keys(read_file(store, ref.file), ref.file.path)
 
 
 def write_erased(store: Store, erased: ErasedKeys, entropy: Entropy) -> ErasedRef:

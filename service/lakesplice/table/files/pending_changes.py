@@ -8,13 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pyarrow as pa
 
-from lakesplice.formats.checksum import verify
 from lakesplice.formats.deltas import decode_delta
 from lakesplice.model.change import CHANGE_FIELDS, delta_schema
 from lakesplice.model.manifest import DeltaRef
 from lakesplice.model.names import GROUP, ROW
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.backfill import with_fills
+from lakesplice.table.files.whole_files import read_file
 from lakesplice.table.protocol.ports import Store
 
 _THREADS = 4
@@ -49,11 +49,6 @@ def read_waiting(
     copied = [schema.copies[name] for name in names if name in schema.copies]
     needed = dict.fromkeys((*names, *copied))
 
-    def content(delta: DeltaRef) -> bytes:
-        data = store.read(delta.file.path)
-        verify(data, delta.file)
-        return data
-
     def changes(delta: DeltaRef, data: bytes) -> pa.Table:
         table = decode_delta(
             data, schema, delta.schema_version, path=delta.file.path, columns=[*needed]
@@ -65,7 +60,7 @@ def read_waiting(
 
     read = [delta for delta in deltas if not wanted.isdisjoint(delta.waiting)]
     with ThreadPoolExecutor(max(1, min(_THREADS, len(read)))) as pool:
-        contents = pool.map(content, read)
+        contents = pool.map(lambda delta: read_file(store, delta.file), read)
         many = sum(delta.rows for delta in read) > _ROWS_DECODED_BY_ONE
         tables = list((pool.map if many else map)(changes, read, contents))
     layout = delta_schema(schema)

@@ -32,9 +32,10 @@ from lakesplice.planning.intake.decision import Decision, DecisionRules, decide
 from lakesplice.planning.rows.index_merge import concatenated, sorted_entries
 from lakesplice.planning.rows.partial_fold import hidden_rows, partial_rows, without_values_below
 from lakesplice.planning.shape.partition_columns import partitions_of
-from lakesplice.table.files.base_files import create_base_of, put_file
+from lakesplice.table.files.base_files import create_base_of
 from lakesplice.table.files.erased_keys import erased_for
 from lakesplice.table.files.index_runs import RunCache
+from lakesplice.table.files.whole_files import put_file
 from lakesplice.table.ingest.moved_rows import split_moves
 from lakesplice.table.protocol import layout
 from lakesplice.table.protocol.new_files import NewFile

@@ -15,10 +15,9 @@ import re
 from collections.abc import Callable
 
 from lakesplice.errors import UsageError
-from lakesplice.formats.checksum import verify
 from lakesplice.model.manifest import Pin, Retention
 from lakesplice.model.moments import NO_MOMENT, EpochMs
-from lakesplice.table.files.base_files import put_file
+from lakesplice.table.files.whole_files import put_file, read_file
 from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.protocol.intents import ChangePins, Intent
 from lakesplice.table.protocol.layout import pinned_path
@@ -114,9 +113,7 @@ def _whole(store: Store, snapshot: Snapshot, version: int | None) -> Snapshot:
 
 def _written(store: Store, chosen: Snapshot, name: str, ends_ms: EpochMs, entropy: Entropy) -> Pin:
     ref = manifest_ref(chosen)
-    data = store.read(ref.path)
-    verify(data, ref)
-    copy = put_file(store, pinned_path(entropy), data)
+    copy = put_file(store, pinned_path(entropy), read_file(store, ref))
     return Pin(name, chosen.version, chosen.timestamp_ms, copy, ends_ms)
 
 

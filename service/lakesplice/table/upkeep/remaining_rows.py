@@ -17,8 +17,9 @@ from lakesplice.model.names import IS_DELETED
 from lakesplice.planning.rows.index_merge import concatenated, sorted_entries, take
 from lakesplice.planning.rows.keyhash import key_hash
 from lakesplice.planning.rows.locate import locate
-from lakesplice.table.files.base_files import addresses, create_base_of, open_base, put_file
+from lakesplice.table.files.base_files import addresses, create_base_of, open_base
 from lakesplice.table.files.index_runs import RunCache
+from lakesplice.table.files.whole_files import put_file
 from lakesplice.table.protocol.layout import base_path, partition_folder, run_path
 from lakesplice.table.protocol.new_files import NewFile
 from lakesplice.table.protocol.ports import Entropy, Store

@@ -17,7 +17,8 @@ from lakesplice.model.schema import TableSchema
 from lakesplice.planning.by_hand.hand_fed_changes import base_rows
 from lakesplice.planning.rows.index_merge import concatenated, sorted_entries
 from lakesplice.planning.rows.keyhash import key_hash
-from lakesplice.table.files.base_files import create_base_of, put_file
+from lakesplice.table.files.base_files import create_base_of
+from lakesplice.table.files.whole_files import put_file
 from lakesplice.table.protocol import layout
 from lakesplice.table.protocol.new_files import NewFile
 from lakesplice.table.protocol.ports import Entropy, Store

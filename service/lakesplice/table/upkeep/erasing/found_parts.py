@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from lakesplice.formats.checksum import verify
 from lakesplice.formats.deltas import decode_delta
 from lakesplice.formats.rowindex import Run
 from lakesplice.model.arrays import Integers, KeyHashes, Mask
@@ -22,6 +21,7 @@ from lakesplice.table.files.base_files import open_base
 from lakesplice.table.files.dead_letters import read_dead_letters
 from lakesplice.table.files.index_runs import RunCache
 from lakesplice.table.files.tombstones import deleted_rows
+from lakesplice.table.files.whole_files import read_file
 from lakesplice.table.protocol.ports import Store
 
 
@@ -155,8 +155,7 @@ def _has_changes(store: Store, manifest: Manifest, ref: DeltaRef, wanted: Wanted
     """Whether a delta has changes of these rows, including changes that are already in base
     files.
     """
-    data = store.read(ref.file.path)
-    verify(data, ref.file)
+    data = read_file(store, ref.file)
     names, version = manifest.schema.key, ref.schema_version
     keys = decode_delta(data, manifest.schema, version, path=ref.file.path, columns=names)
     return bool(wanted.of_rows(keys, manifest.schema).any())

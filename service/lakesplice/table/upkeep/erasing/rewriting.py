@@ -20,11 +20,11 @@ from lakesplice.planning.keys.erased_changes import erased_positions
 from lakesplice.planning.rows.index_merge import merge_runs, take
 from lakesplice.planning.rows.keyhash import key_hash
 from lakesplice.planning.upkeep.purging import purge_bound
-from lakesplice.table.files.base_files import put_file
 from lakesplice.table.files.dead_letters import read_dead_letters, write_dead_letters
 from lakesplice.table.files.erased_keys import read_erased, write_erased
 from lakesplice.table.files.index_runs import RunCache, write_run
 from lakesplice.table.files.pending_changes import read_waiting
+from lakesplice.table.files.whole_files import put_file
 from lakesplice.table.protocol.intents import Erase, Rewritten
 from lakesplice.table.protocol.layout import delta_path, run_path
 from lakesplice.table.protocol.new_files import NewFile
