@@ -24,13 +24,13 @@ from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
 from tests.support.drawing import examples
+from tests.support.partial_images import COLUMNS as MAXWELL_COLUMNS
+from tests.support.partial_images import TOPIC as MAXWELL_TOPIC
+from tests.support.partial_images import event as maxwell_event
+from tests.support.partial_images import row as maxwell_row
 from tests.support.reformed import Form, Reformed
 from tests.support.simulated import Rows, Source, folder, rows_of
 from tests.unit.planning.test_shared_positions import at_place_of
-from tests.unit.table.test_partial_images import COLUMNS as MAXWELL_COLUMNS
-from tests.unit.table.test_partial_images import TOPIC as MAXWELL_TOPIC
-from tests.unit.table.test_partial_images import event as maxwell_event
-from tests.unit.table.test_partial_images import row as maxwell_row
 
 COLUMNS = {"id": "bigint", "name": "string", "n": "int"}
 

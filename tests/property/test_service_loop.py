@@ -19,7 +19,8 @@ from lakesplice.planning.sources.topic_lanes import TopicBacklog
 from lakesplice.table.protocol.history import history
 from tests.support.drawing import examples
 from tests.support.simulated import folder
-from tests.support.simulated_loop import OFFSETS_PER_BATCH_MAX, SimulatedService, Step
+from tests.support.simulated_kafka import Step
+from tests.support.simulated_loop import OFFSETS_PER_BATCH_MAX, SimulatedService
 from tests.support.traps import CRASHES, FAULTS
 
 SOURCES = st.integers(0, 2)

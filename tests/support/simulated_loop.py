@@ -10,8 +10,7 @@ left, the loop runs on for a while and is then stopped. If a driver crashes, ano
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,12 +28,9 @@ from lakesplice.apps.service.status.status_reporter import StatusReporter
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.apps.service.upkeep.compactor import Compactor
 from lakesplice.config import Settings
-from lakesplice.errors import CredentialsRefused, RetryableError, SourceUnavailable, StorageError
-from lakesplice.model.offsets import Offset
+from lakesplice.errors import StorageError
 from lakesplice.spark.jobs.rewrites import RewriteTask
-from lakesplice.spark.kafka.consumer_group import GroupOffset, TopicPartition
 from lakesplice.spark.kafka.query import QueryPlan
-from lakesplice.spark.kafka.topics import Topic
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.generation import Generation
 from lakesplice.table.protocol.layout import generation_path
@@ -45,10 +41,10 @@ from lakesplice.telemetry.registry import Metrics
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.faulty_store import Crash, FaultyStore
 from tests.support.simulated import Source, driver_of, require_true, rows_of
-from tests.support.simulated_service import Broker, Job
+from tests.support.simulated_kafka import LookedAtBroker, SimulatedGroup, Step
+from tests.support.simulated_query import SimulatedQuery
+from tests.support.simulated_service import Job
 from tests.support.traps import Trap
-
-Step = Callable[[], object]
 
 OFFSETS_PER_BATCH_MAX = 4
 DELTAS_MAX = 3
@@ -57,152 +53,6 @@ TICK_SECONDS = 4.0
 QUIET_TICKS = 60
 TICKS_MAX = 1000
 TURNS_MAX = 100
-
-
-class LookedAtBroker(Broker):
-    """A broker that can be away, and lets the test act just after it has answered."""
-
-    def __init__(self, sources: Iterable[Source]) -> None:
-        super().__init__(sources)
-        self.away = False
-        self.refuses = False
-        self.unreadable: set[str] = set()
-        self.answered: Step = lambda: None
-        self.listed: Step = lambda: None
-
-    def matching(self, _pattern: str) -> list[str]:
-        if self.away:
-            raise SourceUnavailable("the broker does not answer")
-        if self.refuses:
-            raise CredentialsRefused("Kafka refuses the connection")
-        listed, self.listed = self.listed, lambda: None
-        listed()
-        return sorted(self.topics)
-
-    def describe(self, names: Iterable[str]) -> dict[str, Topic]:
-        if self.away:
-            raise SourceUnavailable("the broker does not answer")
-        found = super().describe(names)
-        answered, self.answered = self.answered, lambda: None
-        answered()
-        return {
-            name: replace(topic, is_readable=name not in self.unreadable)
-            for name, topic in found.items()
-        }
-
-    def newest_ms(self, _topics: Iterable[Topic]) -> dict[str, int]:
-        return {}
-
-    def since_in_each(
-        self, topics: Iterable[Topic], _moment_ms: int
-    ) -> dict[str, dict[int, Offset]]:
-        return {topic.name: dict(topic.latest) for topic in topics}
-
-
-class SimulatedGroup:
-    """A consumer group; `refusal` is why the broker refuses it, empty if it doesn't."""
-
-    def __init__(self) -> None:
-        self.name = "the-group"
-        self.entries: dict[TopicPartition, GroupOffset] = {}
-        self.refusal = ""
-
-    def set(self, topic: str, at: int, offset: int) -> None:
-        """What Kafka's own tools do."""
-        self.entries[topic, at] = GroupOffset(Offset(offset), is_ours=False)
-
-    def offsets(self) -> dict[TopicPartition, GroupOffset]:
-        self._check()
-        return dict(self.entries)
-
-    def write(self, offsets: Mapping[TopicPartition, Offset]) -> None:
-        self._check()
-        for where, offset in offsets.items():
-            self.entries[where] = GroupOffset(offset, is_ours=True)
-
-    def _check(self) -> None:
-        if self.refusal:
-            raise SourceUnavailable(self.refusal)
-
-
-class SimulatedQuery:
-    """A query of the simulated service: a batch is run when it is waited for. `is_stopped` once it
-    was told to stop, `is_drained` if no batch could begin any more by then.
-    """
-
-    def __init__(self, service: SimulatedService, plan: QueryPlan, runner: BatchRunner) -> None:
-        self._service = service
-        self.runner = runner
-        self._once = plan.trigger_seconds is None
-        self._most = plan.offsets_per_batch_max
-        self._at = {topic: dict(offsets) for topic, offsets in plan.starts.items()}
-        self._batches = 0
-        self.topics = frozenset(plan.starts)
-        self.is_stopped = self.is_drained = False
-
-    def wait(self, seconds: float) -> bool:
-        """Run a batch, if there is anything to read."""
-        service = self._service
-        service.tick(seconds)
-        if service.query_fails:
-            service.query_fails = False
-            raise RetryableError("the streaming query failed", cause="told to")
-        if self.run_batch():
-            return False
-        return self._once
-
-    def run_batch(self) -> bool:
-        """Run a batch; False if there is nothing to read."""
-        service = self._service
-        ends = self._ends()
-        if ends != self._at:
-            frame: Any = (service.broker, self._at, ends)
-            try:
-                self.runner(frame, self._batches, self._at, ends)
-            except AssertionError:
-                raise
-            except Exception as error:
-                raise RetryableError("the streaming query failed", cause=repr(error)) from error
-            self._at, self._batches = ends, self._batches + 1
-            return True
-        return False
-
-    def stop(self) -> None:
-        """End; it may fail once if the test says so."""
-        self.is_stopped, self.is_drained = True, self.runner._ending.is_set()
-        if self._service.stop_fails:
-            self._service.stop_fails = False
-            raise RetryableError("the query did not stop", cause="told to")
-
-    def _ends(self) -> dict[str, dict[int, Offset]]:
-        """So many records of each partition; or, as Spark limits a batch, so many in all, in
-        proportion to what each partition has, and one at least.
-        """
-        topics = self._service.broker.topics
-        if not self._service.limits_whole_batches:
-            return {
-                topic: {
-                    n: Offset(min(topics[topic].ends[n], here + self._most))
-                    for n, here in at.items()
-                }
-                for topic, at in self._at.items()
-            }
-        ends = {topic: {n: topics[topic].ends[n] for n in at} for topic, at in self._at.items()}
-        sizes = {(t, n): end - self._at[t][n] for t, of in ends.items() for n, end in of.items()}
-        total = sum(sizes.values())
-        if total <= self._most:
-            return ends
-        return {
-            topic: {
-                number: Offset(
-                    self._at[topic][number] + min(size, max(1, self._most * size // total))
-                )
-                if (size := sizes[topic, number])
-                else end
-                for number, end in of.items()
-            }
-            for topic, of in ends.items()
-        }
 
 
 class _Stopping(threading.Event):

@@ -38,7 +38,13 @@ def _name(path: Path) -> str:
 def test_modules_are_short_and_named_after_what_they_do() -> None:
     assert len(MODULES) > 100
     lines = {_name(path): path.read_text().count("\n") for path in MODULES}
-    assert not {name: count for name, count in lines.items() if count > MODULE_LINES_MAX}
+    beside = {
+        _name(path): path.read_text().count("\n")
+        for folder in ("benchmarks", "tools")
+        for path in (ROOT / folder).rglob("*.py")
+    }
+    long = {name: n for name, n in {**lines, **beside}.items() if n > MODULE_LINES_MAX}
+    assert not long
     parts = [path for path in MODULES if path.name != "__init__.py"]
     short = {_name(path) for path in parts if lines[_name(path)] < MODULE_LINES_MIN}
     assert short == {f"service/lakesplice/{name}" for name in SHORT}

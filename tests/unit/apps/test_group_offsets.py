@@ -14,7 +14,8 @@ from lakesplice.spark.kafka.consumer_group import GroupOffset
 from lakesplice.table.driver.status import newest_status
 from lakesplice.table.protocol.history import history
 from tests.support.simulated import Rows, rows_of
-from tests.support.simulated_loop import SimulatedGroup, SimulatedService
+from tests.support.simulated_kafka import SimulatedGroup
+from tests.support.simulated_loop import SimulatedService
 
 
 @pytest.fixture

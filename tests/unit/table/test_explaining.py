@@ -32,12 +32,12 @@ from lakesplice.testing.doubles import FixedClock
 from lakesplice.testing.simulation import SimulatedTopic
 from tests.support.by_hand import COLUMNS, created, given, tools
 from tests.support.fates import access_to
+from tests.support.partial_images import APPLY, Life, event
+from tests.support.partial_images import COLUMNS as ITEMS
+from tests.support.partial_images import row as item
 from tests.support.shards import SHAPE, Scene, filled
 from tests.support.simulated import Source, driver_of
 from tests.support.steps import ALL
-from tests.unit.table.test_partial_images import APPLY, Life, event
-from tests.unit.table.test_partial_images import COLUMNS as ITEMS
-from tests.unit.table.test_partial_images import row as item
 
 GOODS = RecordReading(table=TableName("shop", "goods"))
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import replace
-from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -23,104 +21,15 @@ from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.schema.evolution import Unfit, fit
 from lakesplice.planning.schema.policy import Behaviour, PartialImages, SchemaPolicy
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.files.dead_letters import DeadLetterSelection, dead_letters_of
+from lakesplice.table.files.dead_letters import DeadLetterSelection
 from lakesplice.table.ingest.dead_letter_replay import DeadLetterCounts, OpenDeadLetters
 from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.intents import Redirect
 from lakesplice.table.reading.changes import changes_of
-from lakesplice.table.reading.scan import View
 from lakesplice.table.reading.table import Table
-from lakesplice.table.upkeep.index_check import check
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
-from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
-from tests.support import altered
-from tests.support.simulated import rows_of
-
-TOPIC = "maxwell.shop.items"
-COLUMNS = {"id": "int", "name": "string", "stock": "int", "notes": "text"}
-APPLY = SchemaPolicy(partial_images=PartialImages.APPLY)
-Row = dict[str, Any]
-
-
-def event(kind: str, position: int, data: Row, old: Row | None = None) -> Event:
-    """Maxwell's event at a place of the binlog; of a row image `data` has what was in it."""
-    value = {
-        "database": "shop",
-        "table": "items",
-        "type": kind,
-        "ts": 1_000 + position,
-        "xid": position,
-        "xoffset": 0,
-        "position": f"binlog.000001:{position}",
-        "primary_key_columns": ["id"],
-        "data": data,
-    }
-    if old is not None:
-        value["old"] = old
-    key = {"database": "shop", "table": "items", "pk.id": data["id"]}
-    spelt = [json.dumps(part, separators=(",", ":")).encode() for part in (key, value)]
-    return Event(TOPIC, spelt[0], spelt[1], (), 1_000 + position)
-
-
-def row(id_: int, **values: object) -> Row:
-    return {"id": id_, "name": f"item {id_}", "stock": id_, "notes": "long text", **values}
-
-
-class Life:
-    """A topic of some partitions and its driver."""
-
-    def __init__(
-        self,
-        lake: LocalStore,
-        policy: SchemaPolicy = APPLY,
-        partitions: int = 2,
-        columns: Mapping[str, str] = COLUMNS,
-    ) -> None:
-        self.topic = SimulatedTopic(TOPIC, partitions)
-        self.lake, self.store = lake, lake.within("shop/items")
-        self.drive(policy, columns=columns)
-
-    def drive(
-        self,
-        policy: SchemaPolicy = APPLY,
-        generation: int = 1,
-        columns: Mapping[str, str] = COLUMNS,
-    ) -> None:
-        self.driver = SimulatedDriver(
-            self.lake,
-            self.topic,
-            FixedClock(),
-            SeededEntropy(generation),
-            ranges=2,
-            read_tasks=2,
-            declared=declare(columns),
-            policy=policy,
-            generation=generation,
-        )
-
-    def take(self, *events: Event, partition: int = 0) -> None:
-        self.topic.append(partition, events)
-        outcome = self.driver.batch()
-        assert getattr(outcome, "name", outcome) == "DONE", outcome
-
-    @property
-    def rows(self) -> list[Row]:
-        return rows_of(self.store)
-
-    def require(self, *rows: Row) -> None:
-        """Both ways to read, before and after compaction, show these rows; the index is sound."""
-        assert self.driver.table.parked is None
-        assert self.rows == [*rows]
-        self.driver.compact()
-        assert self.rows == [*rows]
-        assert rows_of(self.store, View.READ_OPTIMISED) == [*rows]
-        assert check(self.store, Table(self.store).snapshot).sound
-
-    @property
-    def letters(self) -> list[tuple[str, int]]:
-        found = dead_letters_of(self.store, self.driver.table.manifest.dead_letters)
-        return [(letter.reason, letter.offset) for letter in found]
+from tests.support.partial_images import APPLY, COLUMNS, TOPIC, Life, Row, event, row
 
 
 @pytest.fixture
@@ -311,96 +220,6 @@ def test_tables_that_never_met_a_partial_image_are_as_they_were(lake: LocalStore
     life.take(event("delete", 3, row(1)), event("insert", 4, row(2)))
     assert life.driver.table.schema.positions is None
     life.require(row(2))
-
-
-GONE = "__debezium_unavailable_value"
-CONNECT = {"id": "int32", "n": "int32", "name": "string"}
-
-
-class DebeziumLife(Life):
-    """A topic of Debezium's events, whose placeholder says what wasn't in the row image."""
-
-    def __init__(self, lake: LocalStore, policy: SchemaPolicy = APPLY) -> None:
-        self.topic = SimulatedTopic(altered.TOPIC, 3)
-        self.lake, self.store = lake, lake.within("s/t")
-        self.driver = SimulatedDriver(
-            lake, self.topic, FixedClock(), SeededEntropy(1), ranges=2, read_tasks=2, policy=policy
-        )
-
-
-def tell(position: int, after: Row | None, before: Row | None = None) -> Event:
-    return altered.event(CONNECT, position, after, before)
-
-
-def truncate(position: int) -> Event:
-    event = tell(position, None, {"id": 0, "n": 0, "name": ""})
-    record = json.loads(event.value or b"")
-    record["payload"].update(op="t", before=None, after=None)
-    return event._replace(key=None, value=json.dumps(record).encode())
-
-
-def told(id_: int, n: int | None, name: str | None = GONE) -> Row:
-    return {"id": id_, "n": n, "name": name}
-
-
-def test_a_value_that_debezium_marks_as_unknown_is_unchanged_or_parks(tmp_path: Path) -> None:
-    life = DebeziumLife(LocalStore(str(tmp_path / "applies")))
-    life.take(tell(1, told(1, 1, "one")), tell(2, told(1, 2), told(1, 1)))
-    life.require(told(1, 2, "one"))
-    life.take(tell(3, told(1, 2, None), told(1, 2)), tell(4, told(1, 4), told(1, 2)))
-    life.require(told(1, 4, None))
-    life.take(tell(5, None, told(1, 4)))
-    life.require()
-    parks = DebeziumLife(LocalStore(str(tmp_path / "parks")), SchemaPolicy())
-    parks.take(tell(1, told(1, 1, "one")), tell(2, told(1, 2), told(1, 1)))
-    assert parks.driver.table.parked is not None
-    assert parks.driver.table.parked.code is ParkCode.PARTIAL_IMAGE
-    born = DebeziumLife(LocalStore(str(tmp_path / "born")), SchemaPolicy())
-    born.take(tell(2, told(1, 2), told(1, 1)))
-    assert born.driver.table.parked is not None
-    assert born.driver.table.parked.code is ParkCode.PARTIAL_IMAGE
-
-
-# Positions of one partition rise, those of the others come as they like.
-# Every gate tries each order, half of them with compactions.
-ORDERS = [
-    pytest.param(order, compacts, marks=[] if at % 2 == compacts else [pytest.mark.nightly])
-    for at, order in enumerate(permutations(range(4)))
-    if order.index(0) < order.index(3)
-    for compacts in (False, True)
-]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("order", "compacts"), ORDERS)
-def test_no_value_from_before_a_truncate_is_combined_with_later_ones(
-    lake: LocalStore, order: tuple[int, ...], compacts: bool
-) -> None:
-    life = DebeziumLife(lake)
-    life.take(tell(1, told(2, 2, "other")), partition=2)
-    steps = [
-        (tell(5, told(1, 5, "before")), 0),
-        (truncate(10), 1),
-        (tell(20, told(1, 20), told(1, 15)), 2),
-        (tell(15, told(1, 15, "after")), 0),
-    ]
-    for done, at in enumerate(order, 1):
-        event, partition = steps[at]
-        life.take(event, partition=partition)
-        if compacts:
-            life.driver.compact()
-        if {0, 1, 2} <= set(order[:done]) and 3 not in order[:done]:
-            life.require()
-    life.require(told(1, 20, "after"))
-
-
-def test_changes_of_one_batch_that_a_truncate_stands_between(lake: LocalStore) -> None:
-    life = DebeziumLife(lake)
-    life.take(truncate(10), partition=1)
-    life.take(tell(5, told(1, 5, "before")), tell(20, told(1, 20), told(1, 15)))
-    life.require()
-    life.take(tell(15, told(1, 15, "after")), partition=2)
-    life.require(told(1, 20, "after"))
 
 
 def test_other_readers_see_only_the_users_columns(tmp_path: Path) -> None:
