@@ -26,6 +26,7 @@ from lakesplice.telemetry.catalogue import (
 from lakesplice.testing.shop import Database, Event
 from lakesplice.testing.shop.database import Row
 from tests.support.ledgers import ledger
+from tests.support.mirrors import sqlite_catalog
 from tests.support.prometheus import Prometheus, Query, dashboard_queries
 from tests.support.running import Lake
 from tests.support.topics import Sender, make_topics
@@ -106,7 +107,8 @@ def watched(kafka_broker: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
         vacuum={"every": "1m"},
         compaction={"deltas_max": 1, "poll_seconds": 0.1},
         # On a slow machine the parked table would be late, too.
-        tables=[{"match": "*", "freshness": {"real_time": "1d"}}],
+        tables=[{"match": "*", "freshness": {"real_time": "1d"}, "also": ["iceberg"]}],
+        iceberg={"catalog": sqlite_catalog(folder), "every": "5s"},
     )
     with (
         Prometheus(folder / "prometheus", [f"127.0.0.1:{port}"]) as prometheus,

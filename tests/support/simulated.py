@@ -250,10 +250,16 @@ def require_pins(source: Source, store: Store) -> None:
 
 
 def require_tidy(store: Store) -> None:
-    """Every file is named by a retained version, and every such version has all of its own."""
+    """Every file is named by a retained version, and every such version has all of its own.
+
+    Where versions had no file that a later one lacks, the log forgets them without a commit.
+    """
     snapshot = open_snapshot(store)
     named: set[str] = set()
-    for version in range(snapshot.manifest.retention.retained_from, snapshot.version + 1):
+    commits = [path for path in store.list("_delta_log/0") if path.endswith(".json")]
+    oldest = min(int(path.removeprefix("_delta_log/").removesuffix(".json")) for path in commits)
+    first = max(oldest, snapshot.manifest.retention.retained_from)
+    for version in range(first, snapshot.version + 1):
         named |= files_by_path(read_manifest(store, read_pointer(store, version).manifest)).keys()
     for pin in snapshot.manifest.retention.pins:
         named |= files_by_path(read_manifest(store, pin.copy)).keys()

@@ -87,9 +87,19 @@ class MirrorRules(MachineState):
         floor = mirror_floor(self.bare)
         assert floor is not None
         assert floor >= snapshot.version
-        left = [path for path in self.bare.list(f"{MIRRORS}/") if path.endswith(".avro")]
-        assert not expired or len(left) <= 2 + len(snapshot.manifest.files)
+        left = {path for path in self.bare.list(f"{MIRRORS}/") if path.endswith(".avro")}
+        assert not expired or {Path(path).name for path in left} == self.named_by_the_catalog()
         self.require_mirrored()
+
+    def named_by_the_catalog(self) -> set[str]:
+        """The manifests, and lists of them, of the mirror's snapshots."""
+        state = self.catalog().load()
+        assert state is not None
+        table = state.handle
+        named: list[str] = []
+        for one in table.metadata.snapshots:
+            named += [one.manifest_list, *(each.manifest_path for each in one.manifests(table.io))]
+        return {Path(path).name for path in named}
 
     def teardown(self) -> None:
         super().teardown()

@@ -112,7 +112,7 @@ def test_no_reader_sees_a_shadow(source: ReadSource, path: Path) -> None:
     assert len(rows_of(filling.driver.table.store)) == 6
     filling.swap()
     assert rows_of(live.table.store) == source.present()
-    with pytest.raises(UnsupportedError, match="a restore, a swap"):
+    with pytest.raises(UnsupportedError, match="a restore, a rebuild"):
         list(changes_of(live.table.store, 2, ["id"], live.table.manifest.schema))
 
 
