@@ -21,8 +21,8 @@ from lakesplice.model.names import TableName
 from lakesplice.model.types import ColumnType
 from tests.support.column_types import Typed, every_type
 from tests.support.schema_changes import connect_record
+from tests.support.sent_types import connect, decimal
 from tests.support.sources import SourceServer, source_server
-from tests.support.types import connect, decimal
 
 _TABLE = TableName("shop", "items")
 # A zero date is no value that a column here holds, and MariaDB refuses JSON without a default.

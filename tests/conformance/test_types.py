@@ -29,7 +29,8 @@ from tests.support.debezium import (
     with_schema,
 )
 from tests.support.schema_changes import connect_record
-from tests.support.types import DEAD, PARKED, TYPES, Sent, notes, table
+from tests.support.sent_types import DEAD, PARKED, Sent
+from tests.support.types import TYPES, notes, table
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "types.md"
 _ID = {"type": "int64", "optional": False, "field": "id"}

@@ -27,7 +27,8 @@ from lakesplice.table.driver.last_results import last_results
 from lakesplice.testing.compare import compare
 from tests.support.running import Lake, environment, take_in
 from tests.support.sources import SourceServer, connector, debezium, source_server
-from tests.support.statements import Statements, tables
+from tests.support.statement_tables import tables
+from tests.support.statements import Statements
 
 _MAIN = [sys.executable, "-c", "from lakesplice.apps.cli import main; main()"]
 _JSON = "org.apache.kafka.connect.json.JsonConverter"

@@ -24,18 +24,11 @@ from lakesplice.table.reading.table import Table
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
-from tests.support.debezium import (
-    compact,
-    envelope_schema,
-    key_schema,
-    money,
-    payload,
-    with_schema,
-)
+from tests.support.debezium import compact, envelope_schema, key_schema, money, payload, with_schema
 from tests.support.drawing import examples
 from tests.support.readers import READERS
+from tests.support.sent_types import connect, decimal
 from tests.support.simulated import folder
-from tests.support.types import connect, decimal
 
 TOPIC = "test.shop.items"
 

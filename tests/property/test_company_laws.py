@@ -35,7 +35,8 @@ from tests.support.debezium import (
 )
 from tests.support.drawing import examples
 from tests.support.schema_changes import connect_record
-from tests.support.types import DEAD, PARKED, TYPES, Sent, connect, decimal, unscaled
+from tests.support.sent_types import DEAD, PARKED, Sent, connect, decimal, unscaled
+from tests.support.types import TYPES
 
 # One more than are converted together, and what a batch may bring.
 _ROWS = (1, 2, 700, 2048, 2049, 5000)

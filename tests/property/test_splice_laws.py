@@ -31,20 +31,22 @@ from lakesplice.splicing.whole_rewrite import edited
 from lakesplice.storage.copying import FileSink
 from tests.support import parquet_files as files
 from tests.support.drawing import examples
-from tests.support.parquet_readers import difference
+from tests.support.parquet_edits import PRESENT, EditShape, drawn_edits, edit_shapes
 from tests.support.parquet_truth import untruths
 from tests.support.parquet_values import COMMON, RARE
+from tests.support.parquet_writers import FileShape, name_of
+from tests.support.reader_matrix import difference
 
 _several = settings(max_examples=examples(60), suppress_health_check=[*HealthCheck], deadline=None)
 # A file, and one splice behind the other.
-Case = tuple[files.FileShape, list[list[files.EditShape]]]
+Case = tuple[FileShape, list[list[EditShape]]]
 
 
 def _cases(
     writers: Sequence[str], kinds: Sequence[str], **values: Sequence[str]
 ) -> st.SearchStrategy[Case]:
-    def edited(shape: files.FileShape) -> st.SearchStrategy[Case]:
-        edits = files.edit_shapes(len(shape.columns), **values)
+    def edited(shape: FileShape) -> st.SearchStrategy[Case]:
+        edits = edit_shapes(len(shape.columns), **values)
         return st.tuples(st.just(shape), st.lists(edits, min_size=1, max_size=2))
 
     return files.file_shapes(writers, kinds).flatmap(edited)
@@ -162,7 +164,7 @@ def test_a_file_by_another_writer_is_spliced_as_well(
     _run(scratch, case, threads)
 
 
-_ANY_VALUES = ("new", "new and null", "few", *files.PRESENT)
+_ANY_VALUES = ("new", "new and null", "few", *PRESENT)
 
 
 @settings(_several, max_examples=examples(40))
@@ -178,7 +180,7 @@ def test_only_values_that_are_new_are_encoded(scratch: Path, case: Case) -> None
     source, target = scratch / "source.parquet", scratch / "target.parquet"
     files.write(shape, source)
     before, options = pq.read_table(source), Options(threads=2)
-    edits = files.drawn_edits(shapes, before, shape.seed)
+    edits = drawn_edits(shapes, before, shape.seed)
     assume(not expected_refusals(shape, edits))
     uncompared = spliced(source, edits, target, options)
     with pa.memory_map(str(source)) as opened:
@@ -228,13 +230,13 @@ def _run(scratch: Path, case: Case, threads: int) -> None:
         except OSError:
             assert shape.writer == "DuckDB"  # some of its files pyarrow can't read
             assume(False)
-        edits = files.drawn_edits(shapes, before, shape.seed + turn)
+        edits = drawn_edits(shapes, before, shape.seed + turn)
         if not _splice(shape, source, edits, target, threads):
             return
         source, target = target, source
 
 
-def _splice(shape: files.FileShape, source: Path, edits: Edits, target: Path, threads: int) -> bool:
+def _splice(shape: FileShape, source: Path, edits: Edits, target: Path, threads: int) -> bool:
     """Splice and check; False where it was refused, as it should be."""
     refused, done = None, None
     try:
@@ -252,17 +254,17 @@ def _splice(shape: files.FileShape, source: Path, edits: Edits, target: Path, th
     return True
 
 
-def expected_refusals(shape: files.FileShape, edits: Edits) -> set[Reason]:
+def expected_refusals(shape: FileShape, edits: Edits) -> set[Reason]:
     """Nothing is refused but a column without a type."""
-    kinds = {files.name_of(at, column): column.kind for at, column in enumerate(shape.columns)}
+    kinds = {name_of(at, column): column.kind for at, column in enumerate(shape.columns)}
     nothing = any(kinds[name] == "null" for name in edits.columns)
     return {Reason.OTHER_LAYOUT} if nothing else set()
 
 
-def expected_wholes(shape: files.FileShape, column: str) -> set[Reason]:
+def expected_wholes(shape: FileShape, column: str) -> set[Reason]:
     """Why a chunk of the column may be encoded whole: what the shape gives cause for."""
     name = column.partition(".")[0]
-    kinds = {files.name_of(at, shape): shape for at, shape in enumerate(shape.columns)}
+    kinds = {name_of(at, shape): shape for at, shape in enumerate(shape.columns)}
     if kinds[name].kind in ("list", "struct"):
         return {Reason.NESTED}
     without_index = shape.writer == "DuckDB" or (shape.writer == "pyarrow" and not shape.page_index)

@@ -19,8 +19,9 @@ from lakesplice.splicing.splice import Spliced, splice
 from lakesplice.splicing.structures.source import SourceFile
 from tests.support.mixed_pages import PLAIN, PLAIN_V2, ROWS_PER_PAGE, WITH, WITH_V2, Kind, mixed
 from tests.support.parquet_parts import opened, parquet
-from tests.support.parquet_readers import IN_PROCESS, SPARK, Matrix
+from tests.support.parquet_readers import IN_PROCESS, SPARK
 from tests.support.parquet_truth import untruths_of
+from tests.support.reader_matrix import Matrix
 from tests.support.splicing import plain
 
 PAGES = 10

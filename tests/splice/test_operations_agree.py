@@ -27,15 +27,17 @@ from lakesplice.splicing.output.copying import Sink, StreamSink
 from lakesplice.splicing.splice import splice
 from lakesplice.splicing.whole_rewrite import edited
 from tests.support import parquet_files as files
-from tests.support.parquet_readers import IN_PROCESS, SPARK, Matrix, difference, used
+from tests.support.parquet_readers import IN_PROCESS, SPARK
 from tests.support.parquet_truth import untruths
 from tests.support.parquet_values import COMMON
+from tests.support.parquet_writers import ColumnShape, FileShape
+from tests.support.reader_matrix import Matrix, difference, used
 from tests.support.splicing import plain, read
 
 _ADDED = pa.field("added", pa.string())
 _NO_EDITS = Edits(np.empty(0, np.int64), {})
 # Dictionaries that are given up within a chunk, in several row groups.
-FALLBACK = files.FileShape(
+FALLBACK = FileShape(
     seed=7,
     writer="pyarrow",
     rows=5000,
@@ -50,7 +52,7 @@ FALLBACK = files.FileShape(
     decimals_as_integers=False,
     version="2.6",
     columns=tuple(
-        files.ColumnShape(kind, distinct, 0.02, "dictionary", required=False)
+        ColumnShape(kind, distinct, 0.02, "dictionary", required=False)
         for kind, distinct in [("string", 300), ("decimal(18,3)", 10**6), ("double", 300)]
     ),
 )
@@ -60,7 +62,7 @@ FALLBACK = files.FileShape(
 class Case:
     """A file, another of the same shape, and what the first holds."""
 
-    shape: files.FileShape
+    shape: FileShape
     source: Path
     other: Path
 
@@ -134,7 +136,7 @@ pytestmark = pytest.mark.parametrize("operation", OPERATIONS)
 
 
 @contextmanager
-def _case(shape: files.FileShape, scratch: Path) -> Iterator[Case]:
+def _case(shape: FileShape, scratch: Path) -> Iterator[Case]:
     with TemporaryDirectory(dir=scratch) as name:
         source, other = Path(name, "source.parquet"), Path(name, "other.parquet")
         files.write(shape, source)
@@ -142,7 +144,7 @@ def _case(shape: files.FileShape, scratch: Path) -> Iterator[Case]:
         yield Case(shape, source, other)
 
 
-def _check(operation: str, shape: files.FileShape, matrix: Matrix, scratch: Path) -> None:
+def _check(operation: str, shape: FileShape, matrix: Matrix, scratch: Path) -> None:
     with _case(shape, scratch) as case:
         names = ("target.parquet", "plain.parquet")
         target, unedited = (case.source.with_name(name) for name in names)
@@ -179,7 +181,7 @@ def spark() -> Iterator[Matrix]:
 @given(files.file_shapes(["pyarrow", "DataFusion"], [*COMMON]))
 @example(FALLBACK)
 def test_every_reader_sees_what_was_meant(
-    operation: str, in_process: Matrix, scratch: Path, shape: files.FileShape
+    operation: str, in_process: Matrix, scratch: Path, shape: FileShape
 ) -> None:
     # What writers make of a group's rows beside the limit they were given is their own affair.
     assume(shape.writer == "pyarrow" or shape.rows <= shape.rows_per_group)

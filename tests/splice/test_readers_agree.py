@@ -14,8 +14,11 @@ from hypothesis import assume, given, note, settings
 from hypothesis import strategies as st
 
 from tests.support import parquet_files as files
-from tests.support.parquet_readers import IN_PROCESS, SPARK, Matrix, used
+from tests.support.parquet_edits import EditShape, drawn_edits, edit_shapes
+from tests.support.parquet_readers import IN_PROCESS, SPARK
 from tests.support.parquet_values import COMMON, RARE
+from tests.support.parquet_writers import FileShape
+from tests.support.reader_matrix import Matrix, used
 from tests.support.splicing import WAYS, read, written, wrongs
 
 pytestmark = pytest.mark.parametrize("way", WAYS)
@@ -23,8 +26,8 @@ pytestmark = pytest.mark.parametrize("way", WAYS)
 
 def _check(
     way: str,
-    shape: files.FileShape,
-    edits: Sequence[files.EditShape],
+    shape: FileShape,
+    edits: Sequence[EditShape],
     matrix: Matrix,
     scratch: Path,
 ) -> None:
@@ -35,7 +38,7 @@ def _check(
             table = read(source)
         except OSError:
             assume(False)  # some of DuckDB's files pyarrow can't read
-        drawn = files.drawn_edits(edits, table, shape.seed)
+        drawn = drawn_edits(edits, table, shape.seed)
         written(way, source, drawn, target)
         asked = files.conditions(table, drawn, shape.seed)
         found = wrongs(source, drawn, target, asked, matrix)
@@ -45,9 +48,9 @@ def _check(
 
 def _shapes(
     writers: Sequence[str], kinds: Sequence[str]
-) -> st.SearchStrategy[tuple[files.FileShape, list[files.EditShape]]]:
+) -> st.SearchStrategy[tuple[FileShape, list[EditShape]]]:
     return files.file_shapes(writers, kinds).flatmap(
-        lambda shape: st.tuples(st.just(shape), files.edit_shapes(len(shape.columns)))
+        lambda shape: st.tuples(st.just(shape), edit_shapes(len(shape.columns)))
     )
 
 
@@ -76,7 +79,7 @@ def test_a_file_of_any_types_reads_as_its_plain_rewrite(
     way: str,
     in_process: Matrix,
     scratch: Path,
-    shape: tuple[files.FileShape, list[files.EditShape]],
+    shape: tuple[FileShape, list[EditShape]],
 ) -> None:
     _check(way, *shape, in_process, scratch)
 
@@ -87,7 +90,7 @@ def test_a_file_by_any_writer_reads_as_its_plain_rewrite(
     way: str,
     in_process: Matrix,
     scratch: Path,
-    shape: tuple[files.FileShape, list[files.EditShape]],
+    shape: tuple[FileShape, list[EditShape]],
 ) -> None:
     _check(way, *shape, in_process, scratch)
 
@@ -98,6 +101,6 @@ def test_spark_reads_a_file_as_its_plain_rewrite(
     way: str,
     spark: Matrix,
     scratch: Path,
-    shape: tuple[files.FileShape, list[files.EditShape]],
+    shape: tuple[FileShape, list[EditShape]],
 ) -> None:
     _check(way, *shape, spark, scratch)

@@ -11,7 +11,8 @@ import pytest
 
 from lakesplice.planning.rows.edits import ColumnEdit, Edits
 from tests.support.parquet_conditions import Condition
-from tests.support.parquet_readers import IN_PROCESS, SPARK, Matrix, difference
+from tests.support.parquet_readers import IN_PROCESS, SPARK
+from tests.support.reader_matrix import Matrix, difference
 from tests.support.splicing import SPLICE, plain, read, written
 
 ROWS = 30_000

@@ -16,7 +16,7 @@ import pytest
 from lakesplice.errors import CorruptFileError, UnsupportedError
 from lakesplice.planning.rows.edits import ColumnEdit, Edits
 from lakesplice.splicing.whole_rewrite import rewrite_whole
-from tests.support.parquet_readers import same
+from tests.support.reader_matrix import same
 
 ROWS = 3000
 

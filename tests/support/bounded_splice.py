@@ -166,7 +166,8 @@ def _wrongs(source: Path, target: Path, columns: list[str], row: int) -> Iterato
 
     from lakesplice.splicing.structures.footer import read_footer
     from lakesplice.splicing.whole_rewrite import edited
-    from tests.support.parquet_readers import IN_PROCESS, attempt, difference
+    from tests.support.parquet_readers import IN_PROCESS
+    from tests.support.reader_matrix import attempt, difference
 
     with pa.memory_map(str(source)) as opened:
         footer = read_footer(opened, source.name)

@@ -19,11 +19,13 @@ from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.testing.compare import Difference, compare
 from tests.support.apicurio import Apicurio
 from tests.support.command_line import CommandLine
-from tests.support.public_schemas import PublicSchemas, PublicTable, difference
+from tests.support.public_schemas import PublicSchemas
+from tests.support.public_tables import PublicTable, difference
 from tests.support.running import Lake
 from tests.support.sources import SourceServer, connector, debezium
-from tests.support.statements import Statements, moved_tables, tables
-from tests.support.statements import Table as Made
+from tests.support.statement_tables import Table as Made
+from tests.support.statement_tables import moved_tables, tables
+from tests.support.statements import Statements
 
 _MARK_SECONDS_MAX = 120.0
 _CONVERTER = "org.apache.kafka.connect.json.JsonConverter"

@@ -14,7 +14,7 @@ from lakesplice.splicing.output.copying import StreamSink
 from lakesplice.splicing.splice import Options, splice
 from lakesplice.splicing.whole_rewrite import edited, rewrite_whole
 from tests.support.parquet_conditions import Condition
-from tests.support.parquet_readers import Matrix, difference
+from tests.support.reader_matrix import Matrix, difference
 
 SPLICE, WHOLE = "splice", "whole"
 WAYS = (SPLICE, WHOLE)

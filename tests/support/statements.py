@@ -8,130 +8,18 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
 import pymysql
 
-from tests.support.column_types import (
-    Random,
-    Typed,
-    digits_of,
-    every_type,
-    large,
-    of_text,
-    required,
-    text_of,
-    within,
-)
+from tests.support.column_types import Random, Typed, digits_of, every_type
+from tests.support.statement_tables import MARKS, PARTS, SIGNALS, Table, below, tables
 
 _NULLS = 0.12
 _ADDITIONS = 12
 # A statement that the database refuses is one of the kinds: it must leave no trace.
 _REFUSALS = (1062, 1205, 1213)
-
-
-@dataclass
-class Table:
-    """A table of the source with the columns it has by now; the first `keys` are its key. `rest`
-    is what its definition ends with.
-    """
-
-    name: str
-    columns: list[Typed]
-    keys: int = 1
-    rest: str = ""
-
-    @property
-    def key(self) -> list[str]:
-        """The names of the key's columns."""
-        return [column.name for column in self.columns[: self.keys]]
-
-    @property
-    def names(self) -> list[str]:
-        """The names of all columns."""
-        return [column.name for column in self.columns]
-
-
-def tables(*, nullable_default: bool = True) -> list[Table]:
-    """The tables at the start: keys of several types, one column of each type, large values, and a
-    column that may be null and has a default.
-    """
-    bonus = "int default 150" if nullable_default else "int"
-    codes = [f"{letter}-{word}" for letter in "abü" for word in ("x", "é", "漢", "long" * 9)]
-    number = required("id", "int unsigned", pa.int64(), lambda c: c.randint(1, 60))
-    price = Typed("price", "decimal(10,4)", pa.decimal128(10, 4), digits_of(10, 4))
-    return [
-        Table("everything", [number, *every_type()]),
-        Table(
-            "order_lines",
-            [
-                required("code", "varchar(40)", pa.string(), lambda c: c.choice(codes)),
-                required("line_no", "int", pa.int32(), lambda c: c.randint(-3, 3)),
-                Typed("qty", "int", pa.int32(), within(-5, 99)),
-                Typed("bonus", bonus, pa.int32(), within(100, 199)),
-                price,
-            ],
-            keys=2,
-        ),
-        Table(
-            "large",
-            [
-                required(
-                    "id", "varbinary(8)", pa.binary(),
-                    lambda c: c.choice((b"\0", b"\xff\n", b"a", b"A", b"a\0", b"\\")),
-                ),
-                Typed("body", "longblob", pa.binary(), large),
-                of_text("note", "longtext", 3_000),
-            ],
-        ),
-        Table(
-            "priced",
-            [
-                required(
-                    "amount", "decimal(8,3)", pa.decimal128(8, 3),
-                    lambda c: Decimal(c.randint(-20, 20)).scaleb(-1).quantize(Decimal("0.001")),
-                ),
-                Typed("what", "varchar(30)", pa.string(), text_of(30)),
-            ],
-        ),
-    ]  # fmt: skip
-
-
-def moved_tables() -> list[Table]:
-    """Tables of which statements move rows without an event: two that swap names, one that gets
-    another, and one that has partitions.
-    """
-    number = required("id", "int", pa.int32(), lambda c: c.randint(1, 30))
-    columns = [number, Typed("what", "varchar(30)", pa.string(), text_of(30))]
-    parts = ", ".join(f"partition {_below(end)} values less than ({end})" for end in _PARTS)
-    return [
-        *(Table(name, [*columns]) for name in ("west", "east", "single")),
-        Table(
-            "parted",
-            [*columns],
-            rest=f" partition by range (id) ({parts}, partition others values less than maxvalue)",
-        ),
-    ]
-
-
-def _below(end: int) -> str:
-    """The name of the partition whose rows end there."""
-    return f"below_{end}"
-
-
-_PARTS = (6, 12, 18, 24)
-# A row in it has the connector take a snapshot.
-_SIGNALS = Table(
-    "signals",
-    [
-        required("id", "varchar(64)", pa.string(), text_of(1)),
-        Typed("type", "varchar(40)", pa.string(), text_of(1)),
-        Typed("data", "varchar(2000)", pa.string(), text_of(1)),
-    ],
-)
-_MARKS = Table("marks", [required("token", "varchar(40)", pa.string(), text_of(1))])
 
 
 @dataclass
@@ -149,7 +37,7 @@ class Statements:
 
     def __post_init__(self) -> None:
         self._steady = [*self.tables]
-        self._parts = list(_PARTS)
+        self._parts = list(PARTS)
         self.tables += self.moved
         self._additions = [self._addition(number) for number in range(_ADDITIONS)]
         lines = next(table for table in self.tables if table.name == "order_lines")
@@ -161,7 +49,7 @@ class Statements:
         self._execute(f"create database {self.database}")
         self._execute(f"use {self.database}")
         self._execute("set sql_mode='strict_all_tables'")
-        for table in (*self.tables, _MARKS, *([_SIGNALS] if self.moved else [])):
+        for table in (*self.tables, MARKS, *([SIGNALS] if self.moved else [])):
             self._create(table)
 
     def mark(self) -> str:
@@ -237,9 +125,9 @@ class Statements:
     def regroup_partitions(self) -> None:
         """Cut partitions otherwise: every row stays."""
         first, second, *_ = self._parts
-        ends = ", ".join(f"partition {_below(at)} values less than ({at})" for at in (3, first))
-        self._execute(f"alter table parted reorganize partition {_below(first)} into ({ends})")
-        self._execute(f"alter table parted rebuild partition {_below(second)}")
+        ends = ", ".join(f"partition {below(at)} values less than ({at})" for at in (3, first))
+        self._execute(f"alter table parted reorganize partition {below(first)} into ({ends})")
+        self._execute(f"alter table parted rebuild partition {below(second)}")
         self._parts.insert(0, 3)
 
     def move_rows(self) -> None:
@@ -255,8 +143,8 @@ class Statements:
         self._execute(f"alter table {former} rename to {alone.name}")
         self.left.append(former)
         dropped, emptied = self._parts.pop(0), self._parts[0]
-        self._execute(f"alter table parted drop partition {_below(dropped)}")
-        self._execute(f"alter table parted truncate partition {_below(emptied)}")
+        self._execute(f"alter table parted drop partition {below(dropped)}")
+        self._execute(f"alter table parted truncate partition {below(emptied)}")
         for table in self.moved:
             self._replace(table)
         self.connection.commit()

@@ -8,148 +8,27 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
+from tests.support.sent_types import (
+    DEAD,
+    PARKED,
+    TIME,
+    Sent,
+    Type,
+    bytes_of_any_length,
+    clock,
+    connect,
+    decimal,
+    decimal_type,
+    fixed_bytes,
+    text,
+    unscaled,
+    whole,
+)
 from tests.support.workload import utc
 
-_TIME = "io.debezium.time."
 _DATA = "io.debezium.data."
-_KAFKA = "org.apache.kafka.connect.data."
-DEAD, PARKED = "dead letter", "parked"
-
-
-@dataclass(frozen=True)
-class Sent:
-    """A value as one format sends it: `type` is what is declared, or what the message says;
-    `outcome` is the resulting value, DEAD or PARKED.
-    """
-
-    type: Any
-    value: Any
-    outcome: Any
-    column: str
-
-
-@dataclass(frozen=True)
-class Type:
-    """A type: per format values as they are sent. `note` goes into the document."""
-
-    name: str
-    connect: tuple[Sent, ...] = ()
-    declared: tuple[Sent, ...] = ()
-    maxwell: tuple[Sent, ...] = ()
-    canal: tuple[Sent, ...] = ()
-    note: str = ""
-
-
-def connect(type_: str, name: str | None = None, **parameters: str) -> dict[str, Any]:
-    """A field's schema in Kafka Connect."""
-    named = {} if name is None else {"name": name, "version": 1}
-    return {"type": type_, **named, **({"parameters": parameters} if parameters else {})}
-
-
-def decimal(precision: int, scale: int) -> dict[str, Any]:
-    more = {"scale": str(scale), "connect.decimal.precision": str(precision)}
-    return {**connect("bytes", _KAFKA + "Decimal"), "parameters": more}
-
-
-def unscaled(value: Decimal, scale: int) -> bytes:
-    """A decimal's digits as Connect sends them."""
-    sign, digits, exponent = value.as_tuple()
-    power: int = 10 ** (int(exponent) + scale)
-    number = int("".join(map(str, digits))) * power * (-1 if sign else 1)
-    return number.to_bytes((number.bit_length() + 8) // 8, "big", signed=True)
-
-
-def _whole(
-    name: str, sent_as: str, by_schema: str, declared: str, column: str, least: int, most: int
-) -> Type:
-    mysql = name.lower()
-    return Type(
-        name,
-        tuple(Sent(connect(sent_as), v, v, by_schema) for v in (least, most)),
-        tuple(Sent(declared, v, v, column) for v in (least, most)),
-        tuple(Sent(declared, v, v, column) for v in (least, most)),
-        (
-            *(Sent(mysql, str(v), v, column) for v in (least, most)),
-            Sent(mysql, str(10**19 * 2), DEAD, column),
-        ),
-    )
-
-
-def _text(name: str, declared: str, *values: str, semantic: str | None = None) -> Type:
-    canal = () if semantic else tuple(Sent(name.lower(), v, v, "string") for v in values)
-    return Type(
-        name,
-        tuple(Sent(connect("string", semantic), v, v, "string") for v in values),
-        tuple(Sent(declared, v, v, "string") for v in values),
-        tuple(Sent("text", v, v, "string") for v in values),
-        canal or tuple(Sent(f"declared {declared}", v, v, "string") for v in values),
-    )
-
-
-def _bytes(name: str) -> Type:
-    values = (b"", b"\x00\xff\x10", bytes(range(256)))
-    return Type(
-        name,
-        tuple(Sent(connect("bytes"), v, v, "binary") for v in values),
-        tuple(Sent("blob", v, v, "binary") for v in values),
-        tuple(Sent("blob", v, v, "binary") for v in values),
-        tuple(Sent(name.lower(), v.decode("latin-1"), v, "binary") for v in values),
-    )
-
-
-def _fixed_bytes(length: int) -> Type:
-    """Values whose zeros at the end Maxwell and Canal leave out, as the binlog does."""
-    whole = [value.ljust(length, b"\0") for value in (b"", b"a", b"\x00\xff", b"a\x00b")]
-    cut = [value.rstrip(b"\0") for value in whole]
-    type_ = f"binary({length})"
-    pairs = list(zip(cut, whole, strict=True))
-    return Type(
-        type_.upper(),
-        tuple(Sent(connect("bytes"), v, v, "binary") for v in whole),
-        tuple(Sent(type_, v, v, "binary") for v in whole),
-        tuple(Sent(type_, sent, v, "binary") for sent, v in pairs),
-        (
-            *(Sent(type_, sent.decode("latin-1"), v, "binary") for sent, v in pairs),
-            *(Sent(f"declared {type_}", sent.decode("latin-1"), v, "binary") for sent, v in pairs),
-        ),
-        note="Maxwell and Canal omit zeros at the end; if the length is known, Lakesplice adds them"
-        " again. As `blob`, without a length, a value is stored as it was sent",
-    )
-
-
-def _epoch(moment: dt.datetime, unit: int) -> int:
-    micros = (moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(microseconds=1)
-    assert micros % unit == 0
-    return micros // unit
-
-
-def _clock(digits: int) -> Type:
-    fraction = int("123456"[:digits].ljust(6, "0")) if digits else 0
-    moments = (utc(1000, 1, 1), utc(9999, 12, 31, 23, 59, 59, fraction))
-    unit, semantic = (1000, "Timestamp") if digits <= 3 else (1, "MicroTimestamp")
-    declared = f"datetime({digits})"
-    texts = [m.strftime("%Y-%m-%d %H:%M:%S.%f").rjust(26, "0")[: 20 + digits] for m in moments]
-    texts = [text.rstrip(".") for text in texts]
-    type_, column = connect("int64", _TIME + semantic), "timestamp"
-    zero = "0000-00-00 00:00:00"
-    return Type(
-        f"DATETIME({digits})",
-        tuple(Sent(type_, _epoch(m, unit), m, column) for m in moments),
-        tuple(Sent(declared, _epoch(m, unit), m, column) for m in moments),
-        (
-            *(Sent(declared, t, m, column) for t, m in zip(texts, moments, strict=True)),
-            Sent(declared, zero, DEAD, column),
-        ),
-        (
-            *(Sent(declared, t, m, column) for t, m in zip(texts, moments, strict=True)),
-            Sent(declared, zero, DEAD, column),
-        ),
-        "the wall clock, kept as if it were UTC's",
-    )
 
 
 _STAMP = utc(2024, 3, 10, 2, 30, 0, 654321)
@@ -161,38 +40,19 @@ _MOST = (1 << 64) - 1
 _SOURCE = {"__debezium.source.column.type": "BIGINT UNSIGNED"}
 
 
-def _decimal_type(precision: int, scale: int, *values: str) -> Type:
-    type_, name = decimal(precision, scale), f"decimal({precision},{scale})"
-    found = [Decimal(value) for value in values]
-    too_wide = Decimal((0, (9,) * (precision + 1), -scale))
-    return Type(
-        name.upper(),
-        (
-            *(Sent(type_, unscaled(v, scale), v, name) for v in found),
-            Sent(type_, unscaled(too_wide, scale), DEAD, name),
-        ),
-        (
-            *(Sent(name, unscaled(v, scale), v, name) for v in found),
-            *(Sent(f"decimal_text({precision},{scale})", str(v), v, name) for v in found),
-        ),
-        (*(Sent(name, str(v), v, name) for v in found), Sent(name, str(too_wide), DEAD, name)),
-        (*(Sent(name, str(v), v, name) for v in found), Sent(name, "", DEAD, name)),
-    )  # fmt: skip
-
-
 TYPES: tuple[Type, ...] = (
-    _whole("TINYINT", "int16", "short", "tinyint", "byte", -128, 127),
-    _whole("TINYINT UNSIGNED", "int16", "short", "tinyint unsigned", "short", 0, 255),
-    _whole("SMALLINT", "int16", "short", "smallint", "short", -32768, 32767),
-    _whole("SMALLINT UNSIGNED", "int32", "integer", "smallint unsigned", "integer", 0, 65535),
-    _whole("MEDIUMINT", "int32", "integer", "mediumint", "integer", -(1 << 23), (1 << 23) - 1),
-    _whole(
+    whole("TINYINT", "int16", "short", "tinyint", "byte", -128, 127),
+    whole("TINYINT UNSIGNED", "int16", "short", "tinyint unsigned", "short", 0, 255),
+    whole("SMALLINT", "int16", "short", "smallint", "short", -32768, 32767),
+    whole("SMALLINT UNSIGNED", "int32", "integer", "smallint unsigned", "integer", 0, 65535),
+    whole("MEDIUMINT", "int32", "integer", "mediumint", "integer", -(1 << 23), (1 << 23) - 1),
+    whole(
         "MEDIUMINT UNSIGNED", "int32", "integer", "mediumint unsigned", "integer", 0, (1 << 24) - 1
     ),
-    _whole("INT", "int32", "integer", "int", "integer", -(1 << 31), (1 << 31) - 1),
-    _whole("INT UNSIGNED", "int64", "long", "int unsigned", "long", 0, (1 << 32) - 1),
-    _whole("INT UNSIGNED ZEROFILL", "int64", "long", "int unsigned", "long", 0, (1 << 32) - 1),
-    _whole("BIGINT", "int64", "long", "bigint", "long", -(1 << 63), (1 << 63) - 1),
+    whole("INT", "int32", "integer", "int", "integer", -(1 << 31), (1 << 31) - 1),
+    whole("INT UNSIGNED", "int64", "long", "int unsigned", "long", 0, (1 << 32) - 1),
+    whole("INT UNSIGNED ZEROFILL", "int64", "long", "int unsigned", "long", 0, (1 << 32) - 1),
+    whole("BIGINT", "int64", "long", "bigint", "long", -(1 << 63), (1 << 63) - 1),
     Type(
         "BIGINT UNSIGNED",
         (
@@ -224,8 +84,8 @@ TYPES: tuple[Type, ...] = (
         (Sent("double", 2.718281828459045, 2.718281828459045, "double"),),
         (Sent("double", "1.7976931348623157E308", 1.7976931348623157e308, "double"),),
     ),
-    _decimal_type(12, 2, "-0.01", "9999999999.99", "0.00"),
-    _decimal_type(38, 10, "-9999999999999999999999999999.9999999999"),
+    decimal_type(12, 2, "-0.01", "9999999999.99", "0.00"),
+    decimal_type(38, 10, "-9999999999999999999999999999.9999999999"),
     Type(
         "DECIMAL(65,30)",
         (
@@ -260,7 +120,7 @@ TYPES: tuple[Type, ...] = (
     ),
     Type(
         "YEAR",
-        (Sent(connect("int32", _TIME + "Year"), 2155, 2155, "integer"),),
+        (Sent(connect("int32", TIME + "Year"), 2155, 2155, "integer"),),
         (Sent("year", 1901, 1901, "integer"),),
         (Sent("year", 0, 0, "integer"),),
         (Sent("year", "2024", 2024, "integer"),),
@@ -268,8 +128,8 @@ TYPES: tuple[Type, ...] = (
     Type(
         "DATE",
         (
-            Sent(connect("int32", _TIME + "Date"), -1, dt.date(1969, 12, 31), "date"),
-            Sent(connect("int32", _TIME + "Date"), 2_932_897, DEAD, "date"),
+            Sent(connect("int32", TIME + "Date"), -1, dt.date(1969, 12, 31), "date"),
+            Sent(connect("int32", TIME + "Date"), 2_932_897, DEAD, "date"),
         ),
         (Sent("date", 19782, dt.date(2024, 2, 29), "date"),),
         (
@@ -283,23 +143,23 @@ TYPES: tuple[Type, ...] = (
         "a zero date is null from Debezium (1970-01-01 where the column is NOT NULL), else a dead"
         " letter",
     ),
-    *(_clock(digits) for digits in (0, 3, 6)),
+    *(clock(digits) for digits in (0, 3, 6)),
     Type(
         "TIMESTAMP(6)",
         (
             Sent(
-                connect("string", _TIME + "ZonedTimestamp"),
+                connect("string", TIME + "ZonedTimestamp"),
                 "2024-03-10T02:30:00.654321Z",
                 _STAMP,
                 "timestamp",
             ),
             Sent(
-                connect("string", _TIME + "ZonedTimestamp"),
+                connect("string", TIME + "ZonedTimestamp"),
                 "2024-03-10T10:30:00.654321+08:00",
                 _STAMP,
                 "timestamp",
             ),
-            Sent(connect("string", _TIME + "ZonedTimestamp"), "noon", DEAD, "timestamp"),
+            Sent(connect("string", TIME + "ZonedTimestamp"), "noon", DEAD, "timestamp"),
         ),
         (Sent("timestamp", "2024-03-09T23:30:00.654321-03:00", _STAMP, "timestamp"),),
         (Sent("timestamp", "2024-03-10 02:30:00.654321", _STAMP, "timestamp"),),
@@ -310,7 +170,7 @@ TYPES: tuple[Type, ...] = (
     Type(
         "TIME(6)",
         tuple(
-            Sent(connect("int64", _TIME + "MicroTime"), micros, micros, "long")
+            Sent(connect("int64", TIME + "MicroTime"), micros, micros, "long")
             for micros in (_LONGEST, -_LONGEST, 86_399_123_456)
         ),
         (Sent("time", -45_296_000_000, -45_296_000_000, "long"),),
@@ -325,9 +185,9 @@ TYPES: tuple[Type, ...] = (
         "microseconds, negative and beyond a day as MySQL has them; Maxwell sends other values for"
         " those, so there it is `time_of_day`",
     ),
-    _text("CHAR(10)", "string", "", "ü", "😀"),
-    _text("VARCHAR(255)", "string", 'a "quoted"\nline\\', "\u0000"),
-    *(_text(f"{size}TEXT", "text", "text", "Ünï" * 99) for size in ("TINY", "", "MEDIUM", "LONG")),
+    text("CHAR(10)", "string", "", "ü", "😀"),
+    text("VARCHAR(255)", "string", 'a "quoted"\nline\\', "\u0000"),
+    *(text(f"{size}TEXT", "text", "text", "Ünï" * 99) for size in ("TINY", "", "MEDIUM", "LONG")),
     Type(
         "ENUM('a','b')",
         (Sent(connect("string", _DATA + "Enum"), "a", "a", "string"),),
@@ -365,9 +225,9 @@ TYPES: tuple[Type, ...] = (
         "the text as the connector writes it; Maxwell sends MySQL's as nested JSON, and the JSON"
         " null as null",
     ),
-    _fixed_bytes(3),
-    _bytes("VARBINARY(300)"),
-    *(_bytes(f"{size}BLOB") for size in ("TINY", "", "MEDIUM", "LONG")),
+    fixed_bytes(3),
+    bytes_of_any_length("VARBINARY(300)"),
+    *(bytes_of_any_length(f"{size}BLOB") for size in ("TINY", "", "MEDIUM", "LONG")),
     Type(
         "GEOMETRY, POINT, …",
         (
