@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from lakesplice import Table
 from lakesplice.apps.table_commands.dispatch import RequestWait
@@ -25,13 +24,19 @@ from lakesplice.storage.local import LocalStore
 from lakesplice.table.ingest.batch_commit import CommitOutcome
 from tests.support import short_jvms
 from tests.support.simulated import Source, driver_of
+from tests.support.spark_reads import (
+    apply,
+    changed,
+    frame,
+    rows_of,
+    same,
+    stream_to,
+    without_the_dead,
+)
 from tests.support.steps import KEYS, take_step
 
 ROWS = 3_000
 PUSH_DOWN = "spark.sql.python.filterPushdown.enabled"  # as a user may have set it
-# What Spark says when a process of Python takes more than ten seconds to start, as on a machine
-# that does much else; a stream is started again then, and goes on.
-STARVED, STARTS_MAX = "Python worker failed to connect back", 3
 
 
 @pytest.fixture(scope="module")
@@ -76,18 +81,6 @@ SCHEMA = pa.schema(
         pa.field("open", pa.bool_()),
     ]
 )
-
-
-def frame(spark: SparkSession, folder: Path, **options: Any) -> DataFrame:
-    return spark.read.format("lakesplice").options(**options).load(str(folder))
-
-
-def rows_of(found: DataFrame) -> list[dict[str, Any]]:
-    return sorted(found.toArrow().to_pylist(), key=lambda row: row["id"])
-
-
-def same(found: DataFrame, expected: pa.Table) -> None:
-    assert str(rows_of(found)) == str(sorted(expected.to_pylist(), key=lambda row: row["id"]))
 
 
 @pytest.mark.parametrize("view", ["real_time", "read_optimised"])
@@ -236,11 +229,6 @@ def test_a_folder_without_a_table_is_an_error(spark: SparkSession, tmp_path: Pat
         frame(spark, tmp_path)
 
 
-def changed(found: DataFrame) -> list[tuple[Any, ...]]:
-    names = ["_commit_version", "id", "_change_type", "name"]
-    return sorted(tuple(row[name] for name in names) for row in found.toArrow().to_pylist())
-
-
 @pytest.fixture
 def fed(tmp_path: Path) -> Table:
     rows = pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"]})
@@ -254,37 +242,12 @@ AT_FIRST = [(0, 1, "insert", "a"), (0, 2, "insert", "b"), (0, 3, "insert", "c")]
 SECOND = [(1, 1, "update_postimage", "A"), (1, 2, "delete", None), (1, 4, "insert", "d")]
 
 
-def without_the_dead(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    return [(*row[:3], None) if row[2] == "delete" else row for row in rows]
-
-
 def test_changes_between_versions_are_read(spark: SparkSession, fed: Table, tmp_path: Path) -> None:
     folder = tmp_path / "shop" / "fed"
     found = changed(frame(spark, folder, changes=True, starting_version=0))
     assert without_the_dead(found) == AT_FIRST + SECOND
     found = changed(frame(spark, folder, changes=True, starting_version=0, ending_version=0))
     assert found == AT_FIRST
-
-
-def stream_to(
-    spark: SparkSession, folder: Path, tmp_path: Path, name: str, **options: Any
-) -> DataFrame:
-    """Stream what there is into files, going on where the checkpoint of the name stands."""
-    source = spark.readStream.format("lakesplice").options(changes=True, **options)
-    writing = (
-        source.load(str(folder))
-        .writeStream.format("parquet")
-        .option("checkpointLocation", str(tmp_path / name / "checkpoint"))
-        .trigger(availableNow=True)
-    )
-    for left in reversed(range(STARTS_MAX)):
-        try:
-            assert writing.start(str(tmp_path / name / "rows")).awaitTermination(120)
-            break
-        except PySparkException as error:
-            if not left or STARVED not in str(error):
-                raise
-    return spark.read.parquet(str(tmp_path / name / "rows"))
 
 
 def test_a_stream_gives_each_commit_once_and_continues_where_it_stopped(
@@ -312,17 +275,6 @@ def test_a_stream_begins_with_the_table_as_it_is(
 
 
 STEPS = ["put", "put", "put", "delete", "batch", "hear of one", "compact", "merge", "again"]
-
-
-def apply(changes: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
-    """The rows that the changes lead to, taken version by version."""
-    rows: dict[int, dict[str, Any]] = {}
-    for change in sorted(changes, key=lambda row: row["_commit_version"]):
-        if change["_change_type"] == "delete":
-            rows.pop(change["id"], None)
-        else:
-            rows[change["id"]] = {name: change[name] for name in ("id", "name", "n")}
-    return rows
 
 
 def test_a_stream_leads_from_nothing_to_the_table_that_a_topic_feeds(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lakesplice.formats.events import DecodeContext, declare
 from lakesplice.model.names import TableName
-from tests.conformance.test_event_formats import MAXWELL
+from tests.conformance.test_maxwell_captures import MAXWELL
 from tests.support.avro import captured_schemas
 from tests.support.debezium import Record, captured, decode_all, images
 from tests.support.drawing import examples

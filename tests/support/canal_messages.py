@@ -1,11 +1,14 @@
-"""Canal's flat messages and TiCDC's, as their documents describe them."""
+"""Canal's flat messages and TiCDC's, as their documents describe them, and what they decode to."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from tests.support.debezium import Record, compact
+import pytest
+
+from lakesplice.formats.events import DecodeContext, Decoded, declare
+from tests.support.debezium import TABLE, Record, compact, decode_all
 
 Json = dict[str, Any]
 TYPES = {"id": "int(11)", "name": "varchar(40)", "price": "decimal(8,2)"}
@@ -35,3 +38,11 @@ def ticdc(kind: str, data: Any, old: Any = None, **more: Any) -> Record:
              "mysqlType", "old", "data")  # fmt: skip
     stamp = members.pop("_tidb", {"commitTs": COMMIT_TS})
     return None, compact({**{name: members[name] for name in order}, "_tidb": stamp})
+
+
+def decode(*records: Record, **declared: str) -> Decoded:
+    context = DecodeContext(TABLE, declare(declared) if declared else None)
+    return decode_all(records, context)
+
+
+WRITERS = pytest.mark.parametrize("write", [message, ticdc], ids=["canal", "ticdc"])

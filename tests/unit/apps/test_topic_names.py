@@ -18,7 +18,7 @@ from lakesplice.spark.kafka.topics import Topic
 from tests.support.canal_messages import message, row
 from tests.support.debezium import Record, compact, image, payload
 from tests.support.maxwell_events import event
-from tests.unit.apps.test_topic_states import Scene
+from tests.support.topic_conditions import Scene
 
 TOPIC = "a.my.db.goods"
 

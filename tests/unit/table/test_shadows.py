@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from lakesplice.errors import CorruptFileError, MissingFileError, UnsupportedError, UsageError
+from lakesplice.errors import CorruptFileError, MissingFileError, UnsupportedError
 from lakesplice.formats.manifests import decode_manifest, encode_manifest
 from lakesplice.formats.manifests.shadow_plan import decode_shadow_plan, encode_shadow_plan
 from lakesplice.model.choices import NotInserts
 from lakesplice.model.moments import EpochMs
-from lakesplice.model.offsets import Offset
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.progress.backfill import BackfillState
 from lakesplice.model.progress.shadow_plan import FilledFrom
@@ -24,15 +23,7 @@ from lakesplice.planning.shape.masks import masks_of
 from lakesplice.planning.shape.shaping import Shape
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.ingest.batch_commit import CommitOutcome
-from lakesplice.table.ingest.shadow import (
-    is_past_reads,
-    live_snapshot,
-    read_shadow_plan,
-    swap_intent,
-    swapped_version,
-    unready,
-)
-from lakesplice.table.protocol.commit import Conflict, ConflictCode
+from lakesplice.table.ingest.shadow import live_snapshot, read_shadow_plan
 from lakesplice.table.protocol.history import history
 from lakesplice.table.protocol.shadow_store import close_all_shadows, close_shadow, open_shadows
 from lakesplice.table.protocol.snapshot import open_snapshot
@@ -40,7 +31,6 @@ from lakesplice.table.reading.changes import changes_of
 from lakesplice.table.reading.table import Table
 from lakesplice.table.upkeep.index_check import check
 from lakesplice.table.upkeep.orphans import find_orphans
-from lakesplice.table.upkeep.restore import restore
 from lakesplice.testing.doubles import FixedClock
 from lakesplice.testing.faulty_store import Call, FaultyStore
 from tests.support.shadows import SHADOW, Filling, ReadSource, filled
@@ -154,40 +144,6 @@ def test_a_chunk_that_somebody_else_added_is_not_added_twice(
     assert (backfill.done, backfill.rows) == (((0, 1),), 2)
 
 
-def test_only_a_filled_shadow_becomes_the_table(source: ReadSource, path: Path) -> None:
-    filling = Filling(source, LocalStore(path), FixedClock(), 7)
-    filling.commit(1, filling.read(1))
-    shadow = filling.driver.table.snapshot
-    assert shadow is not None
-    with pytest.raises(UsageError, match="1 of 3 chunks are read"):
-        swap_intent(filling.store, shadow, 1, None)
-
-
-def test_a_shadow_behind_the_table_does_not_take_its_place(source: ReadSource, path: Path) -> None:
-    lake = LocalStore(path)
-    live, filling = driver_of(source, lake), Filling(source, lake, FixedClock(), 7)
-    filling.fill()
-    source.topic.append(0, source.put(9))
-    live.batch()
-    assert "partition 0 is at 0, the table's at 1" in unready(
-        filling.driver.table.manifest, live.table.manifest
-    )
-    filling.driver.batch()
-    assert unready(filling.driver.table.manifest, live.table.manifest) == ""
-
-
-def test_a_shadow_that_lacks_a_file_does_not_become_the_table(
-    source: ReadSource, path: Path
-) -> None:
-    filling = Filling(source, LocalStore(path), FixedClock(), 7)
-    filling.fill()
-    shadow = filling.driver.table.snapshot
-    assert shadow is not None
-    filling.store.delete(next(iter(shadow.manifest.files)))
-    with pytest.raises(CorruptFileError, match="a file of the shadow is missing"):
-        swap_intent(filling.store, shadow, 1, None)
-
-
 def test_no_orphan_is_deleted_while_a_shadow_is_open(source: ReadSource, path: Path) -> None:
     lake = LocalStore(path)
     source.topic.append(0, source.put(9))
@@ -222,49 +178,6 @@ def test_a_shadow_that_is_given_up_is_open_no_more(source: ReadSource, path: Pat
     assert live_snapshot(filling.store) is None
 
 
-def test_the_table_before_a_swap_can_be_restored(source: ReadSource, path: Path) -> None:
-    lake = LocalStore(path)
-    live = driver_of(source, lake)
-    source.topic.append(0, source.put(9))
-    live.batch()
-    filling = filled(source, lake, FixedClock())
-    assert swapped_version(filling.store, filling.plan) == 2
-    table = driver_of(source, lake, generation=2).table
-    assert table.snapshot is not None
-    restore(table.store, table.snapshot, 1, table.commit, 2, retries=table.retries())
-    assert [found["id"] for found in rows_of(table.store)] == [9]
-
-
-def test_a_writer_that_began_before_a_swap_writes_again(source: ReadSource, path: Path) -> None:
-    lake = LocalStore(path)
-    live = driver_of(source, lake)
-    source.topic.append(0, source.put(9))
-    live.batch()
-    source.topic.append(0, source.put(9))
-    filling = Filling(source, lake, FixedClock(), 7)
-    settle = live.run_tasks(live.table.next_offsets((0, 1)), source.topic.ends)
-    filling.fill()
-    filling.swap()
-    outcome = settle()
-    assert isinstance(outcome, Conflict)
-    assert outcome.reason is ConflictCode.OFFSETS
-    assert live.batch() is CommitOutcome.DONE
-    assert rows_of(live.table.store) == source.present()
-
-
-def test_a_shadow_is_past_its_reads_once_every_partition_is(source: ReadSource, path: Path) -> None:
-    filling = Filling(source, LocalStore(path), FixedClock(), 7)
-    filling.fill()
-    manifest = filling.driver.table.manifest
-    assert not is_past_reads(manifest)
-    source.topic.append(0, source.put(0))
-    filling.driver.batch()
-    assert not is_past_reads(filling.driver.table.manifest)
-    source.topic.append(1, source.put(1))
-    filling.driver.batch()
-    assert is_past_reads(filling.driver.table.manifest)
-
-
 def test_chunks_are_joined_to_ranges() -> None:
     state = BackfillState(5)
     for chunk, highest in ((3, 7), (0, 9), (1, 8)):
@@ -292,33 +205,6 @@ def test_a_shadows_state_and_plan_are_read_back(source: ReadSource, path: Path) 
     assert decode_shadow_plan(encode_shadow_plan(replayed), "p") == replayed
     with pytest.raises(CorruptFileError):
         decode_shadow_plan(b"{}", "p")
-
-
-def test_a_topic_that_is_read_again_from_its_start_makes_a_table_without_what_it_never_told(
-    source: ReadSource, path: Path
-) -> None:
-    lake, topic = LocalStore(path), source.topic
-    live = driver_of(source, lake)
-    for key in range(3):
-        topic.append(key % 2, source.put(key))
-        assert live.batch() is CommitOutcome.DONE
-    topic.append(0, source.delete(1))
-    assert live.batch() is CommitOutcome.DONE
-    before = live.table.version
-    filling = Filling(source, lake, FixedClock(), 7, filled_from=FilledFrom.TOPIC)
-    assert filling.plan.chunks == 0
-    filling.driver.batch({0: Offset(1), 1: Offset(0)})
-    live_now = open_snapshot(filling.store)
-    assert "partition" in unready(filling.driver.table.manifest, live_now.manifest)
-    filling = Filling(source, lake, FixedClock(), 8, filled_from=FilledFrom.TOPIC)
-    filling.driver.batch()
-    filling.swap()
-    assert [row["id"] for row in rows_of(filling.store)] == [0, 2]
-    assert open_snapshot(filling.store).version == before + 1
-    topic.append(1, source.put(9))
-    successor = driver_of(source, lake, generation=2, seed=5)
-    assert successor.batch() is CommitOutcome.DONE
-    assert [row["id"] for row in rows_of(filling.store)] == [0, 2, 9]
 
 
 SHAPED = Shape(

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
-from collections.abc import Callable
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +11,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-import lakesplice
-from lakesplice.errors import ParkedTableError, RetryableError, UsageError
-from lakesplice.model.offsets import Offset
-from lakesplice.model.parking import ParkCode, ParkReason
-from lakesplice.model.progress.source_state import PartitionState, SourceState
+from lakesplice.errors import UsageError
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.by_hand.hand_fed_table import HandFedTable
 from lakesplice.table.by_hand.upserts import delta_pieces, new_rows
-from lakesplice.table.ingest.driver_table import DriverTable
-from lakesplice.table.protocol.commit import Conflict, ConflictCode
-from lakesplice.table.protocol.intents import Ingest, Redirect
-from lakesplice.table.reading.scan import View
-from lakesplice.testing.doubles import FixedClock, SeededEntropy
-from lakesplice.testing.faulty_store import Call, FaultyStore
 from tests.support.by_hand import (
     WHOLE,
     created,
@@ -37,9 +24,7 @@ from tests.support.by_hand import (
     require_sound_index,
     row,
     rows_of,
-    tools,
 )
-from tests.support.tables import local_table
 
 
 def test_whole_rows_change_known_keys_and_insert_new_ones(table: HandFedTable) -> None:
@@ -177,102 +162,6 @@ def test_rows_come_from_anything_with_arrow_in_it(table: HandFedTable) -> None:
         table.upsert([row(1)])
 
 
-def test_another_upsert_in_between_makes_it_locate_again(store: LocalStore) -> None:
-    created(store, [row(1)])
-    rival = opened(store, 20)
-
-    def insert_first(call: Call) -> None:
-        if call.path.endswith(".parquet") and call.method == "writer" and rival.version == 0:
-            rival.upsert(given([row(5, "rival", 1)], WHOLE))
-
-    late = HandFedTable(FaultyStore(store, before_call=insert_first), tools(30))
-    done = late.upsert(given([row(5, "late", 2)], WHOLE))
-    assert (done.version, done.inserted, done.updated) == (2, 0, 1)
-    require_rows(late, {1: row(1), 5: row(5, "late", 2)})
-    require_sound_index(store, late)
-
-
-def test_a_concurrent_compaction_costs_an_upsert_nothing(store: LocalStore) -> None:
-    table = created(store, [row(1), row(2)])
-    table.upsert(given([row(1, n=2)], ["id", "n"]))
-    written: list[str] = []
-
-    def compact_first(call: Call) -> None:
-        if call.method == "writer" and "deltas" in call.path:
-            written.append(call.path)
-        if call.method == "put_new" and "manifests" in call.path and table.version == 1:
-            table.compact()
-
-    late = HandFedTable(FaultyStore(store, before_call=compact_first), tools(30))
-    done = late.upsert(given([row(1, name="late")], ["id", "name"]))
-    assert (done.version, len(written)) == (3, 1)
-    require_rows(late, {1: row(1, "late", 2), 2: row(2)})
-    # Planned to be version 2, which the compaction took.
-    assert late.snapshot.manifest.upserts is not None
-    assert late.snapshot.manifest.upserts.position == 2
-    late.upsert(given([row(1, name="later")], ["id", "name"]))
-    late.compact()
-    require_rows(late, {1: row(1, "later", 2), 2: row(2)})
-
-
-def test_upserts_and_compaction_of_another_are_taken_up_by_a_compaction(store: LocalStore) -> None:
-    table = created(store, [row(1), row(2)])
-    table.upsert(given([row(1, n=2)], ["id", "n"]))
-    rival = opened(store, 20)
-
-    def act_first(call: Call) -> None:
-        if call.method == "put_new" and "manifests" in call.path and rival.version == 1:
-            rival.upsert(given([row(2, n=3)], ["id", "n"]))
-            rival.compact()
-
-    late = HandFedTable(FaultyStore(store, before_call=act_first), tools(30))
-    late.compact()
-    require_rows(late, {1: row(1, n=2), 2: row(2, n=3)})
-    assert not late.snapshot.manifest.deltas
-
-
-def test_a_writer_that_always_loses_gets_an_error(store: LocalStore) -> None:
-    created(store, [row(1)])
-    rival = opened(store, 20)
-
-    def always(call: Call) -> None:
-        if call.method == "put_new" and "manifests" in call.path:
-            rival.upsert(given([row(1, n=rival.version)], ["id", "n"]))
-
-    late = HandFedTable(FaultyStore(store, before_call=always), tools(30))
-    with pytest.raises(RetryableError, match="committed first every time"):
-        late.upsert(given([row(1, name="late")], ["id", "name"]))
-    assert rows_of(rival)[1]["name"] == "a"
-
-
-def test_a_parked_table_refuses_upserts(table: HandFedTable, store: LocalStore) -> None:
-    held = DriverTable(store, SourceState("t", "i"), 1, FixedClock(), SeededEntropy(5))
-    held.commit(Redirect(1, 0, parked=ParkReason(ParkCode.CORRUPT, "mend it")))
-    with pytest.raises(ParkedTableError, match="mend it"):
-        table.upsert(given([row(1)], WHOLE))
-
-
-def test_a_table_that_a_source_feeds_refuses_upserts(tmp_path: Path) -> None:
-    fed = local_table(tmp_path)
-    fed.create()
-    table = opened(fed.store)
-    for act in (lambda: table.upsert(pa.table({"id": [1]})), table.compact):
-        refused: Callable[[], object] = act
-        with pytest.raises(UsageError, match="fed by a source"):
-            refused()
-
-
-def test_a_table_fed_by_hand_refuses_a_source(table: HandFedTable, store: LocalStore) -> None:
-    source = SourceState("t.shop.goods", "topic", {0: PartitionState(Offset(0))})
-    held = DriverTable(store, source, 1, FixedClock(), SeededEntropy(5))
-    assert held.parked is not None
-    assert held.parked.code is ParkCode.FED_BY_HAND
-    to = SourceState("t.shop.goods", "topic", {0: PartitionState(Offset(5))})
-    outcome = held.commit(Ingest(1, 0, {0: Offset(0)}, to, table.snapshot.manifest.schema.version))
-    assert isinstance(outcome, Conflict)
-    assert outcome.reason is ConflictCode.OFFSETS
-
-
 def test_a_manifest_of_a_table_fed_by_hand_is_none_that_older_readers_take(
     table: HandFedTable, store: LocalStore
 ) -> None:
@@ -341,66 +230,6 @@ def test_runs_of_the_index_stay_few(store: LocalStore) -> None:
     assert len(table.snapshot.manifest.runs) < 9
     require_rows(table, {key: row(key) for key in range(20)})
     require_sound_index(store, table)
-
-
-ZONED = dt.datetime(2024, 5, 6, 7, 8, 9, 123456, tzinfo=dt.UTC)
-MOMENT = ZONED.replace(tzinfo=None)
-TYPES: list[tuple[pa.DataType, Any, Any]] = [
-    (pa.bool_(), True, True),
-    (pa.int8(), -1, -1),
-    (pa.uint32(), 1 << 31, 1 << 31),
-    (pa.float16(), 1.5, 1.5),
-    (pa.float64(), 0.1, 0.1),
-    (pa.decimal128(38, 3), Decimal("-1.125"), Decimal("-1.125")),
-    (pa.large_string(), "ü", "ü"),
-    (pa.dictionary(pa.int8(), pa.string()), "d", "d"),
-    (pa.binary(2), b"ab", b"ab"),
-    (pa.date32(), dt.date(2024, 5, 6), dt.date(2024, 5, 6)),
-    (pa.timestamp("us", "Europe/Berlin"), ZONED, ZONED),
-    (pa.timestamp("ms", "UTC"), ZONED.replace(microsecond=0), ZONED.replace(microsecond=0)),
-    (pa.timestamp("ns"), MOMENT, ZONED),
-]
-
-
-@pytest.mark.parametrize(("kind", "value", "read"), TYPES, ids=lambda v: str(v)[:20])
-def test_values_of_every_type_come_back(
-    store: LocalStore, kind: pa.DataType, value: Any, read: Any
-) -> None:
-    data = pa.table({"k": pa.array(["x", "y"]), "v": pa.array([value, None], kind)})
-    lakesplice.Table.create(store.root, data, key=["k"])
-    table = lakesplice.Table.open(store.root)
-    assert table.read().column("v").to_pylist() == [read, None]
-    table.upsert(data.set_column(1, "v", pa.array([None, value], kind)))
-    table.compact()
-    assert table.read("read_optimised").column("v").to_pylist() == [None, read]
-
-
-@pytest.mark.parametrize("kind", [pa.uint64(), pa.time64("us"), pa.list_(pa.int8()), pa.null()])
-def test_a_type_without_a_counterpart_is_refused(store: LocalStore, kind: pa.DataType) -> None:
-    schema = pa.schema([("k", pa.int64()), ("v", kind)])
-    with pytest.raises(UsageError, match="no exact counterpart"):
-        lakesplice.Table.create(store.root, schema, key=["k"])
-
-
-def test_a_timestamp_with_a_zone_is_no_wall_clock(store: LocalStore) -> None:
-    schema = pa.schema([("k", pa.int64()), ("v", pa.timestamp("us"))])
-    table = lakesplice.Table.create(store.root, schema, key=["k"])
-    with pytest.raises(UsageError, match="not of its type"):
-        table.upsert(pa.table({"k": [1], "v": pa.array([ZONED], pa.timestamp("us", "UTC"))}))
-
-
-@pytest.mark.parametrize("key", [[], ["nope"], ["k", "k"]])
-def test_a_key_has_to_be_columns(store: LocalStore, key: list[str]) -> None:
-    with pytest.raises(UsageError, match="needs a key"):
-        lakesplice.Table.create(store.root, pa.schema([("k", pa.int64())]), key=key)
-
-
-def test_composite_keys_and_strange_names(store: LocalStore) -> None:
-    data = pa.table({"a b": ["x", "xy"], "_op": ["yz", "z"], "Wert €": [1, 2]})
-    table = lakesplice.Table.create(store.root, data, key=["_op", "a b"])
-    table.upsert(pa.table({"_op": ["z"], "a b": ["xy"], "Wert €": [3]}))
-    rows = table.read(View.REAL_TIME, ["a b", "_op", "Wert €"]).to_pylist()
-    assert [row["Wert €"] for row in rows] == [1, 3]
 
 
 def test_a_compaction_without_threads_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,231 @@
+"""A real database with rows that its connector never read, and a lake that is to have them."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from kafka import KafkaConsumer, TopicPartition
+
+from lakesplice.model.names import TableName
+from lakesplice.model.progress.verified import LastResult
+from lakesplice.storage.local import LocalStore
+from lakesplice.table.driver.last_results import last_results
+from lakesplice.testing.compare import compare
+from tests.support.running import Lake, environment
+from tests.support.sources import SourceServer, connector, debezium
+from tests.support.statement_tables import tables
+from tests.support.statements import Statements
+
+_MAIN = [sys.executable, "-c", "from lakesplice.apps.cli import main; main()"]
+_JSON = "org.apache.kafka.connect.json.JsonConverter"
+_SECONDS_MAX = 240.0
+
+
+class Fleet:
+    """A database with rows that its connector never read, and a lake that is to have them."""
+
+    def __init__(self, server: SourceServer, kafka: str, folder: Path, seed: int) -> None:
+        token = secrets.token_hex(4)
+        self.server, self._kafka = server, kafka
+        self.prefix = f"boot-{token}"
+        self.source = Statements(f"boot_{token}", random.Random(seed), server.connect(), tables())
+        self.source.create()
+        self.source.run(60)
+        # The stream never tells of their rows; those of one are in a file, too.
+        for name in ("still", "filed"):
+            self.write(f"create table {name} (id int primary key, s varchar(9), d decimal(9,3))")
+            self.write(f"insert into {name} values (1, 'ü', 1.5), (2, '', -0.001), (3, null, null)")
+        self.file = folder / "filed.csv"
+        self.file.write_text('id,s,d\n1,"ü",1.500\n2,"",-0.001\n3,,\n')
+        self.position = ":".join(map(str, self.source.position()))
+        properties = {
+            "snapshot.mode": "no_data",
+            "key.converter": _JSON,
+            "value.converter": _JSON,
+            "value.converter.replace.null.with.default": "false",
+        }
+        made = connector(server, self.source.database, self.prefix, 0, **properties)
+        self.connect = debezium(folder / "connect", kafka, {"boot": made})
+        self.lake = Lake(
+            folder,
+            kafka,
+            rf"{self.prefix}\..*\..*",
+            schema_change_topics={
+                "names": [self.prefix],
+                "bigint_unsigned_handling_mode": "precise",
+            },
+            compaction={"deltas_max": 2, "age_max": 5, "poll_seconds": 0.2},
+            verify={"wait": 20},
+        )
+
+    def write(self, statement: str) -> None:
+        """Run a statement that the random ones don't touch."""
+        with self.server.connect() as connection, connection.cursor() as cursor:
+            cursor.execute(f"use {self.source.database}")
+            cursor.execute(statement)
+            connection.commit()
+
+    def read(self, table: str) -> list[tuple[Any, ...]]:
+        """The rows of a table of the lake that the random statements don't touch."""
+        rows = self.lake.table(self.topic(table)).read().select(["id", "s", "d"]).to_pylist()
+        return sorted(tuple(row.values()) for row in rows)
+
+    def topic(self, table: str) -> str:
+        return f"{self.prefix}.{self.source.database}.{table}"
+
+    def ends(self) -> dict[tuple[str, int], int]:
+        """Where the topics end once every statement's events are in them."""
+        token = self.source.mark().encode()
+        consumer = KafkaConsumer(
+            self.topic("marks"),
+            bootstrap_servers=self._kafka,
+            auto_offset_reset="earliest",
+            consumer_timeout_ms=1_000,
+        )
+        try:
+            deadline = time.monotonic() + _SECONDS_MAX
+            while not any(token in (record.value or b"") for record in consumer):
+                assert self.connect.failure() is None, self.connect.failure()
+                assert time.monotonic() < deadline, "the mark doesn't come"
+            names = [name for name in consumer.topics() if name.startswith(f"{self.prefix}.")]
+            places = [
+                TopicPartition(name, at)
+                for name in names
+                for at in consumer.partitions_for_topic(name)
+            ]
+            found = consumer.end_offsets(places)
+        finally:
+            consumer.close()
+        return {(place.topic, place.partition): end for place, end in found.items() if end}
+
+    @contextmanager
+    def written_to(self) -> Iterator[None]:
+        """The database while statements run at it, in another thread."""
+        stopping = threading.Event()
+
+        def work() -> None:
+            while not stopping.is_set():
+                self.source.run(1)
+                stopping.wait(0.05)
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        try:
+            yield
+        finally:
+            stopping.set()
+            thread.join()
+
+    def command(self, *arguments: str) -> subprocess.Popen[str]:
+        """A command in a process group of its own."""
+        address = f"mysql://{self.server.user}@{self.server.host}:{self.server.port}"
+        given = [arguments[0], *arguments[1:], "--config", str(self.lake.config)]
+        given += ["--database", address, "--chunk-rows", "7", "--settle", "1s", "--json"]
+        return subprocess.Popen(
+            [*_MAIN, *given],
+            env={**environment(), "MYSQL_PWD": self.server.password},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def rows(self, *arguments: str) -> list[dict[str, Any]]:
+        """What a command says of each table."""
+        out, err = self.command(*arguments).communicate(timeout=_SECONDS_MAX)
+        assert "Traceback" not in err, err
+        return [json.loads(line) for line in out.splitlines()]
+
+    def done(self, *arguments: str) -> list[dict[str, Any]]:
+        """The same of one that ends well."""
+        rows = self.rows(*arguments)
+        assert all(row["state"] in ("filled", "exists", "given up") for row in rows), rows
+        return rows
+
+    def killed(self, *arguments: str, commits: int) -> None:
+        """Kill a command once so many more commits of shadows and tables are there."""
+        before = self.commits()
+        self.killed_once(lambda: self.commits() >= before + commits, *arguments)
+
+    def killed_once(self, condition: Callable[[], bool], *arguments: str) -> bool:
+        """Kill a command once a condition holds; return whether it wasn't at its end before."""
+        process = self.command(*arguments)
+        until(lambda: process.poll() is not None or condition(), "the moment of a kill")
+        is_alive = process.poll() is None
+        if is_alive:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return is_alive
+
+    def killed_at(self, stage: str, table: str, chance: random.Random) -> bool:
+        """Kill a rebuild of a table as it reaches a stage, or was there and goes on; return whether
+        it didn't end before.
+        """
+        folder = self.lake.root / self.source.database / table
+        shadows, commits = folder / "_lakesplice/shadows", self.commits() + chance.randint(1, 12)
+        swaps = self.swaps(table)
+        conditions: dict[str, Callable[[], bool]] = {
+            "planned": lambda: any(shadows.glob("*/plan.json")),
+            "begun": lambda: any(shadows.glob("*/_delta_log/*.json")),
+            "filled": lambda: self.commits() >= commits,
+            "swapped": lambda: self.swaps(table) > swaps,
+        }
+        way = chance.choice((["--no-verify"], [], ["--again"]))
+        name = f"{self.source.database}.{table}"
+        return self.killed_once(conditions[stage], "rebuild", name, *way)
+
+    def swaps(self, table: str) -> int:
+        """How often a shadow became the table."""
+        log = self.lake.root / self.source.database / table / "_delta_log"
+        return sum('"SWAP"' in path.read_text() for path in log.glob("*.json"))
+
+    def commits(self) -> int:
+        logs = ("*/*/_delta_log/*.json", "*/*/_lakesplice/shadows/*/_delta_log/*.json")
+        return sum(len(list(self.lake.root.glob(log))) for log in logs)
+
+    def equal(self) -> None:
+        """Every table, column for column, is what its database says."""
+        for table in self.source.tables:
+            stored = self.lake.table(self.topic(table.name))
+            assert stored.snapshot.manifest.parked is None, stored.snapshot.manifest.parked
+            difference = compare(self.source.truth(table), stored.read(), table.key)
+            assert difference is None, f"{table.name}: {difference}"
+
+    def results(self) -> dict[str, LastResult]:
+        """How the service's last comparisons ended, by table."""
+        found = last_results(LocalStore(self.lake.root))
+        return {TableName.from_path(one.folder).table: one for one in found}
+
+    def verified(self, table: str, *arguments: str) -> dict[str, Any]:
+        """What `lakesplice verify` says of a table, while the source goes on."""
+        name = f"{self.source.database}.{table}"
+        process = subprocess.Popen(
+            [*_MAIN, "verify", name, *arguments, "--config", str(self.lake.config), "--json"],
+            env={**environment(), "MYSQL_PWD": self.server.password},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        until(lambda: bool(self.source.mark()) and process.poll() is not None, "verify ends")
+        out, _ = process.communicate()
+        found: dict[str, Any] = json.loads(out)
+        return found
+
+
+def until(condition: Callable[[], bool], what: str) -> None:
+    deadline, pause = time.monotonic() + _SECONDS_MAX, threading.Event()
+    while not condition():
+        assert time.monotonic() < deadline, what
+        pause.wait(0.05)
