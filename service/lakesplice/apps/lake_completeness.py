@@ -11,6 +11,7 @@ from pathlib import Path
 from lakesplice.apps.lake import table_names
 from lakesplice.errors import TableNotFoundError
 from lakesplice.model.driver_status import DriverStatus, TopicState
+from lakesplice.model.names import names_list
 from lakesplice.storage.stores import AnyStore, is_there, open_store
 from lakesplice.table.driver.status import newest_status
 from lakesplice.table.protocol.snapshot import open_snapshot
@@ -32,7 +33,7 @@ class Completeness:
 
 
 def completeness(
-    lake: str | Path, tables: Sequence[str] = (), options: dict[str, str] | None = None
+    lake: str | Path, tables: str | Sequence[str] = (), options: dict[str, str] | None = None
 ) -> Completeness:
     """Return how complete the tables of a lake are, of those whose `database.table` matches a
     pattern if any is given.
@@ -40,6 +41,7 @@ def completeness(
     `options` say how a bucket is reached. Blocks: reads the driver's last status, then each table.
     `TableNotFoundError` if there is no such lake, or no such table.
     """
+    patterns = names_list(tables)
     store = open_store(lake, options)
     if not is_there(store):
         raise TableNotFoundError(
@@ -51,10 +53,10 @@ def completeness(
     names = [
         name
         for name in table_names(store)
-        if not tables or any(fnmatchcase(str(name), pattern) for pattern in tables)
+        if not patterns or any(fnmatchcase(str(name), pattern) for pattern in patterns)
     ]
     if not names:
-        raise TableNotFoundError("the lake has no such table", patterns=list(tables))
+        raise TableNotFoundError("the lake has no such table", patterns=patterns)
     gaps = tuple(str(name) for name in names if _has_gaps(store, name.path))
     chosen = {str(name) for name in names}
     if status is None:

@@ -59,6 +59,11 @@ RESERVED = frozenset(
 DEFAULT_DATABASE = "default"
 
 
+def names_list(names: str | Sequence[str]) -> list[str]:
+    """Return names as a list; a text is one name, and not a list of letters."""
+    return [names] if isinstance(names, str) else list(names)
+
+
 @lru_cache(maxsize=1 << 16)
 def escape(name: str) -> str:
     """Return `name` within [A-Za-z0-9_]. `unescape` reverses it, and different names stay

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from lakesplice.apps.library.new_file import appearing, opened, options_for, refuse_existing
 from lakesplice.errors import UnsupportedError, UsageError
+from lakesplice.model.names import names_list
 from lakesplice.planning.rows.edits import Edits
 from lakesplice.splicing.comparing import compared
 from lakesplice.splicing.matching import MatchedChanges, match_by_key, match_by_position
@@ -192,7 +193,7 @@ def _matched(
         raise UsageError("say how to find rows: by key, or by position")
     if by_position is not None:
         return match_by_position(source, name, changes, by_position)
-    columns = [key] if isinstance(key, str) else list(key or ())
+    columns = names_list(key or ())
     if not columns or len(set(columns)) < len(columns):
         raise UsageError("the key needs at least one column, and each column once", key=columns)
     return match_by_key(source, name, changes, columns)

@@ -9,6 +9,7 @@ from typing import Self
 import pyarrow as pa
 
 from lakesplice.apps.requested_versions import AtOffsets, asked_snapshot
+from lakesplice.model.names import names_list
 from lakesplice.planning.keys.requested_key import KeyValues
 from lakesplice.storage.copying import ScratchFile
 from lakesplice.storage.stores import (
@@ -71,16 +72,17 @@ class Table(HandFedTable):
         uri: str | Path,
         data: pa.Schema | Rows,
         *,
-        key: Sequence[str],
+        key: str | Sequence[str],
         insert_only: bool = False,
         change_feed: bool = False,
-        stats_columns: Sequence[str] = (),
+        stats_columns: str | Sequence[str] = (),
         options: Mapping[str, str] | None = None,
     ) -> Self:
         """Make a table that is fed by hand, with the rows of `data` or, if it is a schema, without
         rows.
 
-        `uri` and `options` are as in `open`; `key` names its key columns. Blocks; a stream is
+        `uri` and `options` are as in `open`; `key` names its key columns, or its only
+        one. Blocks; a stream is
         written as it comes. With `insert_only` its rows never change; a row with a known key is
         skipped. With `change_feed` Delta readers have a change feed of it (see `set_change_feed`).
         `stats_columns` are texts and moments by whose bounds Delta readers skip files (in addition
@@ -94,11 +96,11 @@ class Table(HandFedTable):
         create_table(
             store,
             data,
-            key,
+            names_list(key),
             tools,
             insert_only=insert_only,
             change_feed=change_feed,
-            stats_columns=stats_columns,
+            stats_columns=names_list(stats_columns),
         )
         return cls(store, tools)
 
@@ -107,7 +109,7 @@ class Table(HandFedTable):
         cls,
         uri: str | Path,
         *,
-        key: Sequence[str],
+        key: str | Sequence[str],
         insert_only: bool = False,
         options: Mapping[str, str] | None = None,
         progress: Progress = UNWATCHED,
@@ -126,7 +128,12 @@ class Table(HandFedTable):
         require_usable_address(store)
         tools = _tools(store)
         adopt_table(
-            store, key, tools.clock, tools.entropy, insert_only=insert_only, progress=progress
+            store,
+            names_list(key),
+            tools.clock,
+            tools.entropy,
+            insert_only=insert_only,
+            progress=progress,
         )
         return cls(store, tools)
 
@@ -134,14 +141,14 @@ class Table(HandFedTable):
     def adoption(
         uri: str | Path,
         *,
-        key: Sequence[str],
+        key: str | Sequence[str],
         options: Mapping[str, str] | None = None,
         progress: Progress = UNWATCHED,
     ) -> Adoption:
         """Return what `adopt` would do; changes nothing. Errors as `adopt`."""
         store = open_store(uri, options)
         require_usable_address(store)
-        return plan_adoption(store, key, progress=progress)
+        return plan_adoption(store, names_list(key), progress=progress)
 
     def erase(
         self, keys: Sequence[KeyValues], *, also_live: bool = False, dry_run: bool = False

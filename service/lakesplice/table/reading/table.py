@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from lakesplice.errors import UsageError
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.moments import EpochMs
+from lakesplice.model.names import names_list
 from lakesplice.model.schema import SYSTEM_FIELDS, TableSchema
 from lakesplice.planning.filtering.filters import Filter, stored_names
 from lakesplice.table.protocol.history import HistoryEntry, history, version_at
@@ -108,7 +109,7 @@ class Table:
     def read(
         self,
         view: str = View.REAL_TIME,
-        columns: Sequence[str] | None = None,
+        columns: str | Sequence[str] | None = None,
         filter: pc.Expression | None = None,  # noqa: A002  # pyarrow's own name for it
         version: int | None = None,
         *,
@@ -130,7 +131,7 @@ class Table:
     def scan(
         self,
         view: str = View.REAL_TIME,
-        columns: Sequence[str] | None = None,
+        columns: str | Sequence[str] | None = None,
         filter: pc.Expression | None = None,  # noqa: A002  # pyarrow's own name for it
         version: int | None = None,
         *,
@@ -142,10 +143,10 @@ class Table:
         a time.
 
         `view` is "real_time" (waiting changes applied to the base files) or "read_optimised" (base
-        files alone, as other readers of the log see them). `columns` are stored or source names; by
-        default all user columns, followed by the system columns with `include_system`. The fields
-        have the names that were asked for. `filter` may use both kinds of names. `version` reads
-        another version than the open one, `as_of` the version that was the newest at a moment: a
+        files alone, as other readers of the log see them). `columns` are stored or source names, or
+        one of them; by default all user columns, followed by the system columns with
+        `include_system`. The fields have the names that were asked for. `filter` may use both kinds
+        of names. `version` reads another version than the open one, `as_of` the version that was the newest at a moment: a
         `datetime`, or a text such as "2026-11-22T08:00:00Z"; UTC without a time zone. Deleted rows
         are returned only with `include_deleted`; of their columns only the key and the system
         columns have a meaning.
@@ -154,7 +155,7 @@ class Table:
         snapshot = self.snapshot if wanted is None else open_snapshot(self._store, wanted)
         schema = snapshot.manifest.schema
         system = [field.name for field in SYSTEM_FIELDS] if include_system else []
-        chosen = [*(schema.shown if columns is None else columns), *system]
+        chosen = [*_chosen(schema, columns), *system]
         asked = ask(schema, chosen, filter, view, include_deleted=include_deleted)
         batches = asked.batches(self._store, snapshot.manifest)
         kept = within_retention(self._store, snapshot, batches)
@@ -162,7 +163,7 @@ class Table:
 
     def read_history(
         self,
-        columns: Sequence[str] | None = None,
+        columns: str | Sequence[str] | None = None,
         *,
         at: Moment | None = None,
         current: bool = False,
@@ -183,7 +184,7 @@ class Table:
         wanted = requested_version(self._store, version, as_of)
         snapshot = self.snapshot if wanted is None else open_snapshot(self._store, wanted)
         schema = snapshot.manifest.schema
-        asked = ask(schema, schema.shown if columns is None else columns, None, View.REAL_TIME)
+        asked = ask(schema, _chosen(schema, columns), None, View.REAL_TIME)
         needed = ask(schema, needed_columns(schema, asked.stored), None, View.REAL_TIME)
         batches = needed.batches(self._store, snapshot.manifest)
         kept = within_retention(self._store, snapshot, batches)
@@ -197,7 +198,7 @@ class Table:
         self,
         from_version: int,
         to_version: int | None = None,
-        columns: Sequence[str] | None = None,
+        columns: str | Sequence[str] | None = None,
     ) -> pa.RecordBatchReader:
         """Return what each version changed, in order, from one version to another, both included.
 
@@ -207,7 +208,7 @@ class Table:
         has a meaning. `to_version` is the open version by default. See `table/reading/changes.py`.
         """
         schema = self.snapshot.manifest.schema
-        asked = ask(schema, schema.shown if columns is None else columns, None, View.REAL_TIME)
+        asked = ask(schema, _chosen(schema, columns), None, View.REAL_TIME)
         last = self.version if to_version is None else to_version
         layout = feed_schema(asked.layout)
         versions = range(from_version, last + 1)
@@ -218,6 +219,10 @@ class Table:
             for batch in rows.rename_columns(layout.names).to_batches(max_chunksize=_BATCH_ROWS)
         )
         return pa.RecordBatchReader.from_batches(layout, batches)
+
+
+def _chosen(schema: TableSchema, columns: str | Sequence[str] | None) -> Sequence[str]:
+    return schema.shown if columns is None else names_list(columns)
 
 
 @dataclass(frozen=True)
