@@ -146,10 +146,10 @@ class Table:
         files alone, as other readers of the log see them). `columns` are stored or source names, or
         one of them; by default all user columns, followed by the system columns with
         `include_system`. The fields have the names that were asked for. `filter` may use both kinds
-        of names. `version` reads another version than the open one, `as_of` the version that was the newest at a moment: a
-        `datetime`, or a text such as "2026-11-22T08:00:00Z"; UTC without a time zone. Deleted rows
-        are returned only with `include_deleted`; of their columns only the key and the system
-        columns have a meaning.
+        of names. `version` reads another version than the open one, `as_of` the version that was
+        the newest at a moment: a `datetime`, or a text such as "2026-11-22T08:00:00Z"; UTC without
+        a time zone. Deleted rows are returned only with `include_deleted`; of their columns only
+        the key and the system columns have a meaning.
         """
         wanted = requested_version(self._store, version, as_of)
         snapshot = self.snapshot if wanted is None else open_snapshot(self._store, wanted)
