@@ -11,6 +11,7 @@ from lakesplice.formats.events.cells.decimals import (
     digits_from_bytes,
 )
 from lakesplice.formats.events.cells.geometry import extended_wkb, geometry_members, of_mysql
+from lakesplice.formats.events.cells.short_decimals import short_decimals
 from lakesplice.formats.events.values.encoding import (
     Cell,
 )
@@ -31,8 +32,12 @@ def base64(raw: pa.Array, cell: Cell) -> Column:
 
 def decimal_base64(raw: pa.Array, cell: Cell) -> Column:
     """A decimal as the base64 of its unscaled value, big-endian two's complement."""
-    unscaled, no_base64 = decode_base64(raw)
-    values, beyond = decimals_from_bytes(unscaled, cell.type)
+    no_base64 = None
+    decimals = short_decimals(raw, cell.type)
+    if decimals is None:
+        unscaled, no_base64 = decode_base64(raw)
+        decimals = decimals_from_bytes(unscaled, cell.type)
+    values, beyond = decimals
     flaws = [(beyond, DeadReason.OUT_OF_RANGE)] if beyond.any() else []
     if no_base64 is not None:
         flaws.append((no_base64, DeadReason.WRONG_TYPE))
