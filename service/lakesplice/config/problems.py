@@ -18,8 +18,16 @@ from lakesplice.config.quantities import Unit
 from lakesplice.secrets import MASK, is_secret, masked, shown_option
 
 Path = tuple[str | int, ...]
+# pydantic's words, and ours.
+_PLAIN_WORDS = {
+    "Input should be a valid string": "must be text",
+    "Input should be a valid tuple": "must be a list, such as [a, b] or [a]",
+    "Input should": "must",
+}
 _SHOWN_CHARS_MAX = 80
 _NEAR = 0.6
+# Of settings elsewhere only those that are nearly the same: `shape.rename` isn't `names`.
+_NEAR_ELSEWHERE = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +85,7 @@ def unknown(model: type[BaseModel], path: Path, root: type[BaseModel]) -> str:
     if sibling:
         return f"unknown name; did you mean {dotted((*path[:-1], sibling))}?"
     elsewhere = {str(full[-1]): full for full, _ in settings_of(root)}
-    found = nearest(name, tuple(elsewhere))
+    found = nearest(name, tuple(elsewhere), _NEAR_ELSEWHERE)
     if found:
         return f"unknown name; did you mean {dotted(elsewhere[found])}?"
     return f"unknown name; known here: {', '.join(sorted(model.model_fields))}"
@@ -93,9 +101,9 @@ def described(error: Mapping[str, Any], root: type[BaseModel]) -> str:
     if kind == "missing":
         return f"is missing; {purpose(info)}" if info else "is missing"
     allowed = allowed_values(info) if info and kind != "value_error" else ""
-    reason = allowed or error["msg"].removeprefix("Value error, ").replace(
-        "Input should be a valid string", "must be text"
-    ).replace("Input should", "must")
+    reason = allowed or error["msg"].removeprefix("Value error, ")
+    for words, plain in _PLAIN_WORDS.items():
+        reason = reason.replace(words, plain)
     # A value in the place of a section may be one of its secrets, put there by mistake.
     misplaced = info is not None and section_type(info) and isinstance(error["input"], str)
     of_names = info is not None and info.annotation is ByName

@@ -21,6 +21,10 @@ from tests.support.service_settings import SMALLEST, read, refusal
         ("port: 1", "port: unknown name; did you mean metrics.port?"),
         ("bootstrap_server: a", "bootstrap_server: unknown name; did you mean kafka.bootstrap_s"),
         (
+            "tables: [{match: a, shape: {rename: {a: b}}}]",
+            "tables[0].shape.rename: unknown name; known here: computed, ",
+        ),
+        (
             "zzz: 1",
             "zzz: unknown name; known here: alerts, compaction, dead_letters, doctor, iceberg,",
         ),
@@ -66,6 +70,7 @@ def test_a_misspelt_variable_is_refused_with_the_right_one(
         ("spark: {options: {ui.port: 1}}", "ui.port isn't a Spark property"),
         ("spark: {options: {spark.master: x}}", "spark.master cannot be set here"),
         ("tables: [{match: /a(/}]", "not a regular expression"),
+        ("tables: [{match: a, key: id}]", "'id' cannot be used; must be a list, such as [a, b]"),
         ("tables: [{match: ''}]", "tables[0].match: '' cannot be used"),
     ],
 )

@@ -36,6 +36,13 @@ from lakesplice.formats.events.values.encoding import Encoding
         ("bit(64)", "binary", Encoding.BASE64),
         ("int unsigned", "long", Encoding.PLAIN),
         ("bigint unsigned", "decimal(20,0)", Encoding.DECIMAL_BASE64),
+        ("VARCHAR(255)", "string", Encoding.PLAIN),
+        ("char(36)", "string", Encoding.PLAIN),
+        ("mediumtext", "string", Encoding.PLAIN),
+        ("varbinary(16)", "binary", Encoding.BASE64),
+        ("longblob", "binary", Encoding.BASE64),
+        ("int(11)", "integer", Encoding.PLAIN),
+        ("bigint(20) unsigned", "decimal(20,0)", Encoding.DECIMAL_BASE64),
     ],
 )
 def test_a_declaration_names_a_type_and_how_it_is_sent(
@@ -52,8 +59,22 @@ def test_a_declaration_names_a_type_and_how_it_is_sent(
     assert pickle.loads(pickle.dumps(declared)) == declared
 
 
+def test_another_length_is_no_other_type() -> None:
+    assert DeclaredType.parse("varchar(10)") == DeclaredType.parse("varchar(20)")
+
+
 @pytest.mark.parametrize(
-    "text", ["", "varchar(10)", "decimal", "decimal(39,0)", "decimal(5,6)", "datetime(7)", "struct"]
+    "text",
+    [
+        "",
+        "tinyint(1)",
+        "varchar",
+        "decimal",
+        "decimal(39,0)",
+        "decimal(5,6)",
+        "datetime(7)",
+        "struct",
+    ],
 )
 def test_an_unknown_declaration_is_refused_with_its_column(text: str) -> None:
     with pytest.raises(ConfigurationError) as caught:

@@ -29,6 +29,10 @@ neither:
     bigint unsigned        as decimal(20,0); the others as the next wider type  decimal(20,0)
     unsigned_long          a BIGINT UNSIGNED that is sent as a signed number    decimal(20,0)
 
+MySQL's own names of texts and bytes can be declared, too (`varchar(20)`, `mediumtext`,
+`varbinary(16)`, `longblob`), and whole numbers with a display width (`int(11)`, but not
+`tinyint(1)`, which a connector may send as a boolean). Lengths and widths have no effect.
+
 This is how Debezium writes them. Other formats that need declarations describe in their own modules
 how they write declared types.
 """
@@ -93,6 +97,12 @@ _DECIMAL = re.compile(r"decimal(_text|_number)?(\(\d+,\d+\))")
 _BINARY = re.compile(r"binary\((\d{1,3})\)")
 _BINARY_BYTES_MAX = 255
 
+_MYSQL_NAMES = (
+    (re.compile(r"(?:var)?char\(\d+\)"), "string"),
+    (re.compile(r"(?:tiny|medium|long)text"), "text"),
+    (re.compile(r"varbinary\(\d+\)|(?:tiny|medium|long)blob"), "blob"),
+    (re.compile(r"(smallint|mediumint|int|bigint)\(\d+\)(unsigned)?"), r"\1\2"),
+)
 _DECIMALS = {
     None: Encoding.DECIMAL_BASE64,
     "_text": Encoding.DECIMAL_TEXT,
@@ -121,7 +131,7 @@ class DeclaredType:
         """Parse a declaration, as the table above describes; raises `ConfigurationError` for other
         texts.
         """
-        written = re.sub(r"\s+", "", text).lower()
+        written = _plain_name(re.sub(r"\s+", "", text).lower())
         name = _ALIASES.get(written, written)
         if name in _NAMED:
             return cls(name, *_NAMED[name], written)
@@ -143,7 +153,10 @@ class DeclaredType:
             "binary(n)",
             "datetime(n)",
         )
-        known = ", ".join((*_NAMED, *wide, *aliases)).replace("unsigned", " unsigned")
+        names = (
+            re.sub(r"(?<=int)unsigned", " unsigned", name) for name in (*_NAMED, *wide, *aliases)
+        )
+        known = ", ".join(names)
         raise ConfigurationError(f"unknown column type; known: {known}", type=text)
 
     @property
@@ -166,6 +179,14 @@ class DeclaredType:
         return Cell(
             name, self.type, self.encoding, source_type, fill=self.fill, by_setting=by_setting
         )
+
+
+def _plain_name(written: str) -> str:
+    """Return one of MySQL's names without its length or display width."""
+    for pattern, name in _MYSQL_NAMES:
+        if found := pattern.fullmatch(written):
+            return found.expand(name)
+    return written
 
 
 def declare(columns: Mapping[str, str]) -> dict[str, DeclaredType]:
