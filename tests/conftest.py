@@ -24,6 +24,7 @@ from lakesplice.testing.s3_server import S3Server
 from tests.support import lanes, machine
 from tests.support.apicurio import Apicurio
 from tests.support.sources import SourceServer, source_server
+from tests.support.trino import LocalTrino
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
@@ -154,6 +155,13 @@ def schema_registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apicur
     """One real schema registry for the whole run; use subjects of your own."""
     with Apicurio(tmp_path_factory.mktemp("registry")) as registry:
         yield registry
+
+
+@pytest.fixture(scope="session")
+def trino(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalTrino]:
+    """One real Trino for the whole run, of nightly tests: its first start fetches 800 MB."""
+    with LocalTrino(tmp_path_factory.mktemp("trino")) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -1,10 +1,12 @@
-"""Spark reads Delta's change feed of a table with every kind of commit, as a batch and as a stream.
+"""Spark and Trino read Delta's change feed of a table with every kind of commit, Spark also as a
+stream.
 
-deltalake reads the feeds of random histories (`tests/support/delta_feed.py`); here Spark reads one.
+deltalake reads the feeds of random histories (`tests/support/delta_feed.py`).
 """
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,6 +21,7 @@ from tests.support.altered import event
 from tests.support.delta_feed import Images, read_feed, require_delta_feed, require_same
 from tests.support.delta_spark import run_delta_feed
 from tests.support.partitioned import ALL, INT, MORE, Life, begun, row
+from tests.support.trino import LocalTrino, TrinoError
 
 
 @pytest.fixture
@@ -64,3 +67,36 @@ def test_spark_reads_the_same_feed_as_a_batch_by_sql_and_as_a_stream(
     assert {*found} == {"batch", "sql", "stream"}
     for rows in found.values():
         require_same(shown(rows), meant)
+
+
+@pytest.mark.nightly
+def test_trino_reads_the_same_feed_after_the_last_version_that_has_none(
+    life: Life, trino: LocalTrino
+) -> None:
+    """It refuses a range in which files changed without change files, as by a restored version."""
+    life.driver.merge_files(2)
+    manifest = life.driver.table.manifest
+    assert manifest.feed is not None
+    first, last = manifest.feed.since, life.driver.table.version
+    told = [version for version in range(first, last + 1) if in_whole_files(life.root, version)]
+    schema, table = trino.registered(life.root).split(".")
+
+    def feed(version: int) -> pa.Table:
+        # Trino's function begins after the version that it is given.
+        return trino.run(
+            f"select * from table(delta.system.table_changes(schema_name => '{schema}',"
+            f" table_name => '{table}', since_version => {version - 1}))"
+        )
+
+    require_same(shown(feed(told[-1] + 1)), read_feed(life.root, told[-1] + 1, last))
+    for version in told:
+        with pytest.raises(TrinoError, match="'remove' entries without 'cdc' entries"):
+            feed(version)
+
+
+def in_whole_files(root: Path, version: int) -> bool:
+    """Whether readers derive the changes of a version from files that it removes."""
+    lines = (root / f"_delta_log/{version:020d}.json").read_text().splitlines()
+    actions = [next(iter(json.loads(line).items())) for line in lines]
+    removed = any(name == "remove" and action["dataChange"] for name, action in actions)
+    return removed and not any(name == "cdc" for name, _ in actions)

@@ -33,6 +33,7 @@ from tests.support import machine
 from tests.support.altered import event
 from tests.support.delta_spark import exported, run_delta_spark
 from tests.support.readers import READERS
+from tests.support.trino import LocalTrino, TrinoError, in_milliseconds
 
 COLUMNS = {
     "id": "int32",
@@ -247,3 +248,23 @@ def test_spark_with_delta_reads_a_partitioned_table_and_no_more_of_it_than_it_ne
         outcomes = run_delta_spark(jars, left, scratch, 0, ("id",), statements).outcomes
         assert outcomes[asked] == ""
         assert outcomes[all_of_it] != ""
+
+
+@pytest.mark.nightly
+def test_trino_reads_a_partitioned_table_and_no_more_of_it_than_it_needs(
+    lived: Lived, tmp_path: Path, trino: LocalTrino
+) -> None:
+    for version in range(lived.versions):
+        ours = in_milliseconds(lived.at(version), BY).combine_chunks()
+        assert same(trino.read(lived.path, version), ours), version
+    newest = lived.at(lived.versions - 1)
+    for name, value, spelt in ASKED:
+        ids = newest.filter(ds.field(name) == value).column("id").to_pylist()
+        left = pruned(lived, tmp_path / f"left-{name}", name, spelt)
+        query = f"select id from {trino.registered(left)}"
+        literal = f"from_iso8601_timestamp('{spelt}')" if name == "moment" else f"'{spelt}'"
+        condition = f"{name} = {'date' * (name == 'day')} {literal}"
+        found = trino.run(f"{query} where {condition}").column("id").to_pylist()
+        assert sorted(found) == sorted(ids)
+        with pytest.raises(TrinoError):
+            trino.run(query)

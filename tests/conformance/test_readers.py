@@ -34,11 +34,18 @@ from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
 from tests.support import machine
 from tests.support.delta_spark import exported, run_delta_spark
 from tests.support.readers import READERS
+from tests.support.trino import LocalTrino, TrinoError
 
 FOREIGN_STATEMENTS = (
     "insert into {table} select * from {table} limit 1",
     "update {table} set status = 'lost' where id = 1",
     "optimize {table}",
+)
+# Trino inserts, updates and deletes in no local folder, whatever the table.
+STATEMENTS_IN_TRINO = (
+    "alter table {schema}.{table} execute optimize",
+    "alter table {schema}.{table} add column more integer",
+    "call system.vacuum('{schema}', '{table}', '8d')",
 )
 
 
@@ -151,6 +158,21 @@ def test_spark_with_delta_reads_every_version_and_writes_none(lived: Lived, tmp_
     for statement, outcome in found.outcomes.items():
         assert "lakesplice" in outcome, f"{statement}: {outcome or 'went through'}"
     assert before.items() <= files_of(lived.path).items()
+    assert compare(lived.truth, lakesplice.Table.open(lived.path).read(), ORDERS.key) is None
+
+
+@pytest.mark.nightly
+def test_trino_reads_every_version_and_writes_none(lived: Lived, trino: LocalTrino) -> None:
+    before = files_of(lived.path)
+    for version in range(lived.versions):
+        theirs = trino.read(lived.path, version)
+        assert same(theirs, lived.at(version)), version
+        require_true(theirs, lived, version)
+    schema, table = trino.registered(lived.path).split(".")
+    for statement in STATEMENTS_IN_TRINO:
+        with pytest.raises(TrinoError, match="lakesplice"):
+            trino.run(statement.format(schema=schema, table=table))
+    assert files_of(lived.path) == before
     assert compare(lived.truth, lakesplice.Table.open(lived.path).read(), ORDERS.key) is None
 
 

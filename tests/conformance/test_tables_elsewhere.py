@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 from lakesplice.formats.log.actions import DOMAIN, OUR_PROTOCOL
+from lakesplice.model.change import Op
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Kind
 from lakesplice.spark.jars import DELTA
@@ -20,10 +22,14 @@ from lakesplice.table.protocol.history import history
 from lakesplice.table.protocol.intents import Evolve, IndexMerge, Redirect
 from lakesplice.table.protocol.layout import base_path, commit_path
 from lakesplice.table.protocol.snapshot import Snapshot, open_snapshot, read_log
+from lakesplice.table.reading.table import Table
 from tests.support import machine
 from tests.support.delta_spark import run_delta_spark
+from tests.support.every_type import EVERY_TYPE, HIGH, LOW, row
+from tests.support.made import MadeTable
 from tests.support.readers import READERS
 from tests.support.tables import SCHEMA, TableUnderTest, local_table, rows
+from tests.support.trino import LocalTrino, in_milliseconds
 
 SCORE = Column(3, "score", "score", ColumnType(Kind.DOUBLE), "double")
 EVOLVED = SCHEMA.with_columns([SCORE], SCHEMA.key)
@@ -121,6 +127,21 @@ def test_spark_with_delta_reads_every_version_and_writes_none(
         assert "lakesplice" in outcome, f"{statement}: {outcome or 'went through'}"
     assert table.now() == before
     _require_all_base_files(table, before)
+
+
+@pytest.mark.nightly
+def test_trino_reads_values_at_the_limits_of_every_type(tmp_path: Path, trino: LocalTrino) -> None:
+    """Before a compaction and after it, with moments rounded to milliseconds."""
+    high = (*HIGH[:-1], HIGH[-1] - timedelta(microseconds=500))
+    table = MadeTable(tmp_path, EVERY_TYPE)
+    table.insert([row(key, values) for key, values in enumerate((LOW, high, None, LOW))])
+    table.change([(Op.UPDATE, row(3, high)), (Op.DELETE, row(0, LOW))])
+    table.compact()
+    theirs = Table(table.store)
+    for version in range(theirs.version + 1):
+        ours = theirs.read("read_optimised", version=version, include_deleted=True)
+        found = trino.read(tmp_path, version).select(ours.column_names).cast(ours.schema)
+        assert found.sort_by("c_long_0") == in_milliseconds(ours.sort_by("c_long_0")), version
 
 
 def test_deltalake_refuses_to_write(table: TableUnderTest, tmp_path: Path) -> None:

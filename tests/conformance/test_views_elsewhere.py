@@ -1,4 +1,4 @@
-"""The SQL of `lakesplice views`, run in DuckDB and in Spark: a view has the rows of the source."""
+"""The SQL of `lakesplice views`, run in DuckDB, Spark and Trino: views have the source's rows."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from tests.support import machine
 from tests.support.adopting import by_pyarrow, some_rows
 from tests.support.altered import event
 from tests.support.delta_spark import run_delta_spark
+from tests.support.trino import LocalTrino, address
 from tests.support.versions import HistoryWorld, intervals
 
 TOPIC = "t.my shop.group-by"
@@ -136,18 +137,28 @@ def test_a_history_in_duckdb_has_the_intervals_of_the_source(
     assert intervals(by_duckdb(lake / "shop" / "goods", "shop.goods")) == expected
 
 
-def test_a_view_of_an_adopted_table_has_the_rows_that_never_changed(tmp_path: Path) -> None:
-    path = tmp_path / "shop" / "prices"
+@pytest.fixture(scope="module")
+def adopted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An adopted table in a lake, `shop.prices`, of whose rows one was deleted."""
+    path = tmp_path_factory.mktemp("adopted") / "shop" / "prices"
     path.parent.mkdir()
     by_pyarrow(path)
     table = Table.adopt(path, key=["id"])
     rows = some_rows()
     table.upsert(rows.slice(0, 0), delete=rows.select(["id"]).slice(4, 1))
     table.compact()
-    found = by_duckdb(path, "shop.prices").select(["id", "name"]).sort_by("id")
-    assert found.to_pylist() == [
-        row for row in rows.select(["id", "name"]).to_pylist() if row["id"] != 4
+    return path
+
+
+def require_all_but_one(found: pa.Table) -> None:
+    rows = some_rows().select(["id", "name"]).to_pylist()
+    assert found.select(["id", "name"]).sort_by("id").to_pylist() == [
+        row for row in rows if row["id"] != 4
     ]
+
+
+def test_a_view_of_an_adopted_table_has_the_rows_that_never_changed(adopted: Path) -> None:
+    require_all_but_one(by_duckdb(adopted, "shop.prices"))
 
 
 def test_a_view_in_spark_has_the_rows_of_the_source_and_making_it_writes_nothing(
@@ -164,4 +175,20 @@ def test_a_view_in_spark_has_the_rows_of_the_source_and_making_it_writes_nothing
     require_truth(pq.read_table(tmp_path / f"{SCHEMA}.{VIEW}"))
     expected = history.servers.history(range(6))
     assert intervals(pq.read_table(tmp_path / "shop.goods")) == expected
+    assert sorted(path for path in lake.rglob("*") if path.is_file()) == before
+
+
+@pytest.mark.nightly
+def test_views_in_trino_have_the_rows_of_the_source_and_making_them_writes_nothing(
+    lake: Path, history: HistoryWorld, adopted: Path, trino: LocalTrino
+) -> None:
+    before = sorted(path for path in lake.rglob("*") if path.is_file())
+    for of in (lake, adopted.parents[1]):
+        for view in engine_views(str(of), Engine.TRINO, address(of)):
+            for statement in view.statements:
+                trino.run(statement)
+    require_truth(trino.run(f"select * from {SCHEMA}.{VIEW}"))
+    expected = history.servers.history(range(6))
+    assert intervals(trino.run("select * from shop.goods")) == expected
+    require_all_but_one(trino.run("select * from shop.prices"))
     assert sorted(path for path in lake.rglob("*") if path.is_file()) == before

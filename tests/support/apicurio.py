@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import shutil
 import socket
 import subprocess
-import tarfile
-import tempfile
 import threading
 from pathlib import Path
 from typing import Any, Self
@@ -16,20 +12,19 @@ from typing import Any, Self
 import pytest
 import urllib3
 
-from lakesplice.spark.jars import JarSet, Module, _ivy_jar, ivy_settings
+from lakesplice.spark.jars import JarSet, Module
 from tests.support.machine import java
+from tests.support.maven_archives import MavenArchive, unpacked
 
 _REVISION = "2.6.13.Final"
-_DIGEST = "3cda1b34aa020fb4ac4dd6a66018d757e81e437f97e20a1f92d366b70091c6ba"
-_NAME = f"apicurio-registry-app-{_REVISION}"
-_FOLDER = Path("~/.cache/lakesplice/tools").expanduser() / _NAME
-_MODULE = f"""<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
-<info organisation="lakesplice" module="registry"/>
-<configurations><conf name="default"/></configurations>
-<dependencies><dependency org="io.apicurio" name="apicurio-registry-app" rev="{_REVISION}"
- transitive="false" conf="default->default">
-<artifact name="apicurio-registry-app" type="tar.gz" ext="tar.gz" m:classifier="all"/>
-</dependency></dependencies></ivy-module>"""
+_NAME = "apicurio-registry-app"
+_ARCHIVE = MavenArchive(
+    "io.apicurio",
+    _NAME,
+    _REVISION,
+    "3cda1b34aa020fb4ac4dd6a66018d757e81e437f97e20a1f92d366b70091c6ba",
+    classifier="all",
+)
 CONVERTER = JarSet(
     "apicurio-converter",
     (Module("io.apicurio", "apicurio-registry-utils-converter", _REVISION, transitive=True),),
@@ -46,14 +41,14 @@ class Apicurio:
         self._folder = folder
 
     def __enter__(self) -> Self:
-        application = _fetched()
+        application = unpacked(_ARCHIVE)
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         command = [
             java(), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
             f"-Dquarkus.http.port={port}", "-Dquarkus.http.host=127.0.0.1",
-            "-jar", f"{_NAME}-runner.jar",
+            "-jar", f"{_NAME}-{_REVISION}-runner.jar",
         ]  # fmt: skip
         self._process = subprocess.Popen(
             command, cwd=application, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
@@ -107,32 +102,3 @@ class Apicurio:
         path = f"/groups/default/artifacts/{subject}/meta"
         found = json.loads(urllib3.request("GET", self.own + path).data)
         return {"content-id": found["contentId"], "global-id": found["globalId"]}
-
-
-def _fetched() -> Path:
-    """The registry's folder, fetched on the first call; a skip where it can't be."""
-    if _FOLDER.is_dir():
-        return _FOLDER
-    _FOLDER.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=_FOLDER.parent) as made:
-        scratch = Path(made)
-        (scratch / "settings.xml").write_text(ivy_settings(scratch / "ivy"))
-        (scratch / "ivy.xml").write_text(_MODULE)
-        command = [java(), f"-Divy.default.ivy.user.dir={scratch / 'home'}", "-jar",
-                   str(_ivy_jar()), "-settings", "settings.xml", "-ivy", "ivy.xml"]  # fmt: skip
-        try:
-            subprocess.run(command, cwd=scratch, check=True, capture_output=True, timeout=900)
-        except (OSError, subprocess.SubprocessError) as error:
-            pytest.skip(f"no schema registry: {error}")
-        # Ivy retrieves no archives, whatever types it is given; its cache has them.
-        archives = [*(scratch / "ivy").rglob(f"{_NAME}*.tar.gz")]
-        if not archives:
-            pytest.skip("no schema registry: Ivy fetched nothing")
-        with archives[0].open("rb") as file:
-            assert hashlib.file_digest(file, "sha256").hexdigest() == _DIGEST
-        with tarfile.open(archives[0]) as archive:
-            archive.extractall(scratch / "app", filter="data")
-        if not _FOLDER.is_dir():
-            (scratch / "app").rename(_FOLDER)
-        shutil.rmtree(scratch / "ivy", ignore_errors=True)
-    return _FOLDER

@@ -5,6 +5,8 @@ reason.
 from __future__ import annotations
 
 import os
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -39,6 +41,27 @@ def java() -> str:
     """The command of the Java that PySpark would use too."""
     home = os.environ.get("JAVA_HOME")
     return str(Path(home, "bin", "java")) if home else "java"
+
+
+def java_of(release: int) -> str:
+    """The command of a Java of this release or a later one: the usual one, one that a variable such
+    as `JAVA_HOME_25_X64` names, or one that is installed beside the usual one.
+    """
+    usual = shutil.which(java())
+    homes = [Path(usual).resolve().parents[1]] if usual else []
+    homes += [Path(home) for name, home in os.environ.items() if name.startswith("JAVA_HOME")]
+    homes += sorted(homes[0].parent.iterdir(), reverse=True) if homes else []
+    found = next((home for home in homes if _release_of(home) >= release), None)
+    if found is None:
+        pytest.skip(f"no Java {release} (install one, and name its folder in JAVA_HOME_{release})")
+    return str(found / "bin" / "java")
+
+
+def _release_of(home: Path) -> int:
+    """The release of the Java in a folder, by the file that each has; 0 if none is there."""
+    about = home / "release"
+    found = re.search(r'^JAVA_VERSION="(\d+)', about.read_text(), re.M) if about.is_file() else None
+    return int(found[1]) if found and (home / "bin" / "java").is_file() else 0
 
 
 def container_engine_answers() -> bool:
