@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.faults.alerts import Alerts
-from benchmarks.faults.catalogue import FAULTS
 from benchmarks.faults.demo import Demo
 from benchmarks.faults.measuring import Fault, measure
+from benchmarks.faults.service_faults import SERVICE_FAULTS
+from benchmarks.faults.table_faults import TABLE_FAULTS
 
 _COLUMNS = ("page", "metric", "alert", "mended")
 
@@ -35,7 +36,11 @@ def main() -> None:
     parser.add_argument("--skip", action="append", default=[])
     parser.add_argument("--out", type=Path, help="a file for the figures, in JSON")
     args = parser.parse_args()
-    chosen = [fault for fault in FAULTS if _is_chosen(fault, args.only, args.skip)]
+    chosen = [
+        fault
+        for fault in (*TABLE_FAULTS, *SERVICE_FAULTS)
+        if _is_chosen(fault, args.only, args.skip)
+    ]
     found: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="bench-faults-", ignore_cleanup_errors=True) as work:
         run(Path(work), chosen, args.prometheus, found)
@@ -52,7 +57,7 @@ def run(
         alerts = None
         if prometheus is not None:
             rules = demo.command("rules")
-            alerts = Alerts(Path(prometheus), work / "prometheus", demo.at["page"], rules)
+            alerts = Alerts(Path(prometheus), work / "prometheus", demo.pages, rules)
             stack.enter_context(alerts)
         for fault in faults:
             found.append(measure(fault, demo, alerts))

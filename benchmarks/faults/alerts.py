@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +17,18 @@ _START_SECONDS_MAX, _REQUEST_SECONDS = 30.0, 10.0
 class Alerts(LocalServer):
     """Prometheus, which scrapes the page and evaluates the rules every second.
 
-    `program` is Prometheus' own, `page` the address of the demo's page.
+    `program` is Prometheus' own, `pages` are the addresses of services' pages; there may be nothing
+    at some of them.
     """
 
-    def __init__(self, program: Path, folder: Path, page: str, rules: str) -> None:
+    def __init__(self, program: Path, folder: Path, pages: Sequence[str], rules: str) -> None:
         super().__init__("Prometheus", folder / "prometheus.log")
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "rules.yaml").write_text(rules)
-        target = page.removeprefix("http://").rstrip("/")
+        targets = [page.removeprefix("http://").rstrip("/") for page in pages]
         job = {
             "job_name": "lakesplice",
-            "static_configs": [{"targets": [target], "labels": {"lake": "demo"}}],
+            "static_configs": [{"targets": targets, "labels": {"lake": "demo"}}],
         }
         often = {"scrape_interval": "1s", "evaluation_interval": "1s"}
         configuration = {

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,19 +18,26 @@ from typing import Any, Self
 
 import pymysql
 import urllib3
+import yaml
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient
 
+from benchmarks.faults import processes
+from benchmarks.faults.disks import Disks
 from lakesplice import Table
 from lakesplice.errors import LakespliceError
+from lakesplice.testing.servers.process import HOST, free_port
 
 PREFIX = "shop"
+SERVICE = "the service"
 _PROGRAM = [sys.executable, "-c", "from lakesplice.apps.cli import main; main()"]
 _STEP_SECONDS, _REQUEST_SECONDS, _COMMAND_SECONDS_MAX = 0.25, 5.0, 300.0
 _END_SECONDS_MAX = 90.0
 _FIRST_ID = 1_000_000
+_SHOWN_MAX = 4_000
 
 Row = dict[str, Any]
+Which = Callable[[str], bool]
 
 
 class Demo:
@@ -45,13 +53,16 @@ class Demo:
         self._own: dict[str, subprocess.Popen[bytes]] = {}
         self._commands: dict[str, tuple[list[str], str]] = {}
         self._ids = itertools.count(_FIRST_ID)
-        self.mounted: list[Path] = []
+        self._frozen: list[int] = []
+        self.disks = Disks()
+        self.second_port = free_port()
 
     def __enter__(self) -> Self:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise RuntimeError("the demo didn't start; its log says why")
+            said = Path(self._log.name).read_text()[-_SHOWN_MAX:]
+            raise RuntimeError(f"the demo didn't start:\n{said}")
         self.at: dict[str, Any] = json.loads(line)
         self.lake, self.config = Path(self.at["lake"]), Path(self.at["config"])
         for name, pid in self.at["processes"].items():
@@ -60,8 +71,8 @@ class Demo:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for folder in self.mounted:
-            subprocess.run(["umount", "-l", str(folder)], check=False)
+        self.disks.close()
+        self.thaw()
         for process in self._own.values():
             process.terminate()
         for process in self._own.values():
@@ -129,8 +140,16 @@ class Demo:
 
     # As an operator
 
-    def command(self, *arguments: str | Path) -> str:
-        """Run a command of Lakesplice with the demo's configuration; return its output."""
+    @property
+    def pages(self) -> tuple[str, str]:
+        """The addresses of the service's page, and of the second service's."""
+        return str(self.at["page"]), f"http://{HOST}:{self.second_port}/"
+
+    def command(self, *arguments: str | Path, ends: tuple[int, ...] = (0,)) -> str:
+        """Run a command of Lakesplice with the demo's configuration; return its output.
+
+        `ends` are the exit codes that it may end with.
+        """
         done = subprocess.run(
             [*_PROGRAM, *map(str, arguments), "--config", str(self.config)],
             capture_output=True,
@@ -138,9 +157,24 @@ class Demo:
             timeout=_COMMAND_SECONDS_MAX,
             env={**os.environ, "MYSQL_PWD": self.at["password"]},
         )
-        if done.returncode > 1:
+        if done.returncode not in ends:
             raise RuntimeError(f"{arguments} ended with {done.returncode}: {done.stderr}")
         return done.stdout + done.stderr
+
+    def configure(self, section: str, values: dict[str, Any]) -> None:
+        """Set a section of the service's configuration, for its next start."""
+        settings = yaml.safe_load(self.config.read_text())
+        self.config.write_text(yaml.safe_dump({**settings, section: values}))
+
+    def restart_service(self) -> None:
+        """Stop the service in order, start it, and wait until it works."""
+        self.end(SERVICE)
+        self.start(SERVICE)
+        self.until_driven()
+
+    def until_driven(self) -> None:
+        """Wait until the page says that the service works."""
+        self.until(lambda: bool(self.ask("lake").get("drives")), "the service drives")
 
     def topics_of(self, table: str) -> list[Row]:
         """What `lakesplice tables` says of a table's topics."""
@@ -155,8 +189,15 @@ class Demo:
 
     def ask(self, what: str) -> dict[str, Any]:
         """What the page's API answers; empty if it doesn't."""
+        return self._asked(f"{self.at['page']}api/v1/{what}")
+
+    def ask_second(self, what: str) -> dict[str, Any]:
+        """What the page of the second service answers."""
+        return self._asked(f"{self.pages[1]}api/v1/{what}")
+
+    def _asked(self, address: str) -> dict[str, Any]:
         try:
-            answer = self._http.request("GET", f"{self.at['page']}api/v1/{what}")
+            answer = self._http.request("GET", address)
         except urllib3.exceptions.HTTPError:
             return {}
         found: dict[str, Any] = answer.json() if answer.status == 200 else {}
@@ -185,17 +226,24 @@ class Demo:
 
     def end(self, name: str, number: int = signal.SIGTERM) -> None:
         """Send a signal to a process of the demo, and wait until it has ended."""
-        own = self._own.pop(name, None)
-        pid = own.pid if own else self.at["processes"][name]
+        pid = self.pid(name)
         os.kill(pid, number)
+        own = self._own.pop(name, None)
         if own:
             own.wait(_END_SECONDS_MAX)
         else:
-            self.until(lambda: not _is_alive(pid), f"{name} ends", _END_SECONDS_MAX)
+            self.until(lambda: not processes.is_alive(pid), f"{name} ends", _END_SECONDS_MAX)
+        while self._frozen:
+            processes.signalled(self._frozen.pop(), signal.SIGKILL)
 
-    def start(self, name: str) -> None:
-        """Start a process that has ended, by the command that it had."""
+    def start(self, name: str, *before: str, folder_for_temporaries: Path | None = None) -> None:
+        """Start a process that has ended, by the command that it had. `before` replaces what the
+        command has before Lakesplice's own arguments.
+        """
         arguments, folder = self._commands[name]
+        if before:
+            arguments = [*before, *arguments[len(_PROGRAM) :]]
+        temporary = folder_for_temporaries or Path(tempfile.gettempdir())
         self._own[name] = subprocess.Popen(
             arguments,
             cwd=folder,
@@ -203,12 +251,43 @@ class Demo:
             stdout=self._log,
             stderr=self._log,
             start_new_session=True,
+            env={**os.environ, "TMPDIR": str(temporary)},
         )
 
-    def send(self, topic: str, key: bytes | None, value: bytes) -> None:
-        """Write a record into a topic."""
+    def pid(self, name: str) -> int:
+        """The id of a process of the demo."""
+        own = self._own.get(name)
+        return own.pid if own else int(self.at["processes"][name])
+
+    def freeze(self, name: str, which: Which = lambda _: True) -> None:
+        """Stop a process, or those of its descendants that `which` holds for, as if they hung."""
+        pids = [self.pid(name), *processes.descendants(self.pid(name))]
+        self._frozen = [pid for pid in pids if which(processes.command_of(pid))]
+        for pid in self._frozen:
+            processes.signalled(pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let frozen processes continue."""
+        while self._frozen:
+            processes.signalled(self._frozen.pop(), signal.SIGCONT)
+
+    def add_service(self, name: str) -> None:
+        """Prepare a second service of the lake; `start` starts it."""
+        settings = yaml.safe_load(self.config.read_text())
+        config = self.config.with_name("second.yaml")
+        config.write_text(yaml.safe_dump({**settings, "metrics": {"port": self.second_port}}))
+        arguments, folder = self._commands[SERVICE]
+        self._commands[name] = [*arguments[:-1], str(config)], folder
+
+    def send(
+        self, topic: str, key: bytes | None, value: bytes, count: int = 1, ahead_seconds: int = 0
+    ) -> None:
+        """Write a record into a topic so many times; `ahead_seconds` from now by its own time."""
         producer = KafkaProducer(bootstrap_servers=self.at["kafka"])
-        producer.send(topic, value, key, partition=0).get(_REQUEST_SECONDS)
+        moment_ms = int(time.time() + ahead_seconds) * 1000
+        for _ in range(count):
+            sent = producer.send(topic, value, key, partition=0, timestamp_ms=moment_ms)
+        sent.get(_REQUEST_SECONDS)
         producer.close()
 
     def partitions_with_records(self, topic: str, least: int) -> list[int]:
@@ -228,17 +307,6 @@ class Demo:
         admin.delete_records({TopicPartition(topic, at): -1 for at in range(3)})
         admin.close()
 
-    def make_read_only(self, folder: Path) -> None:
-        """Let no process write in a folder any more; only as root."""
-        subprocess.run(["mount", "--bind", str(folder), str(folder)], check=True)
-        self.mounted.append(folder)
-        subprocess.run(["mount", "-o", "remount,ro,bind", str(folder)], check=True)
-
-    def make_writable(self) -> None:
-        """End what `make_read_only` did."""
-        while self.mounted:
-            subprocess.run(["umount", "-l", str(self.mounted.pop())], check=True)
-
     def until(self, holds: Callable[[], bool], what: str, seconds: float = 120.0) -> float:
         """Wait until it holds; return how long that took."""
         began = time.monotonic()
@@ -247,11 +315,3 @@ class Demo:
                 raise TimeoutError(f"not within {seconds:.0f} s: {what}")
             time.sleep(_STEP_SECONDS)
         return time.monotonic() - began
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"

@@ -1,18 +1,17 @@
-"""The faults that a person would notice, how each is made, and what the runbook says to do."""
+"""Faults of single tables, how each is made, and what the runbook says to do."""
 
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Callable
 
-import yaml
-
-from benchmarks.faults.demo import PREFIX, Demo
+from benchmarks.faults.demo import PREFIX, SERVICE, Demo
 from benchmarks.faults.measuring import Fault
 
-_SERVICE, _BROKER, _DATABASE = "the service", "the broker", "MariaDB"
 _ORDERS = f"{PREFIX}.shop.orders"
+_NOISY = f"{PREFIX}.shop.noisy"
+_MANY = 1_000
+_DROPPED = ("--reason", "not-json", "--why", "junk")
 
 
 def _made(name: str) -> Callable[[Demo], None]:
@@ -31,12 +30,6 @@ def _made(name: str) -> Callable[[Demo], None]:
 def _state(table: str, state: str) -> Callable[[Demo], bool]:
     """Return whether the page shows the table in this state."""
     return lambda demo: bool(demo.row(table).get("state") == state)
-
-
-def _silent(demo: Demo) -> list[str]:
-    """The connectors that the page reports as silent."""
-    connectors = demo.ask("lake").get("connectors", [])
-    return [one["connector"] for one in connectors if one["is_silent"]]
 
 
 def _dead_letter_mended(demo: Demo) -> None:
@@ -64,28 +57,20 @@ def _is_renamed_parked(demo: Demo) -> bool:
 
 
 def _rename_followed(demo: Demo) -> None:
+    parked = [name for name in ("shop.former", "shop.renamed") if _state(name, "parked")(demo)]
     demo.snapshot("shop.renamed")
-    settings = yaml.safe_load(demo.config.read_text())
-    settings["schema_changes"] = {"rename_table": "evolve"}
-    demo.config.write_text(yaml.safe_dump(settings))
-    _restarted(demo)
-    for name in ("shop.former", "shop.renamed"):
-        if demo.row(name).get("state") == "parked":
-            demo.command("unpark", demo.table(name))
-
-
-def _restarted(demo: Demo) -> None:
-    demo.end(_SERVICE)
-    demo.start(_SERVICE)
-    demo.until(lambda: bool(demo.ask("lake").get("drives")), "the service drives")
+    demo.configure("schema_changes", {"rename_table": "evolve"})
+    demo.restart_service()
+    for name in parked:
+        demo.command("unpark", demo.table(name))
 
 
 def _records_lost(demo: Demo) -> None:
-    demo.end(_SERVICE)
+    demo.end(SERVICE)
     demo.sql("insert into shop.short values (3, 3)")
     demo.partitions_with_records(f"{PREFIX}.shop.short", 3)
     demo.delete_records(f"{PREFIX}.shop.short")
-    demo.start(_SERVICE)
+    demo.start(SERVICE)
 
 
 def _reloaded(demo: Demo) -> None:
@@ -104,6 +89,15 @@ def _nulls_kept(demo: Demo) -> None:
     demo.snapshot("shop.orders")
 
 
+def _many_letters_mended(demo: Demo) -> None:
+    """They are read as dead letters after all, then dropped, and the table is compared."""
+    demo.configure("dead_letters", {"share_max": 1.0})
+    demo.restart_service()
+    demo.command("unpark", demo.table("shop.noisy"))
+    demo.until(lambda: demo.row("shop.noisy").get("dead_letters") == _MANY, "all are stored")
+    demo.command("dlq", "drop", demo.table("shop.noisy"), *_DROPPED)
+
+
 def _update_unseen(demo: Demo) -> None:
     demo.sql("set sql_log_bin = 0", "update shop.customers set city = 'Oxford' where id = 1")
     _verified(demo)
@@ -112,20 +106,33 @@ def _update_unseen(demo: Demo) -> None:
 def _verified(demo: Demo, *options: str) -> None:
     """Compare a table; a difference settles only if the database changes afterwards."""
     with demo.changing("shop.customers"):
-        demo.command("verify", "shop.customers", *options)
+        # 1: rows differ.
+        demo.command("verify", "shop.customers", *options, ends=(0, 1))
 
 
 def _compaction_stopped(demo: Demo) -> None:
-    demo.make_read_only(demo.table("shop.slow") / "base")
+    demo.disks.make_read_only(demo.table("shop.slow") / "base")
     demo.sql(*(f"update shop.slow set n = {n} where id = 1" for n in range(10, 30)))
 
 
 def _table_read_only(demo: Demo) -> None:
-    demo.make_read_only(demo.table("shop.full"))
+    demo.disks.make_read_only(demo.table("shop.full"))
     demo.sql("update shop.full set n = 5 where id = 1")
 
 
-FAULTS = (
+TABLE_FAULTS = (
+    Fault(
+        name="a thousand records that aren't events",
+        section="dead-letters",
+        provoke=lambda demo: demo.send(_NOISY, b"{}", b"no JSON", count=_MANY),
+        page=_state("shop.noisy", "parked"),
+        metric='lakesplice_table_parked{code="dead-letters"} == 1',
+        alert="LakespliceTableParked",
+        alert_after=120,
+        mend=_many_letters_mended,
+        probe="shop.noisy",
+        prepare=_made("noisy"),
+    ),
     Fault(
         name="a record that isn't an event",
         section="lakesplice_dead_letters_total rises",
@@ -145,7 +152,7 @@ FAULTS = (
         metric='lakesplice_compactions_total{result="failed"} > 0',
         alert="LakespliceCompactionFails",
         alert_after=120,
-        mend=lambda demo: demo.make_writable(),
+        mend=lambda demo: demo.disks.make_writable(),
         probe="shop.slow",
         prepare=_made("slow"),
     ),
@@ -217,52 +224,8 @@ FAULTS = (
         metric='lakesplice_topic_state{state="resting"} == 1',
         alert="LakespliceTopicRests",
         alert_after=400,
-        mend=lambda demo: demo.make_writable(),
+        mend=lambda demo: demo.disks.make_writable(),
         probe="shop.full",
         prepare=_made("full"),
-    ),
-    Fault(
-        name="the service is killed",
-        section="/healthz is not 200",
-        provoke=lambda demo: demo.end(_SERVICE, signal.SIGKILL),
-        page=lambda demo: not demo.ask("lake").get("drives"),
-        metric='up{job="lakesplice"} == 0',
-        alert="LakespliceDown",
-        alert_after=420,
-        mend=lambda demo: demo.start(_SERVICE),
-        probe="shop.customers",
-    ),
-    Fault(
-        name="the broker is gone",
-        section="lakesplice_last_batch_age_seconds is well above trigger",
-        provoke=lambda demo: demo.end(_BROKER, signal.SIGKILL),
-        page=lambda demo: bool(demo.ask("lake").get("query_failure")),
-        metric="lakesplice_last_batch_age_seconds > 30",
-        alert="LakespliceNoBatch",
-        alert_after=420,
-        mend=lambda demo: demo.start(_BROKER),
-        probe="shop.customers",
-    ),
-    Fault(
-        name="the database is gone",
-        section="lakesplice_connector_event_age_seconds rises",
-        provoke=lambda demo: demo.end(_DATABASE, signal.SIGKILL),
-        page=lambda demo: bool(_silent(demo)),
-        metric="lakesplice_connector_event_age_seconds > 30",
-        alert="LakespliceConnectorSilent",
-        alert_after=120,
-        mend=lambda demo: demo.start(_DATABASE),
-        probe="shop.customers",
-    ),
-    Fault(
-        name="the connector is paused",
-        section="lakesplice_connector_event_age_seconds rises",
-        provoke=lambda demo: demo.connector("PUT", "/pause"),
-        page=lambda demo: bool(_silent(demo)),
-        metric="lakesplice_connector_event_age_seconds > 30",
-        alert="LakespliceConnectorSilent",
-        alert_after=1_000,
-        mend=lambda demo: demo.connector("PUT", "/resume"),
-        probe="shop.customers",
     ),
 )
