@@ -106,6 +106,12 @@ def _processes() -> tuple[Panel, ...]:
             unit="bytes",
         ),
         graph(
+            "Clock of the store",
+            "How far it is ahead of the service's; below 0 it is behind.",
+            Ask(of(metric.CLOCK_DIFFERENCE), "{{lake}} {{namespace}}"),
+            unit="s",
+        ),
+        graph(
             "Memory of lakes",
             "All processes of a lake's driver.",
             Ask(total(LAKE, of(metric.MEMORY)), _LAKE_LEGEND),

@@ -51,6 +51,14 @@ groups:
           summary: "The thread {{ "{{" }} $labels.thread {{ "}}" }} of the service met more than one error within an hour that nobody expected."
           section: "lakesplice_thread_errors_total rises"
           runbook_url: "{{ $runbooks | toJson | trimAll "\"" }}#lakesplice_thread_errors_total-rises"
+      - alert: LakespliceClockDiffers
+        expr: abs(lakesplice_clock_difference_seconds) > 60
+        for: 2m
+        labels: {severity: warning}
+        annotations:
+          summary: "The clocks of the service and of the lake's store differ by {{ "{{" }} $value | humanizeDuration {{ "}}" }}."
+          section: "lakesplice_clock_difference_seconds is far from 0"
+          runbook_url: "{{ $runbooks | toJson | trimAll "\"" }}#lakesplice_clock_difference_seconds-is-far-from-0"
       - alert: LakespliceTwoDrivers
         expr: >-
           count by (lake, namespace, job) (

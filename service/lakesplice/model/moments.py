@@ -50,6 +50,13 @@ def later(moment: EpochMs, seconds: float) -> EpochMs:
     return EpochMs(moment + round(seconds * 1000))
 
 
+def outside(moment: EpochMs, start: EpochMs, end: EpochMs) -> float:
+    """Return how many seconds a moment is after the end of an interval, or, below 0, before its
+    start; 0 if it is inside.
+    """
+    return (max(0, moment - end) or min(0, moment - start)) / 1000
+
+
 def age(seconds: float) -> str:
     """Return an age in its two largest units, such as `3h5m`."""
     if seconds < 1:

@@ -152,6 +152,13 @@ LAST_BATCH = age(
     "Time since a batch last ended, or since there was nothing to read.",
     "If it is well above the trigger, the query hangs or restarts; see /healthz and the log.",
 )
+CLOCK_DIFFERENCE = gauge(
+    "clock_difference_seconds",
+    "seconds",
+    "How far the store's clock is ahead of this machine's, by the time of a file that the service"
+    " writes there each minute; below 0 it is behind.",
+    "If it is far from 0, one of the clocks is wrong: let both follow a time server.",
+)
 FRESHNESS = age(
     "table_freshness_seconds",
     "How old the view's state may be: every change that was made longer ago is certainly in the"

@@ -26,8 +26,10 @@ from lakesplice.model.progress.verified import LastResult, Outcome
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.last_results import keep_result
 from lakesplice.table.driver.status import StatusPublisher, newest_status
+from lakesplice.table.protocol.layout import generation_path, release_path
 from tests.support.command_line import CommandLine
 from tests.support.indexed import IndexedTable
+from tests.support.made import GENERATION
 
 
 def test_tables_lists_a_lake_with_what_is_parked_and_what_cannot_be_read(
@@ -200,6 +202,25 @@ def test_tables_says_that_nothing_matches_and_that_no_driver_runs(
     assert "the driver last reported 2h ago" in lakesplice("tables", lake).err
     publish(lake, written_ms=now_ms() - 7_200_000, running=False)
     assert "the last one ended 2h ago" in lakesplice("tables", lake).err
+
+
+def test_a_driver_that_can_not_report_is_not_taken_for_none(
+    lakesplice: CommandLine, lake: Path, items: IndexedTable
+) -> None:
+    publish(lake, written_ms=now_ms() - 7_200_000, running=False)
+    store = LocalStore(lake)
+    store.put_new(generation_path(GENERATION + 1), b"{}")
+    for command in ("tables", "status"):
+        ended = lakesplice(command, lake)
+        said = ended.out + ended.err
+        assert f"{GENERATION + 1} has " in said
+        assert "can't write to the lake" in said
+        assert "2h ago" in said or command == "status"
+        assert "no service runs" not in said
+        assert "no driver" not in said
+    store.put_new(release_path(GENERATION + 1), b"")
+    assert "the last one ended 2h ago" in lakesplice("tables", lake).err
+    assert "no driver has run for 2h" in lakesplice("status", lake).out
 
 
 def test_an_empty_lake_has_no_tables_and_a_missing_one_is_an_error(

@@ -197,6 +197,23 @@ def test_a_connector_without_its_heartbeats_is_shown_as_silent(service: PagedSer
     assert re.findall("connector (\\w+) has written nothing for 2m", page(service, "/")) == ["one"]
 
 
+def test_a_service_without_batches_is_shown_as_overdue(service: PagedService) -> None:
+    service.driver.activity.batch_ended(service.clock.now_ms())
+    trigger = service.driver.settings.trigger
+    service.clock.advance(3 * trigger)
+    assert "since a batch ended" in page(service, "/")
+    assert "No batch has ended" not in page(service, "/")
+    service.clock.advance(1)
+    assert "No batch has ended for " in page(service, "/")
+
+
+def test_a_store_whose_clock_differs_is_told_on_the_page(service: PagedService) -> None:
+    service.driver.activity.show_clock_difference(-59)
+    assert "clock" not in page(service, "/")
+    service.driver.activity.show_clock_difference(-61)
+    assert "store is 1m1s behind this machine's" in page(service, "/")
+
+
 def test_before_it_drives_it_says_what_it_waits_for(tmp_path: Path) -> None:
     service = PagedService(tmp_path)
     service.health.expect("lake", "another driver has the lake")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
+import pytest
 from structlog.testing import capture_logs
 
 from lakesplice.errors import StorageError
@@ -194,6 +196,28 @@ def test_a_connector_that_stands_still_is_distinguished_from_a_source_that_does(
     del scene.broker.ends["c.shop.things"]
     scene.sources.peek()
     assert 'connector="c"' not in scene.metrics.page().decode()
+
+
+def test_a_record_from_the_future_hides_no_connector_that_stands_still(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, a_shop_goods=1)
+    beats, began = "__debezium-heartbeat.a", scene.clock.now_ms()
+    scene.broker.ends[beats] = 1
+    scene.broker.times_ms[beats] = [began + 1_800_000]
+    for silent_for, more in ((0, 0), (60, 1), (60, 0), (3_600, 0)):
+        scene.clock.advance(silent_for)
+        scene.broker.ends[beats] += more
+        scene.sources.look()
+    (seen,) = scene.driver.activity.connectors
+    assert seen.wrote_ms == began + 60_000, "when its topic was last seen to grow"
+
+
+def test_a_store_whose_clock_differs_is_shown(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, a_shop_goods=1)
+    scene.sources.look()
+    scene.reporter.tick()
+    ahead = time.time() - scene.clock.now_ms() / 1000
+    shown = scene.metrics.value(metric.CLOCK_DIFFERENCE)
+    assert shown == scene.driver.activity.clock_difference == pytest.approx(ahead, abs=60)
 
 
 def test_a_broker_that_was_away_is_asked_again_when_connectors_wrote(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from lakesplice.apps.lake import require_lake
 from lakesplice.config import Settings
 from lakesplice.errors import LakespliceError
+from lakesplice.model.moments import outside
 from lakesplice.planning.diagnosis.finding import Finding
 from lakesplice.planning.diagnosis.store import (
     DriverFacts,
@@ -96,7 +97,7 @@ class LakeExamination:
         finally:
             for path in (once, raced, large):
                 store.delete(path)
-        skew = None if written_ms is None else _outside(written_ms, before_ms, after_ms) / 1000
+        skew = None if written_ms is None else outside(written_ms, before_ms, after_ms)
         return ProbeFacts(
             address=self._settings.lake.address,
             created=created,
@@ -141,11 +142,6 @@ def _winners(store: Store, path: str) -> int:
     if failed:
         raise failed[0]
     return sum(won)
-
-
-def _outside(moment: int, start: int, end: int) -> int:
-    """How far a moment is outside an interval: above 0 after its end, below 0 before its start."""
-    return max(0, moment - end) or min(0, moment - start)
 
 
 def _outermost_missing(store: AnyStore) -> Path | None:

@@ -76,11 +76,35 @@ class Activity:
         self._verified: Mapping[str, LastResult] = {}
         self._query_failure = ""
         self._connectors: tuple[ConnectorSighting, ...] = ()
+        self._last_batch_ms: EpochMs | None = None
+        self._clock_difference: float | None = None
 
     def add_batch(self, batch: Batch) -> None:
         """Record that a batch ended; the last ones are kept."""
         with self._lock:
             self._batches.append(batch)
+
+    def batch_ended(self, moment_ms: EpochMs) -> None:
+        """Record that a batch ended at a moment, or that there was nothing to read."""
+        with self._lock:
+            self._last_batch_ms = moment_ms
+
+    @property
+    def last_batch_ms(self) -> EpochMs | None:
+        """The moment that `batch_ended` recorded last; None before the first one."""
+        with self._lock:
+            return self._last_batch_ms
+
+    def show_clock_difference(self, seconds: float) -> None:
+        """Show how far the store's clock is ahead of this process's; below 0 it is behind."""
+        with self._lock:
+            self._clock_difference = seconds
+
+    @property
+    def clock_difference(self) -> float | None:
+        """What `show_clock_difference` showed last; None before the first time."""
+        with self._lock:
+            return self._clock_difference
 
     @contextmanager
     def working(self, work: Work) -> Iterator[None]:

@@ -118,7 +118,9 @@ def _judge_effects(facts: Sequence[RecordFacts]) -> Iterator[Finding]:
     if topics or not any(one.records for one in facts):
         return
     if changes:
-        yield _AREA.ok("values", f"{counted(changes, 'change')} show no setting that alters values")
+        verb = "shows" if changes == 1 else "show"
+        seen = f"{counted(changes, 'change')} {verb} no setting that alters values"
+        yield _AREA.ok("values", seen)
     else:
         yield _AREA.unknown(
             "values",

@@ -25,7 +25,8 @@ from lakesplice.model.driver_status import (
     TopicStatus,
 )
 from lakesplice.model.moments import EpochMs
-from lakesplice.table.protocol.layout import STATUS, status_path
+from lakesplice.table.driver.generation import newest_generation
+from lakesplice.table.protocol.layout import STATUS, release_path, status_path
 from lakesplice.table.protocol.ports import Store
 
 _FORMAT = 1
@@ -41,17 +42,20 @@ class StatusPublisher:
         self._generation = generation
         self._number = 0
 
-    def publish(self, status: DriverStatus) -> None:
-        """Replace the lake's status document. Blocks; `StorageError` as the store has it."""
+    def publish(self, status: DriverStatus) -> str:
+        """Replace the lake's status document, and return its path. Blocks; `StorageError` as the
+        store has it.
+        """
         self._number += 1
         path = status_path(self._generation, self._number)
         self._lake.put_new(path, encode_status(status))
         if self._number > 1:
             self._lake.delete(status_path(self._generation, self._number - 1))
-            return
+            return path
         for older in self._lake.list(f"{STATUS}/"):
             if older < path:
                 self._lake.delete(older)
+        return path
 
 
 def newest_status(lake: Store) -> DriverStatus | None:
@@ -63,6 +67,15 @@ def newest_status(lake: Store) -> DriverStatus | None:
         with suppress(MissingFileError):
             return decode_status(lake.read(path))
     return None
+
+
+def unheard_driver(lake: Store, status: DriverStatus | None) -> int | None:
+    """Return the generation of a driver that took the lake after the one that reported `status`,
+    and didn't end in order; None if there is none. It starts, or can't write its status.
+    """
+    newest = newest_generation(lake)
+    reported = 0 if status is None else status.generation
+    return newest if newest > reported and lake.size(release_path(newest)) is None else None
 
 
 def encode_status(status: DriverStatus) -> bytes:

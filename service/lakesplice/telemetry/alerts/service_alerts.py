@@ -43,6 +43,15 @@ _FIXED = (
         "lakesplice_thread_errors_total rises",
     ),
     Alert(
+        "LakespliceClockDiffers",
+        "warning",
+        "abs(lakesplice_clock_difference_seconds) > 60",
+        "The clocks of the service and of the lake's store differ by {{ $value | humanizeDuration"
+        " }}.",
+        "lakesplice_clock_difference_seconds is far from 0",
+        after=120,
+    ),
+    Alert(
         "LakespliceTwoDrivers",
         "critical",
         f"count by ({LAKE}) (\n"

@@ -85,7 +85,7 @@ def fleet(root: AnyStore, lake: str) -> Row:
     for each table, those in trouble first. Blocks on the store.
     """
     from lakesplice.apps.lake_listing import listing, uncounted
-    from lakesplice.table.driver.status import newest_status
+    from lakesplice.table.driver.status import newest_status, unheard_driver
 
     status, now_ms = newest_status(root), EpochMs(round(time.time() * 1000))
     rows = sorted(listing(root, status, now_ms, uncounted), key=_urgency)
@@ -93,6 +93,7 @@ def fleet(root: AnyStore, lake: str) -> Row:
     return {
         "lake": lake,
         "driver": _driver(status, now_ms),
+        "unheard_driver": unheard_driver(root, status),
         "states": dict(Counter(row["state"] for row in rows).most_common()),
         "lag": sum(lags) if lags else None,
         "tables": rows,
@@ -120,15 +121,17 @@ def summary(found: Row) -> str:
     count = len(found["tables"])
     tables = f"{count:,} table{'' if count == 1 else 's'}{f': {states}' if states else ''}"
     lag = "" if found["lag"] is None else f"; {found['lag']:,} records behind"
-    return f"{_driver_text(found['driver'])}; {tables}{lag}"
+    return f"{_driver_text(found['driver'], found['unheard_driver'])}; {tables}{lag}"
 
 
-def _driver_text(driver: Row | None) -> str:
+def _driver_text(driver: Row | None, unheard: int | None) -> str:
+    if unheard is not None:
+        return f"driver {unheard} has not reported yet (it starts, or can't write to the lake)"
     if driver is None:
         return "no driver yet"
     ago = age(driver["silent_seconds"])
     if not driver["running"]:
-        return f"no driver runs since {ago}"
+        return f"no driver has run for {ago}"
     if driver["silent_seconds"] > _SILENT_SECONDS:
         return f"driver {driver['generation']} last reported {ago} ago"
     return f"driver {driver['generation']} runs, heard {ago} ago"

@@ -139,7 +139,9 @@ class BatchRunner:
         self._show(topics, ends, epoch_seconds(started))
         result = "ok" if committed == len(spans) else "partial"
         driver.metrics.add(metric.BATCHES, result=result)
-        driver.metrics.since(metric.LAST_BATCH, driver.clock.now_ms() / 1000)
+        ended_ms = driver.clock.now_ms()
+        driver.metrics.since(metric.LAST_BATCH, ended_ms / 1000)
+        driver.activity.batch_ended(ended_ms)
         if spans:
             records = sum(span.records for span in spans.values())
             seconds = driver.clock.monotonic() - began

@@ -176,6 +176,17 @@ class LakeAnswer(Answer):
     dead_letters: Count
     work: list[WorkAnswer] = Field(description="What threads do to tables now.")
     batches: list[BatchAnswer] = Field(description="The last ones, the newest at the end.")
+    batch_age_seconds: Seconds | None = Field(
+        description="Since a batch last ended, or since there was nothing to read; null before"
+        " both."
+    )
+    is_batch_overdue: bool = Field(
+        description="Whether that is longer ago than three triggers, and three minutes."
+    )
+    clock_difference_seconds: float | None = Field(
+        description="How far the store's clock is ahead of the service's; below 0 it is behind."
+    )
+    is_clock_wrong: bool = Field(description="Whether the clocks differ by more than a minute.")
     query_failure: str = Field(description="Why no batch can run now; otherwise empty.")
     connectors: list[ConnectorAnswer] = Field(
         description="As far as the broker says, by name; empty before topics were read."

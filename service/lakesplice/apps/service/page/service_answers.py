@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lakesplice import __version__
+from lakesplice.apps.alert_rules import limits_of
 from lakesplice.apps.service.activity import Activity, ConnectorSighting
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.page.answers import (
@@ -31,13 +32,14 @@ from lakesplice.apps.service.status.status_reporter import StatusReporter
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.config import Settings
 from lakesplice.model.driver_status import DriverStatus
-from lakesplice.model.moments import utc_time
+from lakesplice.model.moments import EpochMs, utc_time
 from lakesplice.secrets import masked_text
 from lakesplice.table.protocol.ports import Clock
 from lakesplice.telemetry.health import Health
 
 # Heartbeats come some ten seconds apart; the alert waits for more of them.
 _SILENT_SECONDS = 120.0
+_CLOCKS_DIFFER_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ class ServiceAnswers:
         self._settings = settings
         self._health = health
         self._clock = clock
+        self._overdue_seconds = limits_of(settings).silence_seconds_max.value
         self.driving: RunningDriver | None = None
 
     def show(self, driver: Driver, tables: ServiceTables, reporter: StatusReporter) -> None:
@@ -98,6 +101,7 @@ class ServiceAnswers:
     ) -> LakeAnswer:
         rates = [one.changes_per_second for one in tables if one.changes_per_second is not None]
         topics = () if status is None else status.topics
+        batch_age, clocks = self._age(activity.last_batch_ms), activity.clock_difference
         return LakeAnswer(
             version=__version__,
             moment=utc_time(self._clock.now_ms()),
@@ -136,12 +140,19 @@ class ServiceAnswers:
                 )
                 for batch in activity.batches
             ],
+            batch_age_seconds=batch_age,
+            is_batch_overdue=batch_age is not None and batch_age > self._overdue_seconds,
+            clock_difference_seconds=clocks,
+            is_clock_wrong=clocks is not None and abs(clocks) > _CLOCKS_DIFFER_SECONDS,
             query_failure=masked_text(activity.query_failure),
             connectors=[self._connector(one) for one in activity.connectors],
         )
 
+    def _age(self, moment_ms: EpochMs | None) -> float | None:
+        return None if moment_ms is None else max(0, self._clock.now_ms() - moment_ms) / 1000
+
     def _connector(self, seen: ConnectorSighting) -> ConnectorAnswer:
-        age = max(0, self._clock.now_ms() - seen.wrote_ms) / 1000
+        age = self._age(seen.wrote_ms) or 0.0
         return ConnectorAnswer(
             connector=seen.name,
             has_heartbeats=seen.has_heartbeats,

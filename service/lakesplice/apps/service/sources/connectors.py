@@ -8,7 +8,7 @@ nothing happens.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from lakesplice.apps.service.activity import ConnectorSighting
 from lakesplice.apps.service.driver import Driver
@@ -28,6 +28,7 @@ class Connectors:
         self._catalogue = catalogue
         self._shown: set[tuple[str, str]] = set()
         self._unknown = False
+        self._moved: dict[str, tuple[int, EpochMs]] = {}
 
     def look(self, topics: Mapping[str, Topic]) -> None:
         """Update the ages; `topics` are those that are read. A broker that can't give them (before
@@ -46,12 +47,14 @@ class Connectors:
         prefix = self._driver.settings.kafka.heartbeat_prefix
         connectors = {connector_of(topic) for topic in topics}
         beating = self._catalogue.describe(f"{prefix}.{name}" for name in connectors)
-        newest = self._catalogue.newest_ms([*topics.values(), *beating.values()])
+        looked = [*topics.values(), *beating.values()]
+        newest = self._catalogue.newest_ms(looked)
+        self._note_ends(looked)
         moments: dict[tuple[str, str], int] = defaultdict(int)
         for topic, moment_ms in newest.items():
             name = topic.removeprefix(f"{prefix}.") if topic in beating else connector_of(topic)
             labels = name, "yes" if f"{prefix}.{name}" in beating else "no"
-            moments[labels] = max(moments[labels], moment_ms)
+            moments[labels] = max(moments[labels], min(moment_ms, self._moved[topic][1]))
         for labels in self._shown - moments.keys():
             self._show(labels, None)
         for labels, moment_ms in moments.items():
@@ -63,6 +66,17 @@ class Connectors:
                 for (name, heartbeats), moment_ms in sorted(moments.items())
             )
         )
+
+    def _note_ends(self, topics: Sequence[Topic]) -> None:
+        """Note when each topic was first seen to end where it ends. A record's time may be later,
+        if its producer's clock is ahead, and would hide that no further record comes.
+        """
+        now_ms, before = self._driver.clock.now_ms(), self._moved
+        ends = {topic.name: sum(topic.latest.values()) for topic in topics}
+        self._moved = {
+            name: before[name] if name in before and before[name][0] == end else (end, now_ms)
+            for name, end in ends.items()
+        }
 
     def _show(self, labels: tuple[str, str], moment: float | None) -> None:
         connector, heartbeats = labels

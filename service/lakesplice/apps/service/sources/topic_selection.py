@@ -165,7 +165,8 @@ class TopicSelection:
         A topic without new records makes no batch; that its tables are fresh all the same is
         recorded here.
         """
-        moment = epoch_seconds(self._driver.clock.now_ms())
+        now_ms = self._driver.clock.now_ms()
+        moment = epoch_seconds(now_ms)
         starts: dict[str, dict[int, Offset]] = {}
         backlogs = {}
         topics = self._topics()
@@ -186,6 +187,7 @@ class TopicSelection:
         self._past.tell(topics)
         if not any(one.records for one in backlogs.values()):
             self._driver.metrics.since(metric.LAST_BATCH, moment)
+            self._driver.activity.batch_ended(now_ms)
         return ReadableTopics(starts, backlogs)
 
     def _backlog(self, topic: Topic, offsets: Offsets) -> TopicBacklog:

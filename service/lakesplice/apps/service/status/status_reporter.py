@@ -18,14 +18,17 @@ from lakesplice.model.driver_status import (
     TopicState,
     TopicStatus,
 )
-from lakesplice.model.moments import EpochMs
+from lakesplice.model.moments import EpochMs, outside
 from lakesplice.table.driver.status import StatusPublisher, newest_status
+from lakesplice.telemetry import catalogue as metric
 from lakesplice.telemetry.health import Health
 
 # A change of state is shown within about this time (finding it takes some 50 ms with 400 topics);
 # lag and freshness are shown this often.
 _LOOK_SECONDS = 2.0
 _PUBLISH_SECONDS = 10.0
+# In a bucket each look at the store's clock is a request.
+_CLOCK_SECONDS = 60.0
 
 
 class StatusReporter:
@@ -45,7 +48,7 @@ class StatusReporter:
         self._publisher = StatusPublisher(driver.lake, driver.generation.number)
         self._before = _before(driver)
         self._known: dict[str, TopicStatus] = {}
-        self._looked = self._published = float("-inf")
+        self._looked = self._published = self._compared = float("-inf")
         self._unsaid = True
 
     def tick(self) -> None:
@@ -149,10 +152,24 @@ class StatusReporter:
         )
 
     def _publish(self, *, running: bool) -> None:
+        clock = self._driver.clock
         try:
-            self._publisher.publish(self.status(running=running))
+            before_ms = clock.now_ms()
+            path = self._publisher.publish(self.status(running=running))
+            if clock.monotonic() - self._compared >= _CLOCK_SECONDS:
+                self._compared = clock.monotonic()
+                self._compare_clocks(path, before_ms)
         except LakespliceError as error:
             self._driver.log.warning("status-not-published", error=str(error))
+
+    def _compare_clocks(self, path: str, before_ms: EpochMs) -> None:
+        """Show how far the store's clock is ahead, by the file that was just written there."""
+        driver, after_ms = self._driver, self._driver.clock.now_ms()
+        written_ms = driver.lake.modified_ms(path)
+        if written_ms is not None:
+            ahead = outside(written_ms, before_ms, after_ms)
+            driver.metrics.set(metric.CLOCK_DIFFERENCE, ahead)
+            driver.activity.show_clock_difference(ahead)
 
 
 def _before(driver: Driver) -> dict[str, TopicStatus]:

@@ -28,11 +28,15 @@ _SILENT_SECONDS = 60.0
 
 
 def print_overview(
-    rows: Sequence[Row], status: DriverStatus | None, now_ms: EpochMs, lake: str
+    rows: Sequence[Row],
+    status: DriverStatus | None,
+    now_ms: EpochMs,
+    lake: str,
+    unheard: int | None = None,
 ) -> None:
     """Print a lake's tables to standard output, then each topic that doesn't continue, with its
     full reason, and each setting that changes values. Notes that concern no table go to standard
-    error.
+    error. `unheard` is the generation of a later driver, which has reported nothing yet.
     """
     lines = [_line(row) for row in rows]
     if rows:
@@ -47,7 +51,7 @@ def print_overview(
     if until is not None:
         moment = utc_time(until).isoformat(timespec="seconds")
         print(f"all tables are complete up to {moment}", file=sys.stderr)
-    for text in _of_driver(status, now_ms):
+    for text in _of_driver(status, now_ms, unheard):
         print(_wrapped(text), file=sys.stderr)
 
 
@@ -150,16 +154,23 @@ def _seconds_since(moment: str, now_ms: EpochMs) -> float:
     return max(0.0, now_ms / 1000 - datetime.fromisoformat(moment).timestamp())
 
 
-def _of_driver(status: DriverStatus | None, now_ms: EpochMs) -> list[str]:
-    if status is None:
-        return []
+def _of_driver(status: DriverStatus | None, now_ms: EpochMs, unheard: int | None) -> list[str]:
     lines = []
+    if unheard is not None:
+        lines.append(
+            f"the service of generation {unheard} has the lake, but has not reported: it starts, or"
+            " can't write to the lake; its page and its log say more"
+        )
+    if status is None:
+        return lines
     if not status.topics:
         others = ", ".join(map(visible, status.other_topics)) or "no topics at all"
         pattern = visible(status.pattern)
         lines.append(f"no topic matches kafka.topic_pattern {pattern}; the broker has {others}")
     silent = max(0.0, (now_ms - status.written_ms) / 1000)
-    if not status.running:
+    if unheard is not None:
+        lines.append(f"the states are from {age(silent)} ago")
+    elif not status.running:
         lines.append(
             f"no service runs: the last one ended {age(silent)} ago; the states are from that time"
         )

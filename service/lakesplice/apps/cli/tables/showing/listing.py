@@ -34,7 +34,7 @@ def tables(
     from lakesplice.apps.cli.tables.showing.lake_overview import print_overview
     from lakesplice.apps.lake_listing import listing
     from lakesplice.storage.stores import is_there, open_store
-    from lakesplice.table.driver.status import newest_status
+    from lakesplice.table.driver.status import newest_status, unheard_driver
 
     root = open_store(lake, lake_options(config))
     if not is_there(root):
@@ -46,7 +46,7 @@ def tables(
     if form is Listing.JSON:
         show(rows, (), form, "")
     else:
-        print_overview(rows, status, now_ms, str(lake))
+        print_overview(rows, status, now_ms, str(lake), unheard_driver(root, status))
 
 
 def complete(
