@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Iterator
@@ -14,7 +15,8 @@ from tests.support.fleet import Fleet, until
 from tests.support.running import take_in
 from tests.support.sources import SourceServer, source_server
 
-_KILLS, _KILLS_MAX = 3, 30
+# All kills in one test would last longer than a test may.
+_KILLS, _KILLS_MAX, _LIVES = 3, 30, 3
 _STAGES = ("planned", "begun", "filled", "swapped")
 
 
@@ -84,15 +86,18 @@ def test_tables_are_filled_while_written_to_and_the_stream_takes_over(
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize("life", range(_LIVES))
 def test_a_rebuild_killed_at_any_stage_ends_with_the_table_equal_to_its_source(
     server: SourceServer,
     kafka_broker: str,
     tmp_path: Path,
     seed: int,
+    life: int,
     request: pytest.FixtureRequest,
 ) -> None:
-    chance, fleet = random.Random(seed), Fleet(server, kafka_broker, tmp_path, seed)
-    left = min(_KILLS_MAX, request.config.getoption("--kills"))
+    fleet = Fleet(server, kafka_broker, tmp_path, seed + life)
+    chance = random.Random(seed + life)
+    left = math.ceil(min(_KILLS_MAX, request.config.getoption("--kills")) / _LIVES)
     names = [table.name for table in fleet.source.tables]
     with fleet.connect:
         fleet.source.run(40)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import random
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,11 @@ from lakesplice.apps.verifying.verification import VerificationRequest
 from tests.support.mirrored import Mirror, MirroredTable, Row
 from tests.support.sources import SourceServer
 from tests.support.table_kinds import (
+    Alteration,
     TableKind,
     appended,
     damaged,
+    random_alterations,
     random_kind,
     with_masked_key,
 )
@@ -44,8 +46,13 @@ def mirrored(mariadb: SourceServer, tmp_path: Path) -> Iterator[Make]:
         mirror.close()
 
 
-def live(mirror: Mirror, kind: TableKind, chance: random.Random) -> Expected:
-    """Let the table live for a while, and its copy be wrong here and there; return where."""
+def live(
+    mirror: Mirror, kind: TableKind, changes: Sequence[Alteration], chance: random.Random
+) -> tuple[Expected, TableKind]:
+    """Let the table live for a while, with some first ones of these changes, and its copy be wrong
+    here and there; return where, and what the changes made of it.
+    """
+    first, last = sorted(chance.choices(range(len(changes) + 1), k=2))
     rows = {number: kind.row(number, chance) for number in range(_ROWS)}
     mirror.insert(*rows.values())
     faulty = chance.sample(range(_ROWS), _FAULTS)
@@ -54,16 +61,29 @@ def live(mirror: Mirror, kind: TableKind, chance: random.Random) -> Expected:
         steady = sorted(rows.keys() - set(faulty))
         for number in chance.sample(steady, 8):
             replaced(mirror, kind, kind.row(number, chance))
+        kind = altered(mirror, kind, changes[:first])
         mirror.feed()
         if chance.random() < 0.5:
             mirror.driver.compact()
+        kind = altered(mirror, kind, changes[first:last])
         for number in chance.sample(steady, 8):
             gone = chance.random() < 0.5
             replaced(mirror, kind, None if gone else kind.row(number, chance), rows[number])
         for number in faulty:  # so that there are events to lie in
             rows[number] = kind.row(number, chance)
             replaced(mirror, kind, rows[number])
-    return with_faults(mirror, kind, [rows[number] for number in faulty], chance)
+    return with_faults(mirror, kind, [rows[number] for number in faulty], chance), kind
+
+
+def altered(mirror: Mirror, kind: TableKind, changes: Iterable[Alteration]) -> TableKind:
+    """Let the source alter the table, and write a row after each change: without one, a column that
+    is dropped and another that is added may be a rename, and the table parks.
+    """
+    for change in changes:
+        mirror.alter(change.statement, change.kind.table, change.formerly)
+        kind = change.kind
+        mirror.insert_mark()
+    return kind
 
 
 def replaced(mirror: Mirror, kind: TableKind, row: Row | None, of: Row = ()) -> None:
@@ -114,15 +134,16 @@ def test_in_any_kind_of_table_exactly_the_wrong_rows_are_found(
     mirrors = [mirrored(kind.table)]
     if number % 3 == 0:
         mirrors.append(mirrored(kind.table, mirrors[0]))
+    changes = random_alterations(kind, chance, 3)
     for mirror in mirrors:
-        expected = live(mirror, kind, chance)
+        expected, lived = live(mirror, kind, changes, chance)
         report = mirror.verify(VerificationRequest(quick=chance.random() < 0.3, repair=True))
-        assert report.outcome is not Outcome.NOT_COMPARED, (report.reason, kind)
-        assert report.unsettled == 0
-        assert found(report) == expected, kind
+        assert report.outcome is not Outcome.NOT_COMPARED, (report.reason, lived)
+        assert report.unsettled == 0, mirror.driver.table.parked
+        assert found(report) == expected, lived
         assert report.outcome is (Outcome.DIFFERENT if expected else Outcome.EQUAL)
-        assert kind.compared.isdisjoint(report.not_compared)
-        is_repaired(mirror, kind, report, chance)
+        assert lived.compared.isdisjoint(report.not_compared)
+        is_repaired(mirror, lived, report, chance)
 
 
 def is_repaired(

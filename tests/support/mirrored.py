@@ -25,8 +25,10 @@ from lakesplice.apps.verifying.verification import (
     verify_table,
 )
 from lakesplice.errors import FencedError
+from lakesplice.formats.events import TypeHistory, TypeVersion
 from lakesplice.model.choices import NotInserts
 from lakesplice.model.names import TableName
+from lakesplice.model.position import Position
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.planning.shape.shaping import Shape
@@ -164,6 +166,7 @@ class Mirror:
         self.name = self.driver.name
         self.store = self.root.within(self.name.path)
         self._sent: dict[Key, Row] = {}
+        self._versions = [TypeVersion(Position.of(0, 0, 0, 0, 0))]
         self._entropy = SeededEntropy(1000 if beside is None else 2000)
         self.marks = 0
         self.clock = FeedingClock(self)
@@ -174,6 +177,27 @@ class Mirror:
     def run(self, statement: str, *values: Any) -> None:
         """Change the source; the lake hears of it with the next `feed`."""
         self.cursor.execute(statement, values)
+
+    def alter(self, statement: str, table: MirroredTable, formerly: Mapping[str, str]) -> None:
+        """Send what changed until now, then alter the source's table, which is `table` from then
+        on. The connector's topic of schema changes tells the former names of columns.
+        """
+        self.feed()
+        self.run(statement)
+        self.table = table
+        self._sent = self.rows()
+        before = self._versions[-1].formerly
+        names = {new: (old, *before.get(old, ())) for new, old in formerly.items()}
+        at = Position.of(0, *self._end(), 0, 0)
+        kept = {new: former for new, former in before.items() if new not in formerly.values()}
+        self._versions.append(TypeVersion(at, formerly={**kept, **names}))
+        self.driver.history = TypeHistory(tuple(self._versions))
+
+    def _end(self) -> tuple[int, int]:
+        """The number of the binlog's file, and its last octet."""
+        self.cursor.execute("show master status")
+        file, end = self.cursor.fetchone()[:2]
+        return int(file.rpartition(".")[2]), end - 1
 
     def unheard(self, statement: str, *values: Any) -> None:
         """Change the source so that nobody ever hears of it."""
@@ -257,6 +281,7 @@ class Mirror:
             shape=kind.shape,
             not_inserts=kind.not_inserts,
             policy=kind.policy,
+            history=self.driver.history,
         )
         work = RowRepair(
             table.store,

@@ -14,7 +14,7 @@ from typing import Any
 
 from lakesplice.model.choices import NotInserts
 from lakesplice.model.names import APPENDED
-from lakesplice.planning.schema.policy import SchemaPolicy
+from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.planning.shape.computing.expression import parse
 from lakesplice.planning.shape.masks import masks_of
 from lakesplice.planning.shape.metadata_columns import MetadataContent
@@ -125,7 +125,11 @@ def random_kind(chance: Random, *, shards: bool) -> TableKind:
         if key_names[-1] in ("id", "code", "number"):
             shape = replace(shape, computed=(("seen", seen),))
     by = compared & {"word", "stock", "day", "size"}
-    policy = SchemaPolicy(partition_by=(chance.choice(sorted(by)),) if by else ())
+    policy = SchemaPolicy(
+        partition_by=(chance.choice(sorted(by)),) if by else (),
+        rename_column=chance.choice((Behaviour.EVOLVE, Behaviour.LENIENT)),
+        drop_column=chance.choice((Behaviour.EVOLVE, Behaviour.LENIENT)),
+    )
     if shards:
         named = (("database_name", MetadataContent.DATABASE_NAME),)
         shape = replace(shape, metadata=named, key=("database_name",))
@@ -141,6 +145,68 @@ def random_kind(chance: Random, *, shards: bool) -> TableKind:
         not_inserts=NotInserts.PARK if chance.random() < 0.2 else None,
     )
     return TableKind(table, key_at, frozenset(compared))
+
+
+@dataclass(frozen=True)
+class Alteration:
+    """An ALTER, the table after it, and the former name of a column that has another now."""
+
+    statement: str
+    kind: TableKind
+    formerly: Mapping[str, str]
+
+
+def random_alterations(kind: TableKind, chance: Random, count: int) -> list[Alteration]:
+    """ALTERs of a table, one after the other."""
+    made: list[Alteration] = []
+    for _ in range(count):
+        made.append(_alteration(made[-1].kind if made else kind, chance))
+    return made
+
+
+def _alteration(kind: TableKind, chance: Random) -> Alteration:
+    """An ALTER that renames, adds or drops a column. Columns that are masked, left out or in the
+    table's partitions stay, since without them it parks.
+    """
+    table, mark = kind.table, str(chance.randint(0, 9_999))
+    columns, names = list(table.columns), set(table.names[len(table.key) :])
+    movable = sorted((kind.compared & names) - set(table.policy.partition_by))
+    how = chance.choice(("add", "drop", "rename")) if len(movable) > 1 else "add"
+    if how == "add":
+        of = chance.choice(VALUES)
+        added = replace(of, name=f"{of.name.partition(_SINCE)[0]}{_SINCE}{mark}")
+        if of.name in _DEFAULTS and chance.random() < 0.7:
+            sql, value = _DEFAULTS[of.name]
+            field = {**of.field, "default": value}
+            added = replace(added, ddl=f"{of.ddl} default {sql}", field=field)
+        return _altered(kind, f"add column {added.name} {added.ddl}", [*columns, added], {})
+    name = chance.choice(movable)
+    at = next(n for n, column in enumerate(columns) if column.name == name)
+    if how == "drop":
+        del columns[at]
+        return _altered(kind, f"drop column {name}", columns, {})
+    now = f"{name.partition(_SINCE)[0]}{_SINCE}{mark}"
+    columns[at] = replace(columns[at], name=now)
+    return _altered(kind, f"rename column {name} to {now}", columns, {now: name})
+
+
+_SINCE = "_since_"
+_DEFAULTS = {"stock": ("7", 7), "word": ("'none'", "none")}
+
+
+def _altered(
+    kind: TableKind, change: str, columns: list[MirroredColumn], formerly: Mapping[str, str]
+) -> Alteration:
+    count, names = len(columns) - len(kind.table.key), {column.name for column in columns}
+    table = replace(
+        kind.table,
+        columns=tuple(columns),
+        mark=lambda n: (*kind.key_at(100 + n), *[None] * count),
+    )
+    new = names - set(kind.table.names)
+    compared = (kind.compared & names) | new
+    altered = replace(kind, table=table, compared=frozenset(compared))
+    return Alteration(f"alter table items {change}", altered, formerly)
 
 
 def appended(kind: TableKind) -> TableKind:
@@ -166,7 +232,7 @@ def damaged(kind: TableKind, row: Row, chance: Random) -> tuple[Row, set[str]]:
         wrong = {"word": values["other"], "other": values["word"]}
     if not wrong or chance.random() < 0.7:
         name = chance.choice(kind.table.names[len(kind.table.key) :])
-        wrong = {name: chance.choice(_LIES[name](values[name]))}
+        wrong = {name: chance.choice(_LIES[name.partition(_SINCE)[0]](values[name]))}
     return tuple({**values, **wrong}.values()), set(wrong)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -13,7 +15,8 @@ from lakesplice.apps.verifying.compared_table import (
 )
 from lakesplice.apps.verifying.known_causes import note_of
 from lakesplice.apps.verifying.report import DifferenceKind
-from lakesplice.model.position import Ordering
+from lakesplice.model.position import Ordering, Position
+from lakesplice.model.progress.column_presence import ColumnPresence
 from lakesplice.model.progress.source_state import SourceState
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType
@@ -51,14 +54,35 @@ def _compared(*columns: Column, insert_only: bool = False) -> ComparedTable | No
     return compared_table(schema, _STATE, _SOURCE, quick=False, insert_only=insert_only)
 
 
-def test_a_renamed_column_is_compared_once_under_its_present_name() -> None:
+@pytest.mark.parametrize(("copy", "told"), [("name", "name"), ("title", "title in the lake")])
+def test_a_renamed_column_is_compared_once_under_its_present_name(copy: str, told: str) -> None:
     found = _compared(
         _column(2, "title_2", "string", source_name="title"),
-        _column(3, "name", "string", source_name="", copy_of=2),
+        _column(3, copy, "string", source_name="", copy_of=2),
     )
     assert isinstance(found, ComparedTable)
     assert found.stored == {"id": "id", "title": "title_2"}
-    assert "under its present name" in found.not_compared["name"]
+    assert found.not_compared == {told: ANY, "views": ANY}
+    assert "it repeats a renamed column" in found.not_compared[told]
+
+
+def test_a_shard_s_column_that_only_other_shards_renamed_is_compared_under_its_former_name() -> (
+    None
+):
+    columns = _column(1, "id", "long"), _column(2, "title", "string")
+    before = TableSchema(columns, ("id",), (0, 2))
+    renamed = _column(2, "name", "string"), _column(3, "later", "string")
+    schema = before.with_columns(renamed[1:], ("id",), renamed[:1])
+    presences = {column: ColumnPresence(Position(1, 1)) for column in (1, 2)}
+    shard = replace(_STATE, shard=(("database_name", "shop"),), presences=presences)
+    found = compared_table(schema, shard, _SOURCE, quick=False, insert_only=False)
+    assert isinstance(found, ComparedTable)
+    assert found.stored == {"id": "id", "title": "name"}
+    assert found.unread == (), "the shard never had the other column"
+    alone = compared_table(schema, _STATE, _SOURCE, quick=False, insert_only=False)
+    assert isinstance(alone, ComparedTable)
+    assert alone.not_compared["name"] == "the database has no such column"
+    assert alone.unread == ("name", "later")
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,19 @@ import pyarrow as pa
 
 from lakesplice.model.names import SOURCE_POSITION
 from lakesplice.model.position import Ordering
+from lakesplice.model.progress.column_presence import is_there
 from lakesplice.model.progress.source_state import SourceState
 from lakesplice.model.schema import COMPUTED, OF_CHANGE, OF_TOPIC, Column, TableSchema
+from lakesplice.planning.schema.source_names import columns_at
 from lakesplice.planning.shape.masks import is_masked
 from lakesplice.planning.source_rows.canonical_texts import has_canonical_texts
 from lakesplice.planning.source_rows.checksums import Compared
-from lakesplice.planning.source_rows.columns import ReadColumn, Unreadable, read_column
+from lakesplice.planning.source_rows.columns import (
+    DatabaseColumn,
+    ReadColumn,
+    Unreadable,
+    read_column,
+)
 from lakesplice.planning.source_rows.key_ranges import KeyColumn, key_columns
 from lakesplice.planning.sources.shards import in_shard
 from lakesplice.storage.source.tables import SourceTable
@@ -81,20 +88,27 @@ def compared_table(
         )
     at_source = {column.name: column for column in source.columns}
     shard = {name for name, _ in state.shard}
+    of_source = columns_at(schema, at_source, shard=bool(shard))
+    names = {column.id: name for name, column in of_source.items()}
     columns: list[ReadColumn] = []
     left_out = dict.fromkeys(schema.left_out, "the table doesn't take it")
     for column in schema.columns:
         if column.hidden or column.name in shard or column.source_type.startswith(_NOT_OF_ROWS):
             continue
-        read = _read(column, source)
+        read = _read(column, at_source.get(names.get(column.id, "")))
         if isinstance(read, str):
             left_out[column.source_name or column.name] = read
         else:
             columns.append(read)
-    for name in at_source.keys() - {column.name for column in columns} - left_out.keys():
+    compared = {column.name for column in columns}
+    # A name may be that of one column at the source and of another in the lake.
+    left_out = {
+        f"{name} in the lake" if name in compared else name: reason
+        for name, reason in left_out.items()
+    }
+    for name in at_source.keys() - compared - left_out.keys():
         left_out[name] = "the table lacks it"
-    stored = {column.source_name: column.name for column in schema.columns if column.source_name}
-    key = _key(schema, shard, columns, left_out)
+    key = _key(schema, names, shard, columns, left_out)
     if isinstance(key, NotComparable):
         return key
     if not source.key:
@@ -110,39 +124,39 @@ def compared_table(
     return ComparedTable(
         source=source,
         compared=Compared(tuple(columns), key, quick),
-        stored={column.name: stored[column.name] for column in columns},
+        stored={column.name: of_source[column.name].name for column in columns},
         range_key=range_key,
         lake_key=lake_key,
         not_compared=left_out,
         shard=state.shard,
         insert_only=insert_only,
-        unread=_unread(schema, shard, {column.name for column in columns}),
+        unread=_unread(schema, state, {of_source[column.name].id for column in columns}),
     )
 
 
-def _unread(schema: TableSchema, shard: set[str], compared: set[str]) -> tuple[str, ...]:
-    made = (*_NOT_OF_ROWS, COMPUTED)
+def _unread(schema: TableSchema, state: SourceState, compared: set[int]) -> tuple[str, ...]:
+    made, shard = (*_NOT_OF_ROWS, COMPUTED), dict(state.shard)
     return tuple(
         column.name
         for column in schema.columns
-        if column.source_name and column.source_name not in compared and not column.hidden
+        if column.source_name and column.id not in compared and not column.hidden
         if column.name not in shard and not column.source_type.startswith(made)
+        if is_there(state.own_presences, column.id)
     )
 
 
 _NOT_OF_ROWS = (OF_CHANGE, OF_TOPIC)
 
 
-def _read(column: Column, source: SourceTable) -> ReadColumn | str:
+def _read(column: Column, found: DatabaseColumn | None) -> ReadColumn | str:
     if column.source_type.startswith(COMPUTED):
         return "it is computed"
     if is_masked(column.source_type):
         return "it is masked"
     if column.copy_of is not None:
-        return "it repeats a renamed column, which is compared under its present name"
+        return "it repeats a renamed column, which is compared"
     if not column.source_name:
         return "the source no longer has this column"
-    found = next((one for one in source.columns if one.name == column.source_name), None)
     if found is None:
         return "the database has no such column"
     read = read_column(found, column.type, column.source_type)
@@ -151,11 +165,12 @@ def _read(column: Column, source: SourceTable) -> ReadColumn | str:
 
 def _key(
     schema: TableSchema,
+    names_at_source: Mapping[int, str],
     shard: set[str],
     columns: Sequence[ReadColumn],
     left_out: Mapping[str, str],
 ) -> tuple[ReadColumn, ...] | NotComparable:
-    sources = {column.name: column.source_name or column.name for column in schema.columns}
+    sources = {c.name: names_at_source.get(c.id, c.source_name or c.name) for c in schema.columns}
     by_name = {column.name: column for column in columns}
     names = [sources[name] for name in schema.key if name not in shard]
     if schema.keeps_versions:

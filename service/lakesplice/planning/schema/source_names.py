@@ -40,6 +40,20 @@ def known_as(field: SourceField, *schemas: TableSchema) -> str:
     return field.name
 
 
+def columns_at(schema: TableSchema, names: Iterable[str], *, shard: bool) -> dict[str, Column]:
+    """Return the column of each of a source's names that the schema has. A shard may still have a
+    column under a former name, if only other shards have renamed it yet.
+    """
+    names = set(names)
+    found = {name: column for name, column in schema.by_source.items() if name in names}
+    if shard:
+        for before in reversed(schema.former):
+            name, column = before.column.source_name, schema.by_id[before.column.id]
+            if name in names - found.keys() and column.source_name not in names:
+                found[name] = column
+    return found
+
+
 def unplaced(schema: TableSchema, fields: Iterable[SourceField]) -> str | None:
     """Return the name of a field that may belong to one or another column, if there is such a
     field.

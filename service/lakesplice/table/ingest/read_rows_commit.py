@@ -23,6 +23,7 @@ from lakesplice.planning.intake.known_topic import known_topic
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.intake.read_rows import ReadRows, RowIntake, highest_of, take_rows
 from lakesplice.planning.schema.evolution import plan_evolution
+from lakesplice.planning.schema.source_names import columns_at
 from lakesplice.planning.sources.shards import unplaced
 from lakesplice.table.files.index_runs import RunCache
 from lakesplice.table.ingest.append import Appended, AppendPlan, append
@@ -235,16 +236,17 @@ class RowRepair:
 def _reads(rows: RepairedRows, schema: TableSchema, source: SourceState) -> list[ReadRows]:
     """Return the rows with the source's schema as the table knows it."""
     shard = {name for name, _ in source.shard}
-    by_name = {column.name: column for column in schema.columns}
     fields = []
+    columns = columns_at(schema, rows.present.column_names, shard=bool(shard))
     for name in rows.present.column_names:
-        column = schema.by_source.get(name)
+        column = columns.get(name)
         if column is None or rows.present.schema.field(name).type != column.type.arrow:
             raise UsageError(
                 "a column was altered since the rows were read; compare again", column=name
             )
         fields.append(SourceField(name, column.type, column.source_type))
-    key = tuple(by_name[name].source_name for name in schema.key if name not in shard)
+    names = {column.name: name for name, column in columns.items()}
+    key = tuple(names[name] for name in schema.key if name not in shard)
     of_source = SourceSchema(tuple(fields), key, schema.left_out)
     return [
         ReadRows(of_source, images, rows.position, rows.read_ms, gone)
