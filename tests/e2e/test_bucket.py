@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from lakesplice.testing.compare import compare
-from lakesplice.testing.s3_proxy import Request, S3Proxy
+from lakesplice.testing.s3_proxy import ProxiedRequest, S3Proxy
 from lakesplice.testing.s3_server import S3Server, options
 from tests.support.ledgers import PARTITIONS, Ledger, send
 from tests.support.running import Lake, ends_of, take_in
@@ -22,7 +22,7 @@ EAGER: dict[str, Any] = {
 }
 
 
-def listing(request: Request) -> bool:
+def listing(request: ProxiedRequest) -> bool:
     return request.is_list
 
 

@@ -18,7 +18,7 @@ from lakesplice.storage.bucket_access import Bucket
 from lakesplice.storage.objects import ObjectStore
 from lakesplice.storage.stores import open_sink
 from lakesplice.storage.uploads import PART_BYTES_MIN
-from lakesplice.testing.s3_proxy import Fault, Request, S3Proxy
+from lakesplice.testing.s3_proxy import Fault, ProxiedRequest, S3Proxy
 from lakesplice.testing.s3_server import S3Server, client, options
 
 PROCESSES, THREADS, NAMES = 4, 4, 25
@@ -51,7 +51,7 @@ def some_bytes(size: int, seed: int = 1) -> bytes:
     return np.random.default_rng(seed).bytes(size)
 
 
-def putting(request: Request) -> bool:
+def putting(request: ProxiedRequest) -> bool:
     return request.method == "PUT"
 
 
@@ -157,7 +157,7 @@ def test_a_large_file_is_whole_whatever_happens_to_its_requests(
 ) -> None:
     data = some_bytes(40 * MIB)
 
-    def chosen(request: Request) -> bool:
+    def chosen(request: ProxiedRequest) -> bool:
         last = request.method == "POST" and "uploadId" in request.query
         return last if request_of == "the end" else putting(request)
 

@@ -10,7 +10,7 @@ import pytest
 
 from lakesplice.apps.bootstrap.shadow_check import ShadowCheck, why_kept
 from lakesplice.apps.verifying.read_limit import ReadLimit
-from lakesplice.apps.verifying.report import Outcome, TableReport
+from lakesplice.apps.verifying.report import ComparisonOutcome, TableReport
 from lakesplice.model.offsets import Offset
 from lakesplice.model.position import BEFORE_ALL
 from lakesplice.model.progress.shadow_plan import FilledFrom, ShadowPlan
@@ -83,10 +83,10 @@ def test_a_replay_that_has_every_row_is_equal_and_one_that_lacks_some_says_which
     mirror.run("delete from items where id = 30")
     mirror.feed()
     plan, driver = replayed(mirror)
-    assert checked(server, mirror, plan, driver.batch).outcome is Outcome.EQUAL
+    assert checked(server, mirror, plan, driver.batch).outcome is ComparisonOutcome.EQUAL
     mirror.unheard("insert into items(id, name) values (1000, 'never sent')")
     report = checked(server, mirror, plan, driver.batch)
-    assert report.outcome is Outcome.DIFFERENT
+    assert report.outcome is ComparisonOutcome.DIFFERENT
     assert "1 rows differ" in why_kept(report)
     assert "id=1000 (missing)" in why_kept(report)
 
@@ -96,4 +96,4 @@ def test_changes_that_are_on_their_way_are_awaited(server: SourceServer, mirror:
     plan, driver = replayed(mirror)
     mirror.run("update items set name = 'b' where id < 9")
     report = checked(server, mirror, plan, driver.batch)  # whoever waits lets them be sent
-    assert report.outcome is Outcome.EQUAL, report
+    assert report.outcome is ComparisonOutcome.EQUAL, report

@@ -18,7 +18,7 @@ from kafka import KafkaConsumer
 
 from lakesplice.apps.verifying.catch_up import CatchUp
 from lakesplice.apps.verifying.read_limit import ReadLimit
-from lakesplice.apps.verifying.report import Outcome, TableReport
+from lakesplice.apps.verifying.report import ComparisonOutcome, TableReport
 from lakesplice.apps.verifying.stored_sums import StoredSums, place_in_lake
 from lakesplice.apps.verifying.verification import (
     VerificationRequest,
@@ -281,7 +281,7 @@ def test_rows_of_every_type_are_equal_to_those_that_were_streamed_and_one_fault_
     fed = Fed(stream, tmp_path)
     for quick in (False, True):
         report = fed.verified(server, quick=quick)
-        assert report.outcome is Outcome.EQUAL, report
+        assert report.outcome is ComparisonOutcome.EQUAL, report
         assert report.not_compared == {}
         assert report.rows_at_source >= _ROWS
     stream.cursor.execute("set sql_log_bin = 0")

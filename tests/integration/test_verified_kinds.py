@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from lakesplice.apps.verifying.report import DifferenceKind, Outcome, TableReport
+from lakesplice.apps.verifying.report import ComparisonOutcome, DifferenceKind, TableReport
 from lakesplice.apps.verifying.verification import VerificationRequest
 from tests.support.mirrored import Mirror, MirroredTable, Row
 from tests.support.sources import SourceServer
@@ -138,10 +138,12 @@ def test_in_any_kind_of_table_exactly_the_wrong_rows_are_found(
     for mirror in mirrors:
         expected, lived = live(mirror, kind, changes, chance)
         report = mirror.verify(VerificationRequest(quick=chance.random() < 0.3, repair=True))
-        assert report.outcome is not Outcome.NOT_COMPARED, (report.reason, lived)
+        assert report.outcome is not ComparisonOutcome.NOT_COMPARED, (report.reason, lived)
         assert report.unsettled == 0, mirror.driver.table.parked
         assert found(report) == expected, lived
-        assert report.outcome is (Outcome.DIFFERENT if expected else Outcome.EQUAL)
+        assert report.outcome is (
+            ComparisonOutcome.DIFFERENT if expected else ComparisonOutcome.EQUAL
+        )
         assert lived.compared.isdisjoint(report.not_compared)
         is_repaired(mirror, lived, report, chance)
 
@@ -173,7 +175,7 @@ def is_repaired(
     left = mirror.verify()
     kept = [one for one in report.differences if one.kind is not DifferenceKind.MISSING]
     if kind.table.not_inserts is None:
-        assert left.outcome is Outcome.EQUAL, (found(left), kind)
+        assert left.outcome is ComparisonOutcome.EQUAL, (found(left), kind)
     else:
         assert {str(dict(one.key)) for one in left.differences} == {
             str(dict(one.key)) for one in kept
@@ -191,5 +193,5 @@ def test_a_table_whose_rows_the_database_can_not_be_asked_for_is_refused_with_th
     mirror.insert(*(kind.row(number, chance) for number in range(5)))
     mirror.feed()
     report = mirror.verify()
-    assert report.outcome is Outcome.NOT_COMPARED
+    assert report.outcome is ComparisonOutcome.NOT_COMPARED
     assert kind.refused in report.reason

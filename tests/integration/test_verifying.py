@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from lakesplice.apps.verifying import lake_rows
-from lakesplice.apps.verifying.report import DifferenceKind, Outcome
+from lakesplice.apps.verifying.report import ComparisonOutcome, DifferenceKind
 from lakesplice.apps.verifying.verification import VerificationRequest
 from lakesplice.errors import SourceUnavailable
 from lakesplice.model.names import IS_DELETED
@@ -66,7 +66,7 @@ def test_a_copy_that_is_whole_is_equal(mirror: Mirror, quick: bool) -> None:
     mirror.feed()
     mirror.driver.compact()
     report = mirror.verify(VerificationRequest(quick=quick))
-    assert report.outcome is Outcome.EQUAL, report
+    assert report.outcome is ComparisonOutcome.EQUAL, report
     assert report.rows_at_source == report.rows_in_lake - mirror.marks == _ROWS - 11
     assert report.not_compared == {}
 
@@ -101,7 +101,7 @@ def test_each_fault_is_found_to_its_key_and_columns(mirror: Mirror, quick: bool)
     rows = mirror.rows()
     mirror.feed({at: lying(rows[at]) for at, (_, lying, _) in enumerate(_FAULTS.values(), 100)})
     report = mirror.verify(VerificationRequest(quick=quick))
-    assert report.outcome is Outcome.DIFFERENT
+    assert report.outcome is ComparisonOutcome.DIFFERENT
     assert {(one.key["id"], one.kind, *sorted(one.columns)) for one in report.differences} == {
         (str(at), DifferenceKind.CHANGED, *sorted(columns))
         for at, (_, _, columns) in enumerate(_FAULTS.values(), 100)
@@ -116,7 +116,7 @@ def test_rows_that_only_one_side_has_are_found(mirror: Mirror) -> None:
     mirror.run("delete from items where id = 7")
     mirror.feed({1000: None, 7: None})
     report = mirror.verify()
-    assert report.outcome is Outcome.DIFFERENT
+    assert report.outcome is ComparisonOutcome.DIFFERENT
     assert {(found.key["id"], found.kind) for found in report.differences} == {
         ("1000", DifferenceKind.MISSING), ("7", DifferenceKind.SURPLUS),
     }  # fmt: skip
@@ -149,14 +149,18 @@ def test_a_change_that_is_still_on_its_way_is_no_difference(mirror: Mirror) -> N
     fill(mirror)
     mirror.run("update items set stock = 50 where id = 9")
     report = mirror.verify()  # the lake hears of it while verify waits
-    assert report.outcome is Outcome.EQUAL, report
+    assert report.outcome is ComparisonOutcome.EQUAL, report
 
 
 def test_without_a_sign_that_the_lake_is_beyond_nothing_is_proven(mirror: Mirror) -> None:
     fill(mirror)
     mirror.unheard("update items set stock = 50 where id = 9")
     report = mirror.verify(wait=0.0)
-    assert (report.outcome, report.unsettled, report.differences) == (Outcome.UNSETTLED, 1, ())
+    assert (report.outcome, report.unsettled, report.differences) == (
+        ComparisonOutcome.UNSETTLED,
+        1,
+        (),
+    )
     assert report.exit_code == 3
 
 
@@ -166,7 +170,7 @@ def test_a_server_whose_binlog_ends_before_the_lake_s_changes_is_not_compared(
     fill(mirror)
     mirror.cursor.execute("reset master")
     report = mirror.verify()
-    assert report.outcome is Outcome.NOT_COMPARED
+    assert report.outcome is ComparisonOutcome.NOT_COMPARED
     assert "another server feeds it" in report.reason
 
 
@@ -234,7 +238,7 @@ def test_a_key_that_the_database_does_not_keep_unique_is_not_compared(mirror: Mi
     assert "unique" in mirror.verify().reason
     mirror.run("alter table items add unique (id)")
     report = mirror.verify()
-    assert report.outcome is Outcome.EQUAL, report
+    assert report.outcome is ComparisonOutcome.EQUAL, report
     assert report.not_compared == {"n": "the table lacks it"}
     assert report.as_arguments["not_compared"] == "n"
 
@@ -314,5 +318,5 @@ def test_the_command_says_what_differs_and_ends_with_a_code_for_it(
     kept = Table(mirror.store).read(columns=["id", "stock"]).to_pylist()
     assert {"id": 9, "stock": 4711} in kept
     (result,) = last_results(mirror.root)
-    assert (result.outcome, result.different) == (Outcome.EQUAL, 0)
+    assert (result.outcome, result.different) == (ComparisonOutcome.EQUAL, 0)
     assert "REPAIR" in [version.info.operation for version in history(mirror.store)]

@@ -14,7 +14,7 @@ from lakesplice.model.offsets import Offset, OffsetRange, OffsetRanges
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.progress.source_state import SourceState
 from lakesplice.planning.intake.line import RecordReading
-from lakesplice.table.explaining.record_values import Outcome, RecordAccess, RecordFate
+from lakesplice.table.explaining.record_values import RecordAccess, RecordFate, RecordOutcome
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.snapshot import open_snapshot
 from lakesplice.table.reading.scan import View
@@ -24,7 +24,7 @@ from lakesplice.testing.oracle import Record, position
 from lakesplice.testing.simulation import SimulatedTopic
 
 # Of a key: partition, offset, what became of it, in which version.
-Told = tuple[int, int, Outcome, int | None]
+Told = tuple[int, int, RecordOutcome, int | None]
 
 
 class TopicOfTest:
@@ -99,9 +99,9 @@ class FateOracle:
             {at: state.next_offset for at, state in stood.items()}, self.topic.ends
         ):
             key, change = _change(record)
-            outcome = Outcome.UNREAD if change is not None else _no_change(record)
+            outcome = RecordOutcome.UNREAD if change is not None else _no_change(record)
             if change is not None and self._is_refused(record):
-                outcome = Outcome.DEAD_LETTER
+                outcome = RecordOutcome.DEAD_LETTER
             if key is not None:
                 found.setdefault(key, []).append((record.partition, record.offset, outcome, None))
         return found
@@ -129,9 +129,9 @@ class FateOracle:
                 continue
             outcome = _no_change(record) if change is None else None
             if change is not None and self._is_refused(record):
-                outcome = Outcome.DEAD_LETTER
+                outcome = RecordOutcome.DEAD_LETTER
             if change is not None and outcome is None and change <= was.fence:
-                outcome = Outcome.BELOW_FENCE
+                outcome = RecordOutcome.BELOW_FENCE
             if outcome is not None:
                 self._note(key, record, outcome, now)
             elif change is not None:
@@ -154,30 +154,32 @@ class FateOracle:
         winner = min(places) if self.insert_only else max(places)
         standing = self.stands.get(key)
         if standing is not None:
-            outcome = Outcome.OLDER if winner < standing else Outcome.APPLIED
-            outcome = Outcome.REPEATED if winner == standing else outcome
-            outcome = Outcome.DUPLICATE if self.insert_only else outcome
+            outcome = RecordOutcome.OLDER if winner < standing else RecordOutcome.APPLIED
+            outcome = RecordOutcome.REPEATED if winner == standing else outcome
+            outcome = RecordOutcome.DUPLICATE if self.insert_only else outcome
         else:
-            outcome = Outcome.BELOW_FLOOR if winner <= floor else Outcome.APPLIED
+            outcome = RecordOutcome.BELOW_FLOOR if winner <= floor else RecordOutcome.APPLIED
         met = False
         for record, change in changes:
             if change == winner and not met:
                 met = True
                 self._note(key, record, outcome, now)
             elif self.insert_only:
-                self._note(key, record, Outcome.DUPLICATE, now)
+                self._note(key, record, RecordOutcome.DUPLICATE, now)
             else:
                 repeated = change == winner
-                self._note(key, record, Outcome.REPEATED if repeated else Outcome.FOLDED, now)
-        if outcome is Outcome.APPLIED:
+                self._note(
+                    key, record, RecordOutcome.REPEATED if repeated else RecordOutcome.FOLDED, now
+                )
+        if outcome is RecordOutcome.APPLIED:
             self.stands[key] = winner
 
     def _fence(self, key: int, fence: Position, now: Version) -> None:
         """A TRUNCATE deleted the row, perhaps just after it came."""
         self.stands[key] = fence
         self.told[key] = [
-            (at, offset, Outcome.OLDER, version)
-            if version == now.number and outcome is Outcome.APPLIED
+            (at, offset, RecordOutcome.OLDER, version)
+            if version == now.number and outcome is RecordOutcome.APPLIED
             else (at, offset, outcome, version)
             for at, offset, outcome, version in self.told.get(key, [])
         ]
@@ -185,7 +187,7 @@ class FateOracle:
     def _is_refused(self, record: Record) -> bool:
         return self.insert_only and _op(record) not in "cr"
 
-    def _note(self, key: int, record: Record, outcome: Outcome, now: Version) -> None:
+    def _note(self, key: int, record: Record, outcome: RecordOutcome, now: Version) -> None:
         told = record.partition, record.offset, outcome, now.number
         self.told.setdefault(key, []).append(told)
 
@@ -208,8 +210,8 @@ def _change(record: Record) -> tuple[int | None, Position | None]:
     return key, Position.of(0, *position(payload["source"], payload["op"]))
 
 
-def _no_change(record: Record) -> Outcome:
-    return Outcome.IGNORED if record.value is None else Outcome.DEAD_LETTER
+def _no_change(record: Record) -> RecordOutcome:
+    return RecordOutcome.IGNORED if record.value is None else RecordOutcome.DEAD_LETTER
 
 
 def _op(record: Record) -> str:

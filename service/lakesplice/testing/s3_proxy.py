@@ -29,7 +29,7 @@ class Fault(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ProxiedRequest:
     """A request that passed, with the bytes of both bodies."""
 
     method: str
@@ -53,8 +53,8 @@ class S3Proxy:
     """
 
     def __init__(self, server_port: int, late_seconds: float = 3.0) -> None:
-        self.requests: list[Request] = []
-        self.fault: Callable[[Request], Fault | None] = lambda _: None
+        self.requests: list[ProxiedRequest] = []
+        self.fault: Callable[[ProxiedRequest], Fault | None] = lambda _: None
         self._late = late_seconds
         self._lock = threading.Lock()
         proxy = self
@@ -93,17 +93,19 @@ class S3Proxy:
         with self._lock:
             self.requests = []
 
-    def fail(self, *faults: Fault, when: Callable[[Request], bool] = lambda _: True) -> None:
+    def fail(self, *faults: Fault, when: Callable[[ProxiedRequest], bool] = lambda _: True) -> None:
         """Let the next requests for which `when` is true fail, one fault each."""
         left = list(faults)
 
-        def next_fault(request: Request) -> Fault | None:
+        def next_fault(request: ProxiedRequest) -> Fault | None:
             with self._lock:
                 return left.pop(0) if left and when(request) else None
 
         self.fault = next_fault
 
-    def seen(self, when: Callable[[Request], bool] = lambda _: True) -> Sequence[Request]:
+    def seen(
+        self, when: Callable[[ProxiedRequest], bool] = lambda _: True
+    ) -> Sequence[ProxiedRequest]:
         """The requests so far."""
         with self._lock:
             return [request for request in self.requests if when(request)]
@@ -112,7 +114,7 @@ class S3Proxy:
         length = int(handler.headers.get("Content-Length") or 0)
         body = handler.rfile.read(length)
         parts = urlsplit(handler.path)
-        request = Request(
+        request = ProxiedRequest(
             handler.command,
             unquote(parts.path),
             parse_qs(parts.query, keep_blank_values=True),
@@ -130,7 +132,7 @@ class S3Proxy:
         status, headers, data = _forwarded(handler, port, body)
         with self._lock:
             self.requests.append(
-                Request(
+                ProxiedRequest(
                     method=request.method,
                     path=request.path,
                     query=request.query,

@@ -21,7 +21,7 @@ from lakesplice.apps.service.tables import ServiceTables
 from lakesplice.apps.table_commands.command_table import CommandTable
 from lakesplice.apps.table_commands.dispatch import command_table
 from lakesplice.apps.table_commands.work import SWAP, execute
-from lakesplice.apps.verifying.report import Outcome, TableReport
+from lakesplice.apps.verifying.report import ComparisonOutcome, TableReport
 from lakesplice.apps.verifying.stored_sums import place_in_lake
 from lakesplice.errors import UnsupportedError, UsageError
 from lakesplice.model.moments import EpochMs
@@ -247,9 +247,11 @@ def test_a_shadow_that_is_given_up_leaves_no_sums_of_its_comparison(
 
 
 def test_columns_that_were_not_compared_are_named() -> None:
-    report = TableReport("shop.goods", Outcome.EQUAL, not_compared={"b": "masked", "a": "computed"})
+    report = TableReport(
+        "shop.goods", ComparisonOutcome.EQUAL, not_compared={"b": "masked", "a": "computed"}
+    )
     assert left_out(report) == "not compared: a: computed; b: masked"
-    assert left_out(TableReport("shop.goods", Outcome.EQUAL)) == ""
+    assert left_out(TableReport("shop.goods", ComparisonOutcome.EQUAL)) == ""
 
 
 def test_a_table_that_several_topics_feed_is_refused(tmp_path: Path) -> None:

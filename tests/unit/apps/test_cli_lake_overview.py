@@ -22,7 +22,7 @@ from lakesplice.model.driver_status import (
     TopicStatus,
 )
 from lakesplice.model.moments import EpochMs
-from lakesplice.model.progress.verified import LastResult, Outcome
+from lakesplice.model.progress.verified import ComparisonOutcome, LastResult
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.last_results import keep_result
 from lakesplice.table.driver.status import StatusPublisher, newest_status
@@ -56,9 +56,9 @@ def test_tables_shows_which_differed_from_their_database(
 ) -> None:
     moment = EpochMs(now_ms() - 7_500_000)
     found = [
-        LastResult("shop/items", "a", moment, Outcome.EQUAL),
-        LastResult("shop/items", "b", moment, Outcome.DIFFERENT, different=1_204),
-        LastResult("shop/no_key", "c", moment, Outcome.NOT_COMPARED, "why"),
+        LastResult("shop/items", "a", moment, ComparisonOutcome.EQUAL),
+        LastResult("shop/items", "b", moment, ComparisonOutcome.DIFFERENT, different=1_204),
+        LastResult("shop/no_key", "c", moment, ComparisonOutcome.NOT_COMPARED, "why"),
     ]
     for result in (replace(found[1], different=7), *found):
         keep_result(LocalStore(lake), result)

@@ -17,7 +17,7 @@ from lakesplice.apps.service.page.document import openapi_text
 from lakesplice.errors import StorageError
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.parking import ParkCode, ParkReason
-from lakesplice.model.progress.verified import LastResult, Outcome
+from lakesplice.model.progress.verified import ComparisonOutcome, LastResult
 from lakesplice.spark.jobs.rewrites import RewriteTask
 from lakesplice.table.protocol.layout import commit_path
 from lakesplice.table.upkeep.compact import Compacted
@@ -241,12 +241,14 @@ def test_how_a_table_compared_with_its_database_is_shown(service: PagedService) 
         "one/goods",
         "t",
         EpochMs(1_767_225_600_000),
-        Outcome.DIFFERENT,
+        ComparisonOutcome.DIFFERENT,
         rows=9,
         different=2,
         share=0.5,
     )
-    why = replace(found, folder="two/goods", outcome=Outcome.NOT_COMPARED, different=0, reason="Ah")
+    why = replace(
+        found, folder="two/goods", outcome=ComparisonOutcome.NOT_COMPARED, different=0, reason="Ah"
+    )
     service.driver.activity.show_verified({one.folder: one for one in (found, why)})
     assert rows(service)["one.goods"]["verified"] == {
         "outcome": "different", "reason": "", "ended": "2026-01-01T00:00:00Z", "rows": 9,

@@ -9,7 +9,12 @@ from pathlib import Path
 import pytest
 
 from lakesplice.apps.service.upkeep.verifications import Verifications
-from lakesplice.apps.verifying.report import Difference, DifferenceKind, Outcome, TableReport
+from lakesplice.apps.verifying.report import (
+    ComparisonOutcome,
+    Difference,
+    DifferenceKind,
+    TableReport,
+)
 from lakesplice.errors import SourceUnavailable, UsageError
 from lakesplice.model.names import TableName
 from lakesplice.model.parking import ParkCode, ParkReason
@@ -58,12 +63,12 @@ class Compared:
 
 
 def equal(name: TableName) -> TableReport:
-    return TableReport(str(name), Outcome.EQUAL, folder=name.path, rows_at_source=1)
+    return TableReport(str(name), ComparisonOutcome.EQUAL, folder=name.path, rows_at_source=1)
 
 
 def different(name: TableName) -> TableReport:
     wrong = (Difference({"id": "1"}, DifferenceKind.CHANGED),)
-    return TableReport(str(name), Outcome.DIFFERENT, folder=name.path, differences=wrong)
+    return TableReport(str(name), ComparisonOutcome.DIFFERENT, folder=name.path, differences=wrong)
 
 
 @pytest.fixture
@@ -104,7 +109,7 @@ def test_results_are_in_the_history_in_the_metrics_and_on_the_page(compared: Com
     assert compared.counted("different") == 1
     assert compared.scene.metrics.value(metric.DIFFERING_ROWS, table=str(table.name)) == 1
     shown = compared.scene.driver.activity.verified[table.name.path]
-    assert (shown.outcome, shown.different) == (Outcome.DIFFERENT, 1)
+    assert (shown.outcome, shown.different) == (ComparisonOutcome.DIFFERENT, 1)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from lakesplice.table.by_hand.hand_fed_table import HandFedTable
 from lakesplice.table.by_hand.new_table import create_table
 from lakesplice.table.explaining.key_story import KeyStory, explain_key
 from lakesplice.table.explaining.record_ranges import choose_ranges
-from lakesplice.table.explaining.record_values import Outcome, RecordAccess
+from lakesplice.table.explaining.record_values import RecordAccess, RecordOutcome
 from lakesplice.table.explaining.version_walk import Effect
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.snapshot import open_snapshot
@@ -50,7 +50,7 @@ def told(story: KeyStory) -> list[tuple[int, Effect]]:
     return [(change.version, change.effect) for change in story.changes]
 
 
-def fates(story: KeyStory) -> list[Outcome]:
+def fates(story: KeyStory) -> list[RecordOutcome]:
     return [fate.outcome for fate in story.records]
 
 
@@ -133,10 +133,10 @@ def test_a_purged_row_has_left_and_a_replay_of_it_is_below_the_floor(tmp_path: P
     assert [entry.live for entry in story.entries] == [False]
     assert told(story)[-1][1] is Effect.PURGED
     assert fates(story) == [
-        Outcome.FOLDED,
-        Outcome.APPLIED,
-        Outcome.IGNORED,
-        Outcome.BELOW_FLOOR,
+        RecordOutcome.FOLDED,
+        RecordOutcome.APPLIED,
+        RecordOutcome.IGNORED,
+        RecordOutcome.BELOW_FLOOR,
     ]
     assert story.records[0].by == story.records[1].position
     assert story.records[3].by == driver.table.manifest.purge_floor
@@ -160,7 +160,7 @@ def test_a_late_change_has_no_effect_and_names_the_rows_position(
         Effect.UPDATED,
         Effect.OLDER,
     ]
-    assert fates(story) == [Outcome.APPLIED, Outcome.APPLIED, Outcome.OLDER]
+    assert fates(story) == [RecordOutcome.APPLIED, RecordOutcome.APPLIED, RecordOutcome.OLDER]
     assert story.row is not None
     stood = story.row.position
     assert (
@@ -236,7 +236,7 @@ def test_a_shards_story_has_only_records_of_its_own_topic(tmp_path: Path) -> Non
     access = RecordAccess(Both(), reading)
     story = story_of(scene.store, {"database_name": "shop_1", "id": 1}, access)
     assert [fate.topic for fate in story.records] == [scene.second.topic.name]
-    assert fates(story) == [Outcome.APPLIED]
+    assert fates(story) == [RecordOutcome.APPLIED]
 
 
 def test_an_older_partial_image_is_reported_as_applied_where_a_column_is_from_it(
@@ -254,7 +254,7 @@ def test_an_older_partial_image_is_reported_as_applied_where_a_column_is_from_it
     story = story_of(life.store, 1, access_to(life.topic, reading))
     assert story.row is not None
     assert story.row.position == max(fate.position or Position(-1, -1) for fate in story.records)
-    assert set(fates(story)) == {Outcome.APPLIED}
+    assert set(fates(story)) == {RecordOutcome.APPLIED}
     assert len(story.records) == 3
 
 
@@ -269,7 +269,7 @@ def test_a_dead_letter_is_one_whatever_the_configuration_says_today(tmp_path: Pa
     driver.batch()
     reading = RecordReading(table=GOODS.table, declared=declare(right))
     story = story_of(driver.table.store, 6, access_to(source.topic, reading))
-    assert fates(story) == [Outcome.DEAD_LETTER]
+    assert fates(story) == [RecordOutcome.DEAD_LETTER]
     assert story.records[0].reason == "wrong-type"
     assert [letter.offset for letter in story.dead_letters] == [0]
     assert story_of(driver.table.store, 7).dead_letters == ()

@@ -10,7 +10,7 @@ from lakesplice.apps.table_commands.dispatch import give_command
 from lakesplice.apps.table_commands.work import VERIFIED
 from lakesplice.apps.verifying.catch_up import CatchUp, all_stand_beyond, stands_beyond
 from lakesplice.apps.verifying.read_limit import ReadLimit
-from lakesplice.apps.verifying.report import Outcome, TableReport
+from lakesplice.apps.verifying.report import ComparisonOutcome, TableReport
 from lakesplice.apps.verifying.stored_sums import StoredSums, place_in_lake
 from lakesplice.apps.verifying.verification import (
     VerificationRequest,
@@ -103,7 +103,7 @@ def note_shadow(tools: FillTools, name: TableName, plan: ShadowPlan, report: Tab
     """Record in the table's history, if there is a table, that its shadow differs from the
     database.
     """
-    if report.outcome in (Outcome.EQUAL, Outcome.NOT_COMPARED):
+    if report.outcome in (ComparisonOutcome.EQUAL, ComparisonOutcome.NOT_COMPARED):
         return
     if live_snapshot(tools.lake.within(name.path)) is not None:
         give_command(
@@ -135,14 +135,14 @@ def why_kept(report: TableReport) -> str:
     """Return why a shadow doesn't replace the table, and what to do."""
     count = len(report.differences) + report.unexamined
     match report.outcome:
-        case Outcome.DIFFERENT:
+        case ComparisonOutcome.DIFFERENT:
             first = report.differences[0]
             key = ", ".join(f"{column}={value}" for column, value in first.key.items())
             return (
                 f"{count} rows differ from the database, the first is {key} ({first.kind}); the "
                 f"table is unchanged. Give --again to fill it once more, or --from bootstrap"
             )
-        case Outcome.UNSETTLED:
+        case ComparisonOutcome.UNSETTLED:
             return (
                 f"{report.unsettled + report.unexamined} rows differ, but their changes may not "
                 f"have arrived yet; run the command again once the connector has sent them"

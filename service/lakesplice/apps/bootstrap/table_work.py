@@ -19,7 +19,7 @@ from lakesplice.apps.bootstrap.shadow_check import (
 from lakesplice.apps.bootstrap.topic_fill import TopicFill
 from lakesplice.apps.table_commands.dispatch import give_command
 from lakesplice.apps.table_commands.work import SWAP
-from lakesplice.apps.verifying.report import Outcome
+from lakesplice.apps.verifying.report import ComparisonOutcome
 from lakesplice.config import Settings
 from lakesplice.errors import UsageError
 from lakesplice.model.names import TableName
@@ -105,8 +105,8 @@ class TableWork:
             report = shadow_check(tools).report(self._name, plan, feed, insert_only=keeps)
             note_shadow(tools, self._name, plan, report)
             verified, detail = report.outcome.value, left_out(report)
-            if report.outcome is not Outcome.EQUAL:
-                state = "different" if report.outcome is Outcome.DIFFERENT else "stopped"
+            if report.outcome is not ComparisonOutcome.EQUAL:
+                state = "different" if report.outcome is ComparisonOutcome.DIFFERENT else "stopped"
                 return self._outcome(state, plan, verified=verified, detail=why_kept(report))
         self._swap(table, plan, verified)
         return self._outcome(

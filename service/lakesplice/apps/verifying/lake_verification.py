@@ -11,7 +11,7 @@ from pathlib import Path
 from lakesplice.apps.lake import table_names
 from lakesplice.apps.verifying.catch_up import CatchUp
 from lakesplice.apps.verifying.read_limit import ReadLimit
-from lakesplice.apps.verifying.report import Outcome, TableReport
+from lakesplice.apps.verifying.report import ComparisonOutcome, TableReport
 from lakesplice.apps.verifying.stored_sums import FilePlace, StoredSums, place_in_lake
 from lakesplice.apps.verifying.verification import (
     VerificationRequest,
@@ -85,7 +85,7 @@ def verify_lake(
         manifest = open_snapshot(lake.within(name.path)).manifest
         if not manifest.sources:
             reason = "it is fed by hand, so no database has its rows"
-            yield TableReport(str(name), Outcome.NOT_COMPARED, reason)
+            yield TableReport(str(name), ComparisonOutcome.NOT_COMPARED, reason)
         for topic in manifest.sources:
             with show(str(name)) as progress:
                 yield verify_topic(lake, sources, name, topic, request, progress, state=state)

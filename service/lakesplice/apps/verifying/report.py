@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import Any
 
 from lakesplice.model.moments import EpochMs
+from lakesplice.model.progress.verified import ComparisonOutcome as ComparisonOutcome
 from lakesplice.model.progress.verified import LastResult
-from lakesplice.model.progress.verified import Outcome as Outcome
 from lakesplice.table.ingest.read_rows_commit import RepairedRows
 
 
@@ -49,7 +49,7 @@ class TableReport:
     """
 
     table: str
-    outcome: Outcome
+    outcome: ComparisonOutcome
     reason: str = ""
     source: str = ""
     rows_at_source: int = 0
@@ -79,15 +79,19 @@ class TableReport:
         """The command's exit code: 0 equal, or all of it repaired; 1 different, 3 unsettled or not
         compared.
         """
-        if self.outcome is Outcome.DIFFERENT and not self.differs_still:
+        if self.outcome is ComparisonOutcome.DIFFERENT and not self.differs_still:
             return 3 if self.unsettled or self.unexamined else 0
-        return {Outcome.EQUAL: 0, Outcome.DIFFERENT: 1}.get(self.outcome, 3)
+        return {ComparisonOutcome.EQUAL: 0, ComparisonOutcome.DIFFERENT: 1}.get(self.outcome, 3)
 
     def result(self, topic: str, ended_ms: EpochMs) -> LastResult:
         """Return the result as the lake stores it: repaired rows count as equal."""
         outcome = self.outcome
-        if outcome is Outcome.DIFFERENT and not self.differs_still:
-            outcome = Outcome.UNSETTLED if self.unsettled or self.unexamined else Outcome.EQUAL
+        if outcome is ComparisonOutcome.DIFFERENT and not self.differs_still:
+            outcome = (
+                ComparisonOutcome.UNSETTLED
+                if self.unsettled or self.unexamined
+                else ComparisonOutcome.EQUAL
+            )
         return LastResult(
             folder=self.folder,
             topic=topic,

@@ -21,7 +21,7 @@ from lakesplice.apps.verifying.differences import (
 from lakesplice.apps.verifying.lake_rows import lake_sums
 from lakesplice.apps.verifying.read_limit import ReadLimit
 from lakesplice.apps.verifying.repairing import rows_to_repair, why_not_repaired
-from lakesplice.apps.verifying.report import Outcome, TableReport
+from lakesplice.apps.verifying.report import ComparisonOutcome, TableReport
 from lakesplice.apps.verifying.source_sums import SourceSums, add_source_sums
 from lakesplice.apps.verifying.stored_sums import StoredSums
 from lakesplice.model.manifest import Manifest
@@ -79,7 +79,9 @@ def verify_table(
     doesn't answer; the progress until then is stored.
     """
     begun = access.read_limit.clock.monotonic()
-    report = TableReport(str(name), Outcome.NOT_COMPARED, "the source's table changes too often")
+    report = TableReport(
+        str(name), ComparisonOutcome.NOT_COMPARED, "the source's table changes too often"
+    )
     for _ in range(_BEGINNINGS_MAX):
         try:
             report = _verified(access, name, topic, request)
@@ -98,7 +100,7 @@ def _verified(
     source = _source_table(access.connection, topic)
     if source is None:
         reason = "the database has no such table, or the user lacks SELECT on it"
-        return TableReport(str(name), Outcome.NOT_COMPARED, reason)
+        return TableReport(str(name), ComparisonOutcome.NOT_COMPARED, reason)
     told = f"{source.database}.{source.name}"
     table = compared_table(
         manifest.schema,
@@ -108,10 +110,10 @@ def _verified(
         insert_only=request.insert_only,
     )
     if isinstance(table, NotComparable):
-        return TableReport(str(name), Outcome.NOT_COMPARED, table.reason, told)
+        return TableReport(str(name), ComparisonOutcome.NOT_COMPARED, table.reason, told)
     problem = _problem(access, manifest, topic)
     if problem:
-        return TableReport(str(name), Outcome.NOT_COMPARED, problem, told)
+        return TableReport(str(name), ComparisonOutcome.NOT_COMPARED, problem, told)
     sides = ComparedSides(
         access.connection, store, topic, table, access.read_limit, access.catch_up
     )
@@ -196,10 +198,14 @@ def _of_lake(
     return lake, *lake_sums(lake, sides.table, buckets, access.progress)
 
 
-def _outcome(found: FoundDifferences) -> Outcome:
+def _outcome(found: FoundDifferences) -> ComparisonOutcome:
     if found.proven:
-        return Outcome.DIFFERENT
-    return Outcome.UNSETTLED if found.unsettled or found.unexamined else Outcome.EQUAL
+        return ComparisonOutcome.DIFFERENT
+    return (
+        ComparisonOutcome.UNSETTLED
+        if found.unsettled or found.unexamined
+        else ComparisonOutcome.EQUAL
+    )
 
 
 def _buckets_of_day(share: float, now_ms: EpochMs) -> Collection[int] | None:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from lakesplice.model.moments import EpochMs
 
 
-class Outcome(StrEnum):
+class ComparisonOutcome(StrEnum):
     """How a comparison ended.
 
     UNSETTLED: rows differ, but their changes may only not have arrived yet. NOT_COMPARED: nothing
@@ -33,7 +33,7 @@ class LastResult:
     folder: str
     topic: str
     ended_ms: EpochMs
-    outcome: Outcome
+    outcome: ComparisonOutcome
     reason: str = ""
     rows: int = 0
     different: int = 0

@@ -13,12 +13,17 @@ from contextlib import suppress
 from dataclasses import asdict
 
 from lakesplice.model.moments import EpochMs
-from lakesplice.model.progress.verified import LastResult, Outcome
+from lakesplice.model.progress.verified import ComparisonOutcome, LastResult
 from lakesplice.table.driver.last_file import LastFile
 from lakesplice.table.protocol.ports import Store
 
 _FOLDER = "_lakesplice/verified"
-_WORST_FIRST = (Outcome.DIFFERENT, Outcome.UNSETTLED, Outcome.NOT_COMPARED, Outcome.EQUAL)
+_WORST_FIRST = (
+    ComparisonOutcome.DIFFERENT,
+    ComparisonOutcome.UNSETTLED,
+    ComparisonOutcome.NOT_COMPARED,
+    ComparisonOutcome.EQUAL,
+)
 
 
 def keep_result(lake: Store, result: LastResult) -> None:
@@ -34,7 +39,7 @@ def last_results(lake: Store) -> tuple[LastResult, ...]:
         data = LastFile(lake, folder).read()
         with suppress(ValueError, KeyError, TypeError):
             read = json.loads(data or b"")
-            found.append(LastResult(**{**read, "outcome": Outcome(read["outcome"])}))
+            found.append(LastResult(**{**read, "outcome": ComparisonOutcome(read["outcome"])}))
     return tuple(found)
 
 

@@ -24,7 +24,7 @@ from lakesplice.table.explaining.record_intake import (
     found_records,
 )
 from lakesplice.table.explaining.record_ranges import RecordRange, choose_ranges, contiguous_groups
-from lakesplice.table.explaining.record_values import Outcome, RecordAccess, RecordFate
+from lakesplice.table.explaining.record_values import RecordAccess, RecordFate, RecordOutcome
 from lakesplice.table.explaining.row_states import RowState
 from lakesplice.table.explaining.version_walk import VersionWalk
 from lakesplice.table.ingest.append import AppendPlan
@@ -103,13 +103,13 @@ class RecordFates:
 
     def _outcomes(
         self, record_range: RecordRange, changes: pa.Table, positions: Sequence[Position]
-    ) -> list[tuple[Outcome, Position | None]]:
+    ) -> list[tuple[RecordOutcome, Position | None]]:
         row_before = self._walk.state(record_range.before)
         if record_range.precedes_history:
             position_before = row_before.position if row_before else None
-            return [(Outcome.BEFORE_HISTORY, position_before)] * len(positions)
+            return [(RecordOutcome.BEFORE_HISTORY, position_before)] * len(positions)
         if record_range.read_by is None:
-            return [(Outcome.UNREAD, None)] * len(positions)
+            return [(RecordOutcome.UNREAD, None)] * len(positions)
         row_after = self._walk.state(record_range.read_by)
         manifest = record_range.before.manifest
         never_changes = self._access.reading(manifest.sources[record_range.topic]).insert_only
@@ -129,25 +129,25 @@ def _outcome(
     by: Position,
     row_before: RowState | None,
     row_after: RowState | None,
-) -> tuple[Outcome, Position | None]:
+) -> tuple[RecordOutcome, Position | None]:
     """Return the outcome of a decided change, from the row before the version and after it."""
     match fate:
         case Fate.BELOW_FENCE:
-            return Outcome.BELOW_FENCE, by
+            return RecordOutcome.BELOW_FENCE, by
         case Fate.ERASED:
-            return Outcome.ERASED, None
+            return RecordOutcome.ERASED, None
         case Fate.BELOW_FLOOR:
-            return Outcome.BELOW_FLOOR, by
+            return RecordOutcome.BELOW_FLOOR, by
         case Fate.DUPLICATE:
-            return Outcome.DUPLICATE, row_before.position if row_before else by
+            return RecordOutcome.DUPLICATE, row_before.position if row_before else by
         case Fate.FOLDED:
-            return (Outcome.REPEATED if by == position else Outcome.FOLDED), by
+            return (RecordOutcome.REPEATED if by == position else RecordOutcome.FOLDED), by
     if row_before is not None and row_before.has(position):
-        return Outcome.REPEATED, row_before.position
+        return RecordOutcome.REPEATED, row_before.position
     if row_after is not None and row_after.has(position):
-        return Outcome.APPLIED, None
+        return RecordOutcome.APPLIED, None
     if row_before is not None and position < row_before.position:
-        return Outcome.OLDER, row_before.position
+        return RecordOutcome.OLDER, row_before.position
     if row_after is not None and position < row_after.position:
-        return Outcome.OLDER, row_after.position
-    return Outcome.UNEXPLAINED, None
+        return RecordOutcome.OLDER, row_after.position
+    return RecordOutcome.UNEXPLAINED, None

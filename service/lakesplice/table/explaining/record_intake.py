@@ -16,7 +16,7 @@ from lakesplice.planning.intake.order.record_order import RecordIndex
 from lakesplice.planning.intake.report import IntakeResult
 from lakesplice.planning.keys.requested_key import RequestedKey
 from lakesplice.table.explaining.record_ranges import RecordRange
-from lakesplice.table.explaining.record_values import Outcome, RecordAccess, RecordFate
+from lakesplice.table.explaining.record_values import RecordAccess, RecordFate, RecordOutcome
 from lakesplice.table.files.dead_letters import DeadLetter, dead_letters_of
 from lakesplice.table.protocol.ports import Store
 
@@ -123,7 +123,7 @@ def _fates(record_range: RecordRange, partition: int, records: pa.RecordBatch) -
     version = None if record_range.read_by is None else record_range.read_by.number
     columns = (records.column(name).to_pylist() for name in ("offset", "timestamp"))
     return [
-        RecordFate(record_range.topic, partition, offset, time_ms, Outcome.IGNORED, version)
+        RecordFate(record_range.topic, partition, offset, time_ms, RecordOutcome.IGNORED, version)
         for offset, time_ms in zip(*columns, strict=True)
     ]
 
@@ -156,7 +156,9 @@ def _add_read_records(
         elif now is not None and fate.version is None:
             fate = dead_letter(fate, now.reason, now.detail)
         elif now is not None:
-            fate = replace(fate, outcome=Outcome.UNEXPLAINED, reason=now.reason, detail=now.detail)
+            fate = replace(
+                fate, outcome=RecordOutcome.UNEXPLAINED, reason=now.reason, detail=now.detail
+            )
         found.others.append(OtherRecord(fate, keys[row]))
 
 
@@ -173,7 +175,7 @@ def _add_unread_records(
     reason_and_detail = (
         ("schema-change", "") if parked is None else (str(parked.code), parked.detail)
     )
-    outcome = Outcome.STOPPED if record_range.read_by is None else Outcome.UNEXPLAINED
+    outcome = RecordOutcome.STOPPED if record_range.read_by is None else RecordOutcome.UNEXPLAINED
     keys = records.column("key").to_pylist()
     for fate, key in list(zip(fates, keys, strict=True))[read_count:]:
         known = _dead_letter_at(found, fate)
@@ -192,4 +194,4 @@ def _dead_letter_at(found: FoundRecords, fate: RecordFate) -> DeadLetter | None:
 
 def dead_letter(fate: RecordFate, reason: str, detail: str) -> RecordFate:
     """Return the fate of a record that became a dead letter."""
-    return replace(fate, outcome=Outcome.DEAD_LETTER, reason=reason, detail=detail)
+    return replace(fate, outcome=RecordOutcome.DEAD_LETTER, reason=reason, detail=detail)

@@ -17,7 +17,7 @@ from lakesplice.planning.intake.line import RecordReading
 from lakesplice.table.protocol.ports import SchemaSource
 
 
-class Outcome(StrEnum):
+class RecordOutcome(StrEnum):
     """The outcome of a record's change."""
 
     APPLIED = "applied"
@@ -49,7 +49,7 @@ class RecordFate:
     partition: int
     offset: Offset
     time_ms: EpochMs
-    outcome: Outcome
+    outcome: RecordOutcome
     version: int | None = None
     op: str | None = None
     position: Position | None = None

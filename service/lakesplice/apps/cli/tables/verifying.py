@@ -140,10 +140,10 @@ def _note(lake: AnyStore, report: TableReport) -> None:
     """Let the service, if one is running, record the result in the table's history."""
     from lakesplice.apps.table_commands.dispatch import RequestWait, tell_driver
     from lakesplice.apps.table_commands.work import VERIFIED
-    from lakesplice.apps.verifying.report import Outcome
+    from lakesplice.apps.verifying.report import ComparisonOutcome
     from lakesplice.model.names import TableName
 
-    if report.outcome is Outcome.NOT_COMPARED:
+    if report.outcome is ComparisonOutcome.NOT_COMPARED:
         return
     arguments = report.as_arguments
     name = TableName.from_path(report.folder)

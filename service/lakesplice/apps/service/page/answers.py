@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from lakesplice.model.driver_status import TopicState
-from lakesplice.model.progress.verified import Outcome
+from lakesplice.model.progress.verified import ComparisonOutcome
 
 Seconds = Annotated[float, Field(ge=0)]
 Count = Annotated[int, Field(ge=0)]
@@ -59,7 +59,7 @@ class Waiting(Answer):
 class VerifiedAnswer(Answer):
     """The last comparison of a table with its database; of several topics the worst."""
 
-    outcome: Outcome
+    outcome: ComparisonOutcome
     reason: str = Field(description="Why it couldn't be compared; otherwise empty.")
     ended: datetime
     rows: Count = Field(description="Rows that the database had.")

@@ -21,7 +21,7 @@ from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.apps.service.threads import repeat
 from lakesplice.apps.table_commands.work import VERIFY, verified_arguments
 from lakesplice.apps.verifying.lake_verification import SourceAccess, verify_topic
-from lakesplice.apps.verifying.report import Outcome, TableReport
+from lakesplice.apps.verifying.report import ComparisonOutcome, TableReport
 from lakesplice.apps.verifying.verification import VerificationRequest
 from lakesplice.errors import FencedError, LakespliceError, UsageError
 from lakesplice.model.moments import EpochMs
@@ -122,13 +122,15 @@ class Verifications:
         watcher = _Watcher(clock, driver.settings.verify.rows_per_second)
         try:
             report = self._verify(table.name, table.topic, clock, watcher)
-            if report.outcome is not Outcome.NOT_COMPARED:
+            if report.outcome is not ComparisonOutcome.NOT_COMPARED:
                 self._note(table, report)
         except FencedError:
             raise
         except UsageError as error:
             reason = str(error)
-            report = TableReport(name, Outcome.NOT_COMPARED, reason, folder=table.name.path)
+            report = TableReport(
+                name, ComparisonOutcome.NOT_COMPARED, reason, folder=table.name.path
+            )
             keep_result(driver.lake, report.result(table.topic, driver.clock.now_ms()))
         except Exception as error:  # the others are compared meanwhile
             pauses = RetryPauses(driver.clock, _PAUSES_SECONDS)
@@ -144,7 +146,7 @@ class Verifications:
             )
             return
         self._rests.pop(table.topic, None)
-        if report.outcome is Outcome.NOT_COMPARED:
+        if report.outcome is ComparisonOutcome.NOT_COMPARED:
             driver.metrics.add(metric.VERIFICATIONS, outcome=report.outcome.value)
         driver.log.info(
             "verified",

@@ -12,7 +12,7 @@ from lakesplice.model.address import group_name
 from lakesplice.model.moments import EpochMs, utc_time
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.table.explaining.key_story import KeyStory
-from lakesplice.table.explaining.record_values import Outcome, RecordFate
+from lakesplice.table.explaining.record_values import RecordFate, RecordOutcome
 from lakesplice.table.explaining.version_walk import Effect, IndexEntry, KeyChange
 from lakesplice.table.files.dead_letters import DeadLetter
 
@@ -20,21 +20,23 @@ _WIDTH = 80
 _INDENT = 9
 
 _OUTCOMES = {
-    Outcome.APPLIED: "applied: the row got its values",
-    Outcome.FOLDED: "folded into the change at {by} of the same batch",
-    Outcome.REPEATED: "the row already had this change: no effect",
-    Outcome.OLDER: "older than the row, which was at {by}: no effect",
-    Outcome.BELOW_FENCE: "below the fence {by} (TRUNCATE, DROP or snapshot): no effect",
-    Outcome.BELOW_FLOOR: "below the purge floor {by}: the row may have been purged; no effect",
-    Outcome.ERASED: "of a row that was erased after it: no effect",
-    Outcome.DUPLICATE: "the insert-only table already had the key: no effect",
-    Outcome.IGNORED: "not a change (a tombstone of Kafka, for example)",
-    Outcome.DEAD_LETTER: "dead letter, {reason}",
-    Outcome.STOPPED: "not read: the table stops at this record or before it, {reason}",
-    Outcome.UNREAD: "not read by the table yet",
-    Outcome.BEFORE_HISTORY: "read before the oldest retained version, where the row is at {by}",
-    Outcome.UNEXPLAINED: "today's configuration decodes the record otherwise than the one at that "
-    "time",
+    RecordOutcome.APPLIED: "applied: the row got its values",
+    RecordOutcome.FOLDED: "folded into the change at {by} of the same batch",
+    RecordOutcome.REPEATED: "the row already had this change: no effect",
+    RecordOutcome.OLDER: "older than the row, which was at {by}: no effect",
+    RecordOutcome.BELOW_FENCE: "below the fence {by} (TRUNCATE, DROP or snapshot): no effect",
+    RecordOutcome.BELOW_FLOOR: "below the purge floor {by}: the row may have been purged; no"
+    " effect",
+    RecordOutcome.ERASED: "of a row that was erased after it: no effect",
+    RecordOutcome.DUPLICATE: "the insert-only table already had the key: no effect",
+    RecordOutcome.IGNORED: "not a change (a tombstone of Kafka, for example)",
+    RecordOutcome.DEAD_LETTER: "dead letter, {reason}",
+    RecordOutcome.STOPPED: "not read: the table stops at this record or before it, {reason}",
+    RecordOutcome.UNREAD: "not read by the table yet",
+    RecordOutcome.BEFORE_HISTORY: "read before the oldest retained version, where the row is"
+    " at {by}",
+    RecordOutcome.UNEXPLAINED: "today's configuration decodes the record otherwise than the one at"
+    " that time",
 }
 _EFFECTS = {
     Effect.PRESENT: "the row exists, at {position}",
