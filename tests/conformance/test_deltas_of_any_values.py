@@ -21,12 +21,12 @@ from hypothesis import strategies as st
 
 from lakesplice.formats.deltas import decode_delta, encode_delta
 from lakesplice.model.change import delta_schema
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.testing.older_deltas import encode_avro_delta
 from tests.support.every_type import EVERY_TYPE
 
 DUCKDB = duckdb.connect()
-_BITS = {Kind.BYTE: 8, Kind.SHORT: 16, Kind.INTEGER: 32, Kind.LONG: 64}
+_BITS = {Primitive.BYTE: 8, Primitive.SHORT: 16, Primitive.INTEGER: 32, Primitive.LONG: 64}
 
 
 def values(kind: ColumnType) -> st.SearchStrategy[Any]:
@@ -34,27 +34,27 @@ def values(kind: ColumnType) -> st.SearchStrategy[Any]:
     if kind.kind in _BITS:
         half = 1 << (_BITS[kind.kind] - 1)
         return st.integers(-half, half - 1)
-    if kind.kind is Kind.DECIMAL:
+    if kind.kind is Primitive.DECIMAL:
         digits = st.integers(0, kind.precision).flatmap(
             lambda n: st.integers(-(10**n) + 1, 10**n - 1)
         )
         return digits.map(lambda unscaled: Decimal(f"{unscaled}e-{kind.scale}"))
-    if kind.kind is Kind.DATE:
+    if kind.kind is Primitive.DATE:
         return st.dates()
-    if kind.kind is Kind.TIMESTAMP:
+    if kind.kind is Primitive.TIMESTAMP:
         return st.datetimes(timezones=st.just(dt.UTC))
-    if kind.kind in (Kind.FLOAT, Kind.DOUBLE):
-        return st.floats(width=32 if kind.kind is Kind.FLOAT else 64, allow_nan=False)
+    if kind.kind in (Primitive.FLOAT, Primitive.DOUBLE):
+        return st.floats(width=32 if kind.kind is Primitive.FLOAT else 64, allow_nan=False)
     return {
-        Kind.BOOLEAN: st.booleans(),
-        Kind.STRING: st.text(st.characters(codec="utf-8"), max_size=20),
-        Kind.BINARY: st.binary(max_size=20),
+        Primitive.BOOLEAN: st.booleans(),
+        Primitive.STRING: st.text(st.characters(codec="utf-8"), max_size=20),
+        Primitive.BINARY: st.binary(max_size=20),
     }[kind.kind]
 
 
 @st.composite
 def changes(draw: st.DrawFn) -> list[dict[str, Any]]:
-    longs = values(ColumnType(Kind.LONG))
+    longs = values(ColumnType(Primitive.LONG))
     out = []
     for row in range(draw(st.integers(0, 5))):
         user = {
@@ -73,7 +73,7 @@ def changes(draw: st.DrawFn) -> list[dict[str, Any]]:
                 "_before_digest": draw(st.none() | longs),
                 "_row_digest": draw(st.none() | longs),
                 "_changed": draw(st.none() | st.binary(max_size=4)),
-                "_source_ts": draw(st.none() | values(ColumnType(Kind.TIMESTAMP))),
+                "_source_ts": draw(st.none() | values(ColumnType(Primitive.TIMESTAMP))),
                 **user,
             }
         )

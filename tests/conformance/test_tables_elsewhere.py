@@ -15,7 +15,7 @@ import pytest
 from lakesplice.formats.log.actions import DOMAIN, OUR_PROTOCOL
 from lakesplice.model.change import Op
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.spark.jars import DELTA
 from lakesplice.storage.system import SystemClock
 from lakesplice.table.protocol.history import history
@@ -31,7 +31,7 @@ from tests.support.readers import READERS
 from tests.support.tables import SCHEMA, TableUnderTest, local_table, rows
 from tests.support.trino import LocalTrino, in_milliseconds
 
-SCORE = Column(3, "score", "score", ColumnType(Kind.DOUBLE), "double")
+SCORE = Column(3, "score", "score", ColumnType(Primitive.DOUBLE), "double")
 EVOLVED = SCHEMA.with_columns([SCORE], SCHEMA.key)
 ONE = [(1, "a"), (2, None), (3, "c")]
 TWO = [(4, "d"), (5, "é\n'\"")]

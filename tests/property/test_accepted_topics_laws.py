@@ -49,7 +49,7 @@ ODD = (
 
 
 @dataclass(frozen=True)
-class Kind:
+class Primitive:
     """How a type is declared, how MySQL calls it, and values at its ends."""
 
     declared: str
@@ -57,47 +57,47 @@ class Kind:
     values: Sequence[bytes]
 
 
-def _decimal(precision: int, scale: int, *values: bytes) -> Kind:
+def _decimal(precision: int, scale: int, *values: bytes) -> Primitive:
     spelt = f"decimal({precision},{scale})"
-    return Kind(spelt, spelt, values)
+    return Primitive(spelt, spelt, values)
 
 
 KINDS = (
-    Kind("bigint", "bigint",
+    Primitive("bigint", "bigint",
          (b"1", b"9223372036854775807", b"-9223372036854775808", b"9223372036854775808", b'"7"')),
-    Kind("tinyint", "tinyint(4)", (b"127", b"-128", b"128", b'"-128"')),
-    Kind("double", "double",
+    Primitive("tinyint", "tinyint(4)", (b"127", b"-128", b"128", b'"-128"')),
+    Primitive("double", "double",
          (b"5e-324", b"1.7976931348623157e308", b"NaN", b'"NaN"', b"-0.0", b"0.0",
           b"9007199254740993", b'"1e999"', b'"1.5"')),
-    Kind("float", "float",
+    Primitive("float", "float",
          (b"3.5e38", b"1e-50", b"NaN", b"16777217", b'"16777217"')),
-    Kind("string", "varchar(40)", (b'"a"', b'"\\ud83d\\ude00"', b'"a "')),
-    Kind("binary", "varbinary(9)", (b'"/w=="', b'"/w"', b'"\\u00ff"')),
-    Kind("boolean", "bit(1)", (b"false", b"1", b'"2"', b'"1"')),
+    Primitive("string", "varchar(40)", (b'"a"', b'"\\ud83d\\ude00"', b'"a "')),
+    Primitive("binary", "varbinary(9)", (b'"/w=="', b'"/w"', b'"\\u00ff"')),
+    Primitive("boolean", "bit(1)", (b"false", b"1", b'"2"', b'"1"')),
     _decimal(38, 38, b'"BQ=="', b'"S9kw+PpbL5Sh/////////w=="', b'"9"', b'"0.5"', b'"-0"'),
     _decimal(38, 0, b'"S0O0yoWohv8="', b'"//////////////////////8="', b'"' + b"9" * 39 + b'"',
              b'"1e37"'),
     _decimal(38, 30, b'"BQ=="', b'"' + b"9" * 9 + b'"', b'"' + b"9" * 8 + b'.1"'),
-    Kind("decimal_number(20,3)", "decimal(20,3)",
+    Primitive("decimal_number(20,3)", "decimal(20,3)",
          (b"1.5", b"7", b"9007199254740993", b'"1.250"', b"1e16", b"1e17")),
-    Kind("date", "date",
+    Primitive("date", "date",
          (b"0", b"2932896", b"2932897", b"-719162", b"-719163", b"2147483647", b"-2147483648",
           b'"0000-01-01"', b'"10000-01-01"', b'"1000-00-01"', b'"0001-01-01"', b'"9999-12-31"')),
-    Kind("timestamp_micros", "datetime(6)",
+    Primitive("timestamp_micros", "datetime(6)",
          (b"0", b"253402300799999999", b"253402300800000000", b"-62135596800000000",
           b"-62135596800000001", b"9223372036854775807", b'"0000-01-01 00:00:00"',
           b'"9999-12-31 23:59:59.999999"')),
-    Kind("timestamp_millis", "datetime",
+    Primitive("timestamp_millis", "datetime",
          (b"253402300799999", b"9223372036854775807", b"-9223372036854775808",
           b'"2024-02-30 00:00:00"', b'"2024-02-29 00:00:00"')),
-    Kind("timestamp", "timestamp(6)",
+    Primitive("timestamp", "timestamp(6)",
          (b'"9999-12-31T23:59:59.999999Z"', b'"0001-01-01T00:00:00Z"', b'"2024-01-01T24:00:00Z"',
           b'"10000-01-01T00:00:00Z"', b'"2024-01-01 00:00:00"')),
-    Kind("time", "time(6)",
+    Primitive("time", "time(6)",
          (b"-3020399000000", b"9223372036854775807", b'"838:59:59"', b'"-00:00:01"')),
 )  # fmt: skip
 COLUMN = st.tuples(st.sampled_from(NAMES) | st.text(min_size=1, max_size=3), st.sampled_from(KINDS))
-Column = tuple[str, Kind]
+Column = tuple[str, Primitive]
 Image = dict[str, bytes]
 
 
@@ -161,7 +161,7 @@ _ODD_ONE = b"odd"
 FORMATS = ["debezium", "flattened", "maxwell", "canal"]
 
 
-def _weighed(kind: Kind) -> list[bytes]:
+def _weighed(kind: Primitive) -> list[bytes]:
     """The first is sound where Debezium writes it, the last where MySQL's texts are sent."""
     return [*[kind.values[0], kind.values[-1]] * len(kind.values), *kind.values, b"null", _ODD_ONE]
 

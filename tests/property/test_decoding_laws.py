@@ -47,7 +47,7 @@ FLAVOURS = pytest.mark.parametrize("schemas", [True, False], ids=["schemas", "pl
 
 
 @dataclass(frozen=True)
-class Kind:
+class Primitive:
     """One type: how Connect describes it, how it is declared, its values, and how they are sent."""
 
     connect: dict[str, Any]
@@ -65,13 +65,13 @@ def _base64(value: bytes) -> str:
     return base64.b64encode(value).decode()
 
 
-def _decimal(precision: int, scale: int) -> Kind:
+def _decimal(precision: int, scale: int) -> Primitive:
     most = 10**precision - 1
     name = "org.apache.kafka.connect.data.Decimal"
     parameters = {"scale": str(scale), "connect.decimal.precision": str(precision)}
     unscaled = st.integers(-most, most) | st.sampled_from([-most, most, 0, -1, 127, 128, -128])
     fitting = unscaled.filter(lambda n: abs(n) <= most)
-    return Kind(
+    return Primitive(
         _named("bytes", name, **parameters),
         f"decimal({precision},{scale})",
         fitting.map(lambda n: Decimal((n < 0, tuple(map(int, str(abs(n)))), -scale))),
@@ -103,24 +103,24 @@ def _integers(bits: int) -> st.SearchStrategy[int]:
     return st.integers(least, most) | st.sampled_from([least, most, 0, -1])
 
 
-KINDS: dict[str, Kind] = {
-    "byte": Kind({"type": "int8"}, "byte", _integers(8)),
-    "short": Kind({"type": "int16"}, "smallint", _integers(16)),
-    "integer": Kind({"type": "int32"}, "integer", _integers(32)),
-    "long": Kind({"type": "int64"}, "long", _integers(64)),
-    "boolean": Kind({"type": "boolean"}, "boolean", st.booleans()),
-    "float": Kind(
+KINDS: dict[str, Primitive] = {
+    "byte": Primitive({"type": "int8"}, "byte", _integers(8)),
+    "short": Primitive({"type": "int16"}, "smallint", _integers(16)),
+    "integer": Primitive({"type": "int32"}, "integer", _integers(32)),
+    "long": Primitive({"type": "int64"}, "long", _integers(64)),
+    "boolean": Primitive({"type": "boolean"}, "boolean", st.booleans()),
+    "float": Primitive(
         {"type": "float"},
         "float",
         st.floats(width=32, allow_nan=False, allow_infinity=False),
         lambda value: float(str(np.float32(value))),
     ),
-    "double": Kind({"type": "double"}, "double", _floats),
-    "string": Kind({"type": "string"}, "string", _texts),
-    "json": Kind(_named("string", "io.debezium.data.Json"), "string", _texts),
-    "enum": Kind(_named("string", "io.debezium.data.Enum", allowed="a,b"), "string", _texts),
-    "binary": Kind({"type": "bytes"}, "binary", st.binary(max_size=12), _base64),
-    "bits": Kind(
+    "double": Primitive({"type": "double"}, "double", _floats),
+    "string": Primitive({"type": "string"}, "string", _texts),
+    "json": Primitive(_named("string", "io.debezium.data.Json"), "string", _texts),
+    "enum": Primitive(_named("string", "io.debezium.data.Enum", allowed="a,b"), "string", _texts),
+    "binary": Primitive({"type": "bytes"}, "binary", st.binary(max_size=12), _base64),
+    "bits": Primitive(
         _named("bytes", "io.debezium.data.Bits", length="8"),
         "binary",
         st.binary(max_size=2),
@@ -129,22 +129,22 @@ KINDS: dict[str, Kind] = {
     "cents": _decimal(8, 2),
     "wide": _decimal(38, 18),
     "whole": _decimal(20, 0),
-    "date": Kind(
+    "date": Primitive(
         _named("int32", "io.debezium.time.Date"),
         "date",
         st.dates(),
         lambda value: (value - date(1970, 1, 1)).days,
     ),
-    "millis": Kind(
+    "millis": Primitive(
         _named("int64", "io.debezium.time.Timestamp"),
         "timestamp_millis",
         _millis,
         lambda value: _micros(value) // 1000,
     ),
-    "micros": Kind(
+    "micros": Primitive(
         _named("int64", "io.debezium.time.MicroTimestamp"), "timestamp_micros", _moments, _micros
     ),
-    "nanos": Kind(
+    "nanos": Primitive(
         _named("int64", "io.debezium.time.NanoTimestamp"),
         "timestamp_nanos",
         st.datetimes(datetime(1700, 1, 1), datetime(2200, 1, 1)).map(  # noqa: DTZ001  # hypothesis wants none
@@ -152,11 +152,11 @@ KINDS: dict[str, Kind] = {
         ),
         lambda value: _micros(value) * 1000,
     ),
-    "zoned": Kind(
+    "zoned": Primitive(
         _named("string", "io.debezium.time.ZonedTimestamp"), "timestamp", _moments, _zoned
     ),
-    "time": Kind(_named("int64", "io.debezium.time.MicroTime"), "time", _integers(64)),
-    "year": Kind(_named("int32", "io.debezium.time.Year"), "year", st.integers(0, 2155)),
+    "time": Primitive(_named("int64", "io.debezium.time.MicroTime"), "time", _integers(64)),
+    "year": Primitive(_named("int32", "io.debezium.time.Year"), "year", st.integers(0, 2155)),
 }  # fmt: skip
 NAMES = list(KINDS)
 _rows = st.lists(

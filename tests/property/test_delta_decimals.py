@@ -18,7 +18,7 @@ from lakesplice.formats.deltas import decode_delta, encode_delta
 from lakesplice.formats.deltas.avro_decimals import decimal_bytes, from_bytes
 from lakesplice.model.change import delta_schema
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.testing.older_deltas import decimal_words, encode_avro_delta
 from tests.support.drawing import examples
 
@@ -28,7 +28,7 @@ EDGES = [s * ((1 << bits) + d) for bits in range(127) for d in (-1, 0, 1) for s 
 
 
 def _schema(type_: ColumnType) -> TableSchema:
-    key = Column(1, "id", "id", ColumnType(Kind.LONG), "int64")
+    key = Column(1, "id", "id", ColumnType(Primitive.LONG), "int64")
     return TableSchema().with_columns((key, Column(2, "price", "price", type_, "decimal")), ("id",))
 
 
@@ -58,7 +58,7 @@ def _columns(draw: st.DrawFn) -> tuple[ColumnType, list[Decimal | None]]:
         st.lists(st.none() | st.integers(-most, most) | st.sampled_from(edges), min_size=1)
     )
     values = [None if value is None else _decimal(value, scale) for value in unscaled]
-    return ColumnType(Kind.DECIMAL, precision, scale), values
+    return ColumnType(Primitive.DECIMAL, precision, scale), values
 
 
 @given(_columns())

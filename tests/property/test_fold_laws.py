@@ -12,14 +12,16 @@ from hypothesis import strategies as st
 
 from lakesplice.model.change import Op, changes_schema
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.planning.rows.fold import fold
 from lakesplice.planning.rows.row_digest import row_digest
 from tests.support.drawing import examples
 
 WIDTH = 10
 SCHEMA = TableSchema(
-    tuple(Column(at, f"c{at}", f"c{at}", ColumnType(Kind.LONG), "BIGINT") for at in range(WIDTH)),
+    tuple(
+        Column(at, f"c{at}", f"c{at}", ColumnType(Primitive.LONG), "BIGINT") for at in range(WIDTH)
+    ),
     ("c0",),
     (0, WIDTH),
 )

@@ -18,7 +18,7 @@ from lakesplice.model.names import APPENDED
 from lakesplice.model.offsets import Offset
 from lakesplice.model.progress.source_state import PartitionState
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.planning.intake.known_topic import KnownTopic
 from lakesplice.planning.intake.late_records import replay_records
 from lakesplice.planning.intake.line import IntakeLine, RecordReading
@@ -60,10 +60,10 @@ def narrowed(schema: TableSchema) -> TableSchema:
 
     def is_widened(column: Column) -> bool:
         is_time = "time" in column.source_type.lower()
-        return column.type.kind is Kind.LONG and column.name not in schema.key and not is_time
+        return column.type.kind is Primitive.LONG and column.name not in schema.key and not is_time
 
     columns = [
-        replace(column, type=ColumnType(Kind.INTEGER)) if is_widened(column) else column
+        replace(column, type=ColumnType(Primitive.INTEGER)) if is_widened(column) else column
         for column in schema.columns
     ]
     return replace(schema, columns=tuple(columns))

@@ -35,7 +35,7 @@ from lakesplice.model.offsets import Offset
 from lakesplice.model.progress.met_gtids import GtidNumbers
 from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from tests.support.log_strategies import (
     actions,
     counts,
@@ -135,8 +135,8 @@ def test_a_manifest_of_a_newer_format_is_refused_by_name() -> None:
         decode_manifest(newer, "x")
 
 
-_ID = Column(0, "id", "id", ColumnType(Kind.LONG), "int64")
-_N = Column(1, "n", "n", ColumnType(Kind.INTEGER), "int32")
+_ID = Column(0, "id", "id", ColumnType(Primitive.LONG), "int64")
+_N = Column(1, "n", "n", ColumnType(Primitive.INTEGER), "int32")
 _PLAIN = TableSchema((_ID,), ("id",), (1,))
 
 
@@ -146,7 +146,7 @@ _PLAIN = TableSchema((_ID,), ("id",), (1,))
         (_PLAIN, 1),
         (_PLAIN.with_columns([_N], ("id",)), 1),
         (_PLAIN.with_columns([replace(_N, fill="7")], ("id",)), 3),
-        (_PLAIN.with_columns([], ("id",), [replace(_ID, type=ColumnType(Kind.STRING))]), 3),
+        (_PLAIN.with_columns([], ("id",), [replace(_ID, type=ColumnType(Primitive.STRING))]), 3),
         (_PLAIN.with_columns([], ("id",), [replace(_ID, source_name="", hidden=True)]), 3),
         (replace(_PLAIN, left_out=frozenset(["n"])), 3),
         (replace(_PLAIN, adopted=True), 3),

@@ -15,7 +15,7 @@ from lakesplice.model.address import Segment
 from lakesplice.model.change import Op, changes_schema, delta_schema
 from lakesplice.model.position import Ordering, Position
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.planning.filtering.shown_columns import reader_needs
 from lakesplice.planning.rows.edits import apply_edits
 from lakesplice.planning.rows.fold import fold
@@ -27,7 +27,13 @@ WIDTH = 10
 KEYS = 4
 SCHEMA = TableSchema(
     tuple(
-        Column(at, f"c{at}", f"c{at}", ColumnType(Kind.STRING if at == 2 else Kind.LONG), "any")
+        Column(
+            at,
+            f"c{at}",
+            f"c{at}",
+            ColumnType(Primitive.STRING if at == 2 else Primitive.LONG),
+            "any",
+        )
         for at in range(WIDTH)
     ),
     ("c0",),

@@ -18,7 +18,7 @@ from lakesplice.model.offsets import Offset
 from lakesplice.model.position import Position
 from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.planning.sources.schema_reports import SchemaReports, reporting_topic
 from tests.support.drawing import examples
 from tests.support.maxwell import schema_record
@@ -27,7 +27,7 @@ TABLES = ("items", "orders")
 PARTITIONS, LOOKS, FIRST = 2, 3, 10
 COLUMNS = {"id": "int", "price": "decimal"}
 UNDESCRIBED = TableSchema(
-    (Column(0, "id", "id", ColumnType(Kind.LONG), "declared:long"),), ("id",), (0, 1)
+    (Column(0, "id", "id", ColumnType(Primitive.LONG), "declared:long"),), ("id",), (0, 1)
 )
 
 

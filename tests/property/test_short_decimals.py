@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from lakesplice.formats.events.cells.binary import decode_base64
 from lakesplice.formats.events.cells.decimals import decimals_from_bytes
 from lakesplice.formats.events.cells.short_decimals import short_decimals
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 
 _TYPES = st.integers(1, 38).flatmap(
     lambda precision: st.builds(
-        ColumnType, st.just(Kind.DECIMAL), st.just(precision), st.integers(0, precision)
+        ColumnType, st.just(Primitive.DECIMAL), st.just(precision), st.integers(0, precision)
     )
 )
 
@@ -57,7 +57,7 @@ def test_canonical_decimals_of_eight_bytes_are_read(numbers: list[int | None], m
     texts = [
         None if n is None else _encoded(n, min(8, n.bit_length() // 8 + 1 + more)) for n in numbers
     ]
-    found = short_decimals(pa.array(texts, pa.string()), ColumnType(Kind.DECIMAL, 38, 2))
+    found = short_decimals(pa.array(texts, pa.string()), ColumnType(Primitive.DECIMAL, 38, 2))
     if all(n is None for n in numbers):
         assert found is None
         return
@@ -72,7 +72,7 @@ def test_numbers_beyond_the_precision_are_wrong(precision: int) -> None:
     most = 10**precision - 1
     numbers = [most, most + 1, -most, -most - 1]
     raw = pa.array([_encoded(number, 8) for number in numbers])
-    found = short_decimals(raw, ColumnType(Kind.DECIMAL, precision, 0))
+    found = short_decimals(raw, ColumnType(Primitive.DECIMAL, precision, 0))
     assert found is not None
     assert found[0].to_pylist() == [Decimal(most), None, Decimal(-most), None]
     assert found[1].tolist() == [False, True, False, True]
@@ -84,4 +84,4 @@ def test_numbers_beyond_the_precision_are_wrong(precision: int) -> None:
 )
 def test_other_texts_are_left_to_the_general_way(text: str) -> None:
     raw = pa.array(["JxA=", text], pa.string())
-    assert short_decimals(raw, ColumnType(Kind.DECIMAL, 12, 2)) is None
+    assert short_decimals(raw, ColumnType(Primitive.DECIMAL, 12, 2)) is None

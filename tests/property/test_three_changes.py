@@ -20,7 +20,7 @@ import pytest
 from lakesplice.model.address import Segment
 from lakesplice.model.change import Op, changes_schema, delta_schema
 from lakesplice.model.schema import OF_CHANGE, Column, TableSchema
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.planning.rows import overlay as overlaying
 from lakesplice.planning.rows.edits import apply_edits
 from lakesplice.planning.rows.fold import fold
@@ -28,7 +28,7 @@ from lakesplice.planning.rows.overlay import overlay
 from lakesplice.planning.rows.row_digest import row_digest
 from lakesplice.planning.rows.waiting_changes import WaitingChanges
 
-LONG = ColumnType(Kind.LONG)
+LONG = ColumnType(Primitive.LONG)
 SCHEMA = TableSchema(
     (
         *(Column(at, f"c{at}", f"c{at}", LONG, "BIGINT") for at in range(4)),

@@ -9,17 +9,17 @@ from lakesplice.model.change import Op
 from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.table.protocol.intents import Redirect
 from tests.support.indexed import IndexedTable
 from tests.support.made import GENERATION
 
 SCHEMA = TableSchema(
     (
-        Column(0, "id", "id", ColumnType(Kind.LONG), "BIGINT"),
-        Column(1, "name", "name", ColumnType(Kind.STRING), "TEXT"),
-        Column(2, "price", "price", ColumnType(Kind.DECIMAL, 10, 2), "DECIMAL(10,2)"),
-        Column(3, "photo", "photo", ColumnType(Kind.BINARY), "BLOB"),
+        Column(0, "id", "id", ColumnType(Primitive.LONG), "BIGINT"),
+        Column(1, "name", "name", ColumnType(Primitive.STRING), "TEXT"),
+        Column(2, "price", "price", ColumnType(Primitive.DECIMAL, 10, 2), "DECIMAL(10,2)"),
+        Column(3, "photo", "photo", ColumnType(Primitive.BINARY), "BLOB"),
     ),
     ("id",),
     (0, 4),

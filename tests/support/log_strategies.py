@@ -24,7 +24,7 @@ from lakesplice.model.progress.epochs import Epoch
 from lakesplice.model.progress.met_gtids import GtidNumbers, Transaction
 from lakesplice.model.progress.source_state import PartitionState, SnapshotState, SourceState
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 
 # A name or text of the source can hold anything that Python's text can, lone surrogates as well.
 texts = st.text(st.characters(), max_size=12)
@@ -34,10 +34,12 @@ offsets = st.dictionaries(st.integers(0, 2**31), counts, max_size=3)
 positions = st.builds(Position, st.integers(-1, 2**63 - 1), st.integers(-1, 2**63 - 1))
 file_refs = st.builds(FileRef, texts, counts, texts)
 
-plain_types = st.sampled_from([kind for kind in Kind if kind is not Kind.DECIMAL]).map(ColumnType)
+plain_types = st.sampled_from([kind for kind in Primitive if kind is not Primitive.DECIMAL]).map(
+    ColumnType
+)
 decimals = st.integers(1, 38).flatmap(
     lambda precision: st.builds(
-        ColumnType, st.just(Kind.DECIMAL), st.just(precision), st.integers(0, precision)
+        ColumnType, st.just(Primitive.DECIMAL), st.just(precision), st.integers(0, precision)
     )
 )
 

@@ -12,14 +12,20 @@ import pyarrow as pa
 
 from lakesplice.model.change import Op, changes_schema
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from tests.support import independent
 
 NAMES = ("id", "a", "b", "c")
 SCHEMA = TableSchema(
     (
         *(
-            Column(at, name, name, ColumnType(Kind.STRING if name == "c" else Kind.LONG), "any")
+            Column(
+                at,
+                name,
+                name,
+                ColumnType(Primitive.STRING if name == "c" else Primitive.LONG),
+                "any",
+            )
             for at, name in enumerate(NAMES)
         ),
         TableSchema.positions_column(len(NAMES)),

@@ -15,12 +15,12 @@ from lakesplice.model.offsets import Offset, OffsetRanges
 from lakesplice.model.position import Position
 from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.spark.kafka.topics import Topic
 from tests.support.schema_changes import connect_record
 
 X = TableName("shop", "x")
-_LONG = ColumnType(Kind.LONG)
+_LONG = ColumnType(Primitive.LONG)
 RETYPED = "ALTER TABLE x MODIFY price decimal(8,4)"
 
 

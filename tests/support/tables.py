@@ -15,7 +15,7 @@ from lakesplice.model.manifest import DeltaRef, FileRef, RunRef
 from lakesplice.model.offsets import Offset
 from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.protocol.commit import Committed, Conflict, commit, create
 from lakesplice.table.protocol.intents import Create, Ingest, Intent, Splice
@@ -27,8 +27,8 @@ from lakesplice.testing.doubles import FixedClock, SeededEntropy
 
 SCHEMA = TableSchema(
     (
-        Column(1, "id", "id", ColumnType(Kind.LONG), "bigint"),
-        Column(2, "name", "name", ColumnType(Kind.STRING), "varchar(20)"),
+        Column(1, "id", "id", ColumnType(Primitive.LONG), "bigint"),
+        Column(2, "name", "name", ColumnType(Primitive.STRING), "varchar(20)"),
     ),
     ("id",),
     (2,),

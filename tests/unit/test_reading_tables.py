@@ -10,16 +10,16 @@ import lakesplice
 from lakesplice.errors import CorruptFileError, MissingFileError, UsageError
 from lakesplice.model.change import Op
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.table.reading.table import Table
 from tests.support.every_type import EVERY_TYPE, HIGH, LOW, row
 from tests.support.made import MadeTable
 
 SMALL = TableSchema(
     (
-        Column(0, "id", "id", ColumnType(Kind.LONG), "BIGINT"),
-        Column(1, "na_x20_me", "na me", ColumnType(Kind.STRING), "TEXT"),
-        Column(2, "n", "n", ColumnType(Kind.INTEGER), "INT"),
+        Column(0, "id", "id", ColumnType(Primitive.LONG), "BIGINT"),
+        Column(1, "na_x20_me", "na me", ColumnType(Primitive.STRING), "TEXT"),
+        Column(2, "n", "n", ColumnType(Primitive.INTEGER), "INT"),
     ),
     ("id",),
     (0, 3),
@@ -154,7 +154,7 @@ def test_a_scan_is_a_stream_of_batches(table: MadeTable) -> None:
 
 
 def test_a_column_added_later_is_null_in_older_files_and_deltas(table: MadeTable) -> None:
-    added = Column(3, "added", "added", ColumnType(Kind.DOUBLE), "DOUBLE")
+    added = Column(3, "added", "added", ColumnType(Primitive.DOUBLE), "DOUBLE")
     table.evolve(SMALL.with_columns([added], SMALL.key))
     table.insert([small(30, "new") | {"added": 1.5}])
     table.change([(Op.UPDATE, small(3, "changed", 33) | {"added": 2.5})])

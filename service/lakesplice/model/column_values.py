@@ -20,14 +20,14 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 
-_COUNTED = {Kind.DATE: pa.int32(), Kind.TIMESTAMP: pa.int64()}
+_COUNTED = {Primitive.DATE: pa.int32(), Primitive.TIMESTAMP: pa.int64()}
 
 
 def fill_text(value: pa.Scalar, kind: ColumnType) -> str:
     """Return a value of the type, which is not null, as text."""
-    if kind.kind is Kind.BINARY:
+    if kind.kind is Primitive.BINARY:
         return b64encode(value.as_py()).decode()
     if kind.kind in _COUNTED:
         value = value.cast(_COUNTED[kind.kind])
@@ -36,7 +36,7 @@ def fill_text(value: pa.Scalar, kind: ColumnType) -> str:
 
 def fill_value(text: str, kind: ColumnType) -> pa.Scalar:
     """Read back `fill_text`."""
-    if kind.kind is Kind.BINARY:
+    if kind.kind is Primitive.BINARY:
         return pa.scalar(b64decode(text), pa.binary())
     value = pa.scalar(text)
     if kind.kind in _COUNTED:

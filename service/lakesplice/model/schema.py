@@ -18,7 +18,7 @@ from lakesplice.model.names import (
     SOURCE_TS,
 )
 from lakesplice.model.position import BEFORE_ALL, Position
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 
 SYSTEM_FIELDS: tuple[pa.Field, ...] = (
     pa.field(POSITION_FILE, pa.int64(), nullable=False),
@@ -272,7 +272,7 @@ class TableSchema:
     @staticmethod
     def positions_column(identity: int) -> Column:
         """Return the new column for column positions."""
-        kind = ColumnType(Kind.BINARY)
+        kind = ColumnType(Primitive.BINARY)
         return Column(identity, COLUMN_POSITIONS, "", kind, _POSITIONS, hidden=True)
 
     @cached_property
@@ -293,9 +293,9 @@ class TableSchema:
 _POSITIONS = "lakesplice:column-positions"
 
 SYSTEM_TYPES: dict[str, ColumnType] = {
-    POSITION_FILE: ColumnType(Kind.LONG),
-    POSITION_OFFSET: ColumnType(Kind.LONG),
-    ROW_DIGEST: ColumnType(Kind.LONG),
-    IS_DELETED: ColumnType(Kind.BOOLEAN),
-    SOURCE_TS: ColumnType(Kind.TIMESTAMP),
+    POSITION_FILE: ColumnType(Primitive.LONG),
+    POSITION_OFFSET: ColumnType(Primitive.LONG),
+    ROW_DIGEST: ColumnType(Primitive.LONG),
+    IS_DELETED: ColumnType(Primitive.BOOLEAN),
+    SOURCE_TS: ColumnType(Primitive.TIMESTAMP),
 }

@@ -13,7 +13,7 @@ from lakesplice.errors import UnsupportedError
 DECIMAL_PRECISION_MAX = 38
 
 
-class Kind(StrEnum):
+class Primitive(StrEnum):
     """The primitive types of the Delta protocol that a MySQL column can become."""
 
     BOOLEAN = "boolean"
@@ -30,18 +30,18 @@ class Kind(StrEnum):
     TIMESTAMP = "timestamp"
 
 
-_ARROW: dict[Kind, pa.DataType] = {
-    Kind.BOOLEAN: pa.bool_(),
-    Kind.BYTE: pa.int8(),
-    Kind.SHORT: pa.int16(),
-    Kind.INTEGER: pa.int32(),
-    Kind.LONG: pa.int64(),
-    Kind.FLOAT: pa.float32(),
-    Kind.DOUBLE: pa.float64(),
-    Kind.STRING: pa.string(),
-    Kind.BINARY: pa.binary(),
-    Kind.DATE: pa.date32(),
-    Kind.TIMESTAMP: pa.timestamp("us", tz="UTC"),
+_ARROW: dict[Primitive, pa.DataType] = {
+    Primitive.BOOLEAN: pa.bool_(),
+    Primitive.BYTE: pa.int8(),
+    Primitive.SHORT: pa.int16(),
+    Primitive.INTEGER: pa.int32(),
+    Primitive.LONG: pa.int64(),
+    Primitive.FLOAT: pa.float32(),
+    Primitive.DOUBLE: pa.float64(),
+    Primitive.STRING: pa.string(),
+    Primitive.BINARY: pa.binary(),
+    Primitive.DATE: pa.date32(),
+    Primitive.TIMESTAMP: pa.timestamp("us", tz="UTC"),
 }
 _DECIMAL_NAME = re.compile(r"decimal\((\d+),(\d+)\)")
 
@@ -50,12 +50,12 @@ _DECIMAL_NAME = re.compile(r"decimal\((\d+),(\d+)\)")
 class ColumnType:
     """One column's type; `precision` and `scale` are zero except for decimals."""
 
-    kind: Kind
+    kind: Primitive
     precision: int = 0
     scale: int = 0
 
     def __post_init__(self) -> None:
-        if self.kind is not Kind.DECIMAL:
+        if self.kind is not Primitive.DECIMAL:
             return
         if (
             not 1 <= self.precision <= DECIMAL_PRECISION_MAX
@@ -72,23 +72,23 @@ class ColumnType:
         """Read the Delta name of a type, such as `long` or `decimal(12,2)`."""
         decimal = _DECIMAL_NAME.fullmatch(name.replace(" ", ""))
         if decimal:
-            return cls(Kind.DECIMAL, int(decimal[1]), int(decimal[2]))
+            return cls(Primitive.DECIMAL, int(decimal[1]), int(decimal[2]))
         try:
-            return cls(Kind(name))
+            return cls(Primitive(name))
         except ValueError:
-            known = ", ".join(kind.value for kind in Kind)
+            known = ", ".join(kind.value for kind in Primitive)
             raise UnsupportedError(f"unknown column type; known: {known}", type=name) from None
 
     @property
     def name(self) -> str:
         """The type's name in the Delta log."""
-        if self.kind is Kind.DECIMAL:
+        if self.kind is Primitive.DECIMAL:
             return f"decimal({self.precision},{self.scale})"
         return self.kind.value
 
     @property
     def arrow(self) -> pa.DataType:
         """The Arrow type of the column in memory and in base files."""
-        if self.kind is Kind.DECIMAL:
+        if self.kind is Primitive.DECIMAL:
             return pa.decimal128(self.precision, self.scale)
         return _ARROW[self.kind]

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from lakesplice.errors import UsageError
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.testing.shop.columns import unscaled_to_arrow
 
 Key = tuple[Any, ...]
@@ -142,7 +142,9 @@ def to_arrow(described: JsonRow, values: Sequence[Any]) -> pa.Array:
     if semantic == "org.apache.kafka.connect.data.Decimal":
         parameters = described["parameters"]
         kind = ColumnType(
-            Kind.DECIMAL, int(parameters["connect.decimal.precision"]), int(parameters["scale"])
+            Primitive.DECIMAL,
+            int(parameters["connect.decimal.precision"]),
+            int(parameters["scale"]),
         )
         return unscaled_to_arrow(_each(values, _unscaled), kind)
     if semantic in _MICROSECONDS:

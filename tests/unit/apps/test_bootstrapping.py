@@ -29,7 +29,7 @@ from lakesplice.model.names import TableName
 from lakesplice.model.offsets import Offset
 from lakesplice.model.position import Position
 from lakesplice.model.source_schema import SourceField, SourceSchema
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.intake.newest_image import newest_image
 from lakesplice.planning.source_rows.columns import DatabaseColumn
@@ -49,8 +49,8 @@ from tests.support.service_settings import settings_of
 from tests.support.shadows import SHADOW, Filling, ReadSource
 from tests.support.simulated import SMALL, driver_of, folder, row, rows_of
 
-ID = SourceField("id", ColumnType(Kind.LONG), "int64")
-NAME = SourceField("name", ColumnType(Kind.STRING), "string")
+ID = SourceField("id", ColumnType(Primitive.LONG), "int64")
+NAME = SourceField("name", ColumnType(Primitive.STRING), "string")
 STREAMED = SourceSchema((ID, NAME), ("id",))
 STORED = SourceTable(
     "shop",
@@ -183,7 +183,7 @@ def test_a_table_is_read_in_the_columns_that_its_records_have() -> None:
         ),
         (
             STORED,
-            SourceSchema((ID, SourceField("name", ColumnType(Kind.DATE), "date")), ("id",)),
+            SourceSchema((ID, SourceField("name", ColumnType(Primitive.DATE), "date")), ("id",)),
             "column name: the database's varchar",
         ),
     ],

@@ -23,7 +23,7 @@ from lakesplice.model.driver_status import (
 )
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.status import StatusPublisher
 from tests.support.command_line import CommandLine
@@ -33,7 +33,9 @@ from tests.support.made import GENERATION
 
 NOW_MS = round(time.time() * 1000)
 SECONDS_MAX = 60.0
-SCHEMA = TableSchema((Column(0, "id", "id", ColumnType(Kind.LONG), "BIGINT"),), ("id",), (0, 1))
+SCHEMA = TableSchema(
+    (Column(0, "id", "id", ColumnType(Primitive.LONG), "BIGINT"),), ("id",), (0, 1)
+)
 COMMAND = [sys.executable, "-c", "from lakesplice.apps.cli import main; main()", "status"]
 
 

@@ -25,17 +25,17 @@ from lakesplice.formats.parquet import (
 from lakesplice.formats.parquet.adopted import unfit_columns
 from lakesplice.model.address import BaseFile, Segment
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from tests.support.every_type import EVERY_TYPE, HIGH, LOW, row
 from tests.support.thrift import Compact
 
 WIDE = TableSchema(
     (
-        Column(0, "id", "id", ColumnType(Kind.LONG), "BIGINT"),
-        Column(1, "many", "many", ColumnType(Kind.STRING), "TEXT"),
-        Column(2, "few", "few", ColumnType(Kind.STRING), "TEXT"),
-        Column(3, "flag", "flag", ColumnType(Kind.BOOLEAN), "BOOLEAN"),
-        Column(4, "price", "price", ColumnType(Kind.DECIMAL, 12, 2), "DECIMAL(12,2)"),
+        Column(0, "id", "id", ColumnType(Primitive.LONG), "BIGINT"),
+        Column(1, "many", "many", ColumnType(Primitive.STRING), "TEXT"),
+        Column(2, "few", "few", ColumnType(Primitive.STRING), "TEXT"),
+        Column(3, "flag", "flag", ColumnType(Primitive.BOOLEAN), "BOOLEAN"),
+        Column(4, "price", "price", ColumnType(Primitive.DECIMAL, 12, 2), "DECIMAL(12,2)"),
     ),
     ("id",),
     (0, 5),

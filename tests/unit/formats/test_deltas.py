@@ -17,7 +17,7 @@ from lakesplice.formats.deltas import decode_delta, encode_delta
 from lakesplice.formats.deltas.avro_container import read_head, write_head
 from lakesplice.model.change import delta_schema
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.testing.older_deltas import encode_avro_delta
 from tests.conformance.test_deltas_in_avro import CHANGES
 from tests.support.every_type import EVERY_TYPE
@@ -119,7 +119,7 @@ def test_reading_some_columns_decodes_no_others() -> None:
 
 def test_names_with_dots_are_names() -> None:
     columns = [
-        Column(at, name, name, ColumnType(Kind.LONG), "int64")
+        Column(at, name, name, ColumnType(Primitive.LONG), "int64")
         for at, name in enumerate(("a", "a.b", "a.b.c"))
     ]
     schema = TableSchema().with_columns(columns, ("a",))
@@ -132,7 +132,7 @@ def test_names_with_dots_are_names() -> None:
 
 @EACH_FORMAT
 def test_columns_added_since_are_null(data: bytes) -> None:
-    added = Column(14, "added", "added", ColumnType(Kind.BYTE), "TINYINT")
+    added = Column(14, "added", "added", ColumnType(Primitive.BYTE), "TINYINT")
     now = EVERY_TYPE.with_columns([added], EVERY_TYPE.key)
     table = decode_delta(data, now, 1, path="x")
     assert table.schema == delta_schema(now)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lakesplice.formats.parquet.stats import TEXT_CHARS_MAX, _text_at_least, delta_stats
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 
 LAST = "\U0010ffff"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -24,15 +24,15 @@ texts = st.text(
 moments = st.integers(-62_135_596_800_000_000, 253_402_300_799_999_000)
 
 
-def schema_of(kind: Kind) -> TableSchema:
+def schema_of(kind: Primitive) -> TableSchema:
     columns = (
-        Column(0, "id", "id", ColumnType(Kind.LONG), "bigint"),
+        Column(0, "id", "id", ColumnType(Primitive.LONG), "bigint"),
         Column(1, "value", "value", ColumnType(kind), "of a test"),
     )
     return TableSchema(columns, ("id",), (2,), bounded=frozenset([1]))
 
 
-def stats_of(values: list[Any], kind: Kind) -> dict[str, Any]:
+def stats_of(values: list[Any], kind: Primitive) -> dict[str, Any]:
     """What the log says of a file of values, in two row groups."""
     schema = schema_of(kind)
     rows = pa.table(
@@ -51,7 +51,7 @@ def stats_of(values: list[Any], kind: Kind) -> dict[str, Any]:
 @example([LAST * TEXT_CHARS_MAX + "a"])
 @example(["a" * (TEXT_CHARS_MAX - 1) + LAST * 3 + "b"])
 def test_no_text_is_outside_of_its_bounds(values: list[str | None]) -> None:
-    stated = stats_of(values, Kind.STRING)
+    stated = stats_of(values, Primitive.STRING)
     held = sorted(value.encode() for value in values if value is not None)
     assert stated["nullCount"]["value"] == values.count(None)
     assert ("value" in stated["minValues"]) == bool(held)
@@ -80,7 +80,7 @@ def test_a_bound_that_a_writer_cut_and_counted_up_stays_one(text: str, length: i
 @given(st.lists(moments, min_size=1, max_size=6))
 @example([-1, 1])
 def test_no_moment_is_outside_of_its_bounds(values: list[int]) -> None:
-    stated = stats_of(values, Kind.TIMESTAMP)
+    stated = stats_of(values, Primitive.TIMESTAMP)
     low, high = (
         datetime.fromisoformat(stated[which]["value"]) - EPOCH
         for which in ("minValues", "maxValues")
@@ -92,10 +92,12 @@ def test_no_moment_is_outside_of_its_bounds(values: list[int]) -> None:
 @pytest.mark.parametrize(
     ("kind", "beyond"),
     [
-        (Kind.STRING, "x" * 10_000),  # the writer of Parquet states no bounds of it
-        (Kind.TIMESTAMP, 253_402_300_799_999_999),  # the next millisecond is in the year 10000
-        (Kind.TIMESTAMP, -62_135_596_800_000_001),
+        (Primitive.STRING, "x" * 10_000),  # the writer of Parquet states no bounds of it
+        (Primitive.TIMESTAMP, 253_402_300_799_999_999),  # the next millisecond is in the year 10000
+        (Primitive.TIMESTAMP, -62_135_596_800_000_001),
     ],
 )
-def test_a_value_beyond_what_bounds_can_say_leaves_a_file_without(kind: Kind, beyond: Any) -> None:
+def test_a_value_beyond_what_bounds_can_say_leaves_a_file_without(
+    kind: Primitive, beyond: Any
+) -> None:
     assert stats_of([beyond], kind) == {"numRecords": 1}

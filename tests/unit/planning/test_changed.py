@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.planning.rows.changed_columns import (
     bitmap_bytes,
     bitmap_rows,
@@ -47,7 +47,9 @@ def test_an_unknown_set_may_have_changed_every_column() -> None:
 
 def test_a_bitmap_is_as_long_as_the_largest_identity_needs() -> None:
     def schema(*ids: int) -> TableSchema:
-        return TableSchema(tuple(Column(n, f"c{n}", "", ColumnType(Kind.LONG), "") for n in ids))
+        return TableSchema(
+            tuple(Column(n, f"c{n}", "", ColumnType(Primitive.LONG), "") for n in ids)
+        )
 
     assert [bitmap_bytes(schema(*ids)) for ids in ((), (0,), (7,), (0, 8), (3, 23))] == [
         0,

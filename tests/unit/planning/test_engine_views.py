@@ -11,7 +11,7 @@ from sqlglot import exp
 from lakesplice.errors import UsageError
 from lakesplice.model.names import TableName, column_name
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.planning.engine_views.engines import DIALECTS, Engine
 from lakesplice.planning.engine_views.view_columns import view_columns
 from lakesplice.planning.engine_views.view_sql import (
@@ -26,11 +26,11 @@ NAMES = ("id", "select", "na me", "a\"b`c'd", "_IS_DELETED", "_x20_", "line\nbre
 
 
 def text(at: int, name: str) -> Column:
-    return Column(at, column_name(name), name, ColumnType(Kind.STRING), "varchar(9)")
+    return Column(at, column_name(name), name, ColumnType(Primitive.STRING), "varchar(9)")
 
 
 def moment(at: int, name: str, source_type: str) -> Column:
-    return Column(at, name, name, ColumnType(Kind.TIMESTAMP), source_type)
+    return Column(at, name, name, ColumnType(Primitive.TIMESTAMP), source_type)
 
 
 SCHEMA = TableSchema(

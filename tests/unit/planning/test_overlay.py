@@ -13,16 +13,16 @@ from lakesplice.model.address import Segment
 from lakesplice.model.change import Op, delta_schema
 from lakesplice.model.position import Ordering
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.planning.rows.edits import Edits, apply_edits
 from lakesplice.planning.rows.overlay import overlay, without_effect
 from lakesplice.planning.rows.waiting_changes import WaitingChanges
 
 SCHEMA = TableSchema(
     (
-        Column(0, "id", "id", ColumnType(Kind.LONG), "BIGINT"),
-        Column(1, "a", "a", ColumnType(Kind.STRING), "TEXT"),
-        Column(2, "b", "b", ColumnType(Kind.LONG), "BIGINT"),
+        Column(0, "id", "id", ColumnType(Primitive.LONG), "BIGINT"),
+        Column(1, "a", "a", ColumnType(Primitive.STRING), "TEXT"),
+        Column(2, "b", "b", ColumnType(Primitive.LONG), "BIGINT"),
     ),
     ("id",),
     (0, 3),

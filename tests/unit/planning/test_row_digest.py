@@ -14,7 +14,7 @@ import xxhash
 
 from lakesplice.errors import UsageError
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.planning.rows.row_digest import row_digest
 
 MASK = (1 << 64) - 1
@@ -57,25 +57,25 @@ def mix(x: int) -> int:
 
 def words(value: Any, kind: ColumnType) -> list[int]:
     match kind.kind:
-        case Kind.STRING:
+        case Primitive.STRING:
             return [xxhash.xxh3_64_intdigest(value.encode())]
-        case Kind.BINARY:
+        case Primitive.BINARY:
             return [xxhash.xxh3_64_intdigest(value)]
-        case Kind.FLOAT:
+        case Primitive.FLOAT:
             return [0x7FC00000 if math.isnan(value) else int.from_bytes(struct.pack(">f", value))]
-        case Kind.DOUBLE:
+        case Primitive.DOUBLE:
             return [
                 0x7FF8000000000000
                 if math.isnan(value)
                 else int.from_bytes(struct.pack(">d", value))
             ]
-        case Kind.DECIMAL:
+        case Primitive.DECIMAL:
             unscaled = int(f"{value:.{kind.scale}f}".replace(".", ""))
             both = [unscaled & MASK, unscaled >> 64 & MASK]
             return both if kind.precision > 18 else both[:1]
-        case Kind.DATE:
+        case Primitive.DATE:
             return [(value - date(1970, 1, 1)).days & MASK]
-        case Kind.TIMESTAMP:
+        case Primitive.TIMESTAMP:
             since = value - datetime(1970, 1, 1, tzinfo=UTC)
             return [
                 (since.days * 86_400_000_000 + since.seconds * 1_000_000 + since.microseconds)

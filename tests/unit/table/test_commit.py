@@ -15,7 +15,7 @@ from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import Position
 from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.model.schema import Column
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.table.protocol.commit import Committed, Conflict, ConflictCode, commit, create
 from lakesplice.table.protocol.history import history
 from lakesplice.table.protocol.intents import Create, Evolve, IndexMerge, Intent, Purge, Redirect
@@ -25,7 +25,7 @@ from lakesplice.testing.faulty_store import Fault, FaultyStore, How
 from tests.support.tables import SCHEMA, SOURCE, TableUnderTest, local_table
 
 PARKED = ParkReason(ParkCode.NO_KEY, "give it a key")
-SCORE = Column(3, "score", "score", ColumnType(Kind.DOUBLE), "double")
+SCORE = Column(3, "score", "score", ColumnType(Primitive.DOUBLE), "double")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from lakesplice.model.parking import ParkCode
 from lakesplice.model.source_schema import SourceField, SourceSchema
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.planning.shape.computing.expression import parse
 from lakesplice.planning.shape.shaping import Shape, shaped_schema
@@ -166,7 +166,7 @@ def test_a_computed_column_goes_with_the_column_it_needs_as_the_policy_says(
 
 
 def test_columns_that_an_image_lacks_are_not_computed_from_or_renamed() -> None:
-    id_, name = (SourceField(n, ColumnType(Kind.STRING), "text") for n in ("id", "name"))
+    id_, name = (SourceField(n, ColumnType(Primitive.STRING), "text") for n in ("id", "name"))
     image = SourceSchema((id_,), ("id",), omitted=(name,))
     assert "partial image" in shaped_schema(image, computing(short="upper(name)")).problem
     assert "another name" in shaped_schema(image, computing(name="upper(id)")).problem

@@ -13,7 +13,7 @@ import pytest
 
 from lakesplice.apps.library.table import Table as LibraryTable
 from lakesplice.errors import UsageError
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.by_hand.hand_fed_table import HandFedTable
 from lakesplice.table.by_hand.upkeep import plan_splice
@@ -131,7 +131,7 @@ def test_a_column_that_changes_is_reported_in_every_row(tmp_path: Path, what: st
     life.take(event(INT, 20, row_of(1, 9, "a"), row_of(1, 1, "a")))
     life.driver.compact()
     column = next(one for one in table.schema.columns if one.name == "n")
-    other = {"type": ColumnType(Kind.LONG)} if what == "type" else {"name": "m"}
+    other = {"type": ColumnType(Primitive.LONG)} if what == "type" else {"name": "m"}
     changed = replace(column, **other)
     table.evolve(table.schema.with_columns((), table.schema.key, [changed]))
     kinds = Counter(image["_change_type"] for image in load_feed(life.root, table.version))

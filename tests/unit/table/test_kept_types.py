@@ -13,7 +13,7 @@ import pytest
 
 from lakesplice.model.parking import ParkCode
 from lakesplice.model.schema import Column
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.schema.ignored_type_changes import fitting
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
@@ -54,7 +54,7 @@ def test_a_value_that_fits_is_taken_and_another_becomes_a_dead_letter(lake: Loca
     )
     assert life.parked == ""
     assert life.rows() == [row(1, 7, "y"), row(2, 2, "x"), row(3, None, "new")]
-    assert life.driver.table.schema.by_source["n"].type == ColumnType(Kind.INTEGER)
+    assert life.driver.table.schema.by_source["n"].type == ColumnType(Primitive.INTEGER)
     [(reason, detail)] = letters(life)
     assert reason == "out-of-range"
     assert "column='n' keeps its type integer" in detail
@@ -111,15 +111,23 @@ def test_if_the_source_changed_values_the_table_parks(lake: LocalStore) -> None:
     assert life.parked.startswith(ParkCode.SCHEMA_CHANGE)
 
 
-DECIMAL = ColumnType(Kind.DECIMAL, 6, 2)
+DECIMAL = ColumnType(Primitive.DECIMAL, 6, 2)
 
 
 @pytest.mark.parametrize(
     ("values", "kind", "held"),
     [
-        (pa.array([1, -129, 127, None], pa.int64()), ColumnType(Kind.BYTE), [1, None, 127, None]),
-        (pa.array([1.0, 1.5, float("inf"), 3e12]), ColumnType(Kind.INTEGER), [1, None, None, None]),
-        (pa.array([0.5, 0.1]), ColumnType(Kind.FLOAT), [0.5, None]),
+        (
+            pa.array([1, -129, 127, None], pa.int64()),
+            ColumnType(Primitive.BYTE),
+            [1, None, 127, None],
+        ),
+        (
+            pa.array([1.0, 1.5, float("inf"), 3e12]),
+            ColumnType(Primitive.INTEGER),
+            [1, None, None, None],
+        ),
+        (pa.array([0.5, 0.1]), ColumnType(Primitive.FLOAT), [0.5, None]),
         (
             pa.array(list(map(Decimal, ("1.23", "1.2345", "99999"))), pa.decimal128(12, 4)),
             DECIMAL,
@@ -127,22 +135,22 @@ DECIMAL = ColumnType(Kind.DECIMAL, 6, 2)
         ),
         (
             pa.array([Decimal(1), Decimal(1 << 40), None], pa.decimal128(20, 0)),
-            ColumnType(Kind.INTEGER),
+            ColumnType(Primitive.INTEGER),
             [1, None, None],
         ),
         (
             pa.array([Decimal("7.00"), Decimal("7.10")], pa.decimal128(21, 2)),
-            ColumnType(Kind.LONG),
+            ColumnType(Primitive.LONG),
             [7, None],
         ),
         (
             pa.array(["9223372036854775807", "9223372036854775808"]),
-            ColumnType(Kind.LONG),
+            ColumnType(Primitive.LONG),
             [(1 << 63) - 1, None],
         ),
         (
             pa.array([0, 86_400_000_000, 1], pa.timestamp("us", "UTC")),
-            ColumnType(Kind.DATE),
+            ColumnType(Primitive.DATE),
             ["1970-01-01", "1970-01-02", None],
         ),
     ],
@@ -152,7 +160,9 @@ def test_a_value_fits_if_it_comes_back_the_same(
     values: pa.Array, kind: ColumnType, held: list[Any]
 ) -> None:
     found, fits = fitting(values, Column(1, "n", "n", kind, "x"))
-    shown = [str(v) if kind.kind is Kind.DATE and v is not None else v for v in found.to_pylist()]
+    shown = [
+        str(v) if kind.kind is Primitive.DATE and v is not None else v for v in found.to_pylist()
+    ]
     assert (shown, found.type) == (held, kind.arrow)
     assert fits.tolist() == [
         v is not None or not s.is_valid for v, s in zip(held, values, strict=True)

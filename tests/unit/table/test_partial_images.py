@@ -16,7 +16,7 @@ from lakesplice.model.names import SYSTEM_COLUMNS
 from lakesplice.model.parking import ParkCode
 from lakesplice.model.schema import TableSchema
 from lakesplice.model.source_schema import SourceField, SourceSchema
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.schema.evolution import Unfit, fit
 from lakesplice.planning.schema.policy import Behaviour, PartialImages, SchemaPolicy
@@ -260,8 +260,8 @@ def test_canals_images_without_blobs_set_what_they_have(lake: LocalStore) -> Non
 
 
 def test_a_column_that_is_computed_of_what_is_unknown_parks_its_table() -> None:
-    fields = tuple(SourceField(name, ColumnType(Kind.LONG), "int") for name in ("id", "a"))
-    omitted = (SourceField("b", ColumnType(Kind.LONG), "int"),)
+    fields = tuple(SourceField(name, ColumnType(Primitive.LONG), "int") for name in ("id", "a"))
+    omitted = (SourceField("b", ColumnType(Primitive.LONG), "int"),)
     image = SourceSchema(fields, ("id",), lacking=(("sum", "b"),), omitted=omitted)
     for policy in (APPLY, replace(APPLY, drop_column=Behaviour.EVOLVE)):
         verdict = fit(TableSchema(), image, policy)

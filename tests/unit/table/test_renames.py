@@ -15,7 +15,7 @@ from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import Position
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.source_schema import SourceField, SourceSchema
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.planning.schema.evolution import Unfit, fit
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
@@ -271,7 +271,7 @@ def test_without_a_known_rename_the_new_column_may_be_an_addition(lake: LocalSto
 
 
 def test_a_renamed_key_is_another_key() -> None:
-    long = ColumnType(Kind.LONG)
+    long = ColumnType(Primitive.LONG)
     schema = TableSchema((Column(0, "id", "id", long, "int64"),), ("id",), (0, 1))
     renamed = SourceField("key", long, "int64", formerly=("id",))
     verdict = fit(schema, SourceSchema((renamed,), ("key",)), FOLLOWING)

@@ -12,7 +12,7 @@ from lakesplice.formats.checksum import checksum
 from lakesplice.model.change import Op
 from lakesplice.model.manifest import FileRef, RunRef
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.planning.rows.keyhash import key_hash
 from lakesplice.planning.rows.locate import locate
 from lakesplice.table.files.index_runs import RunCache, open_run, write_merged
@@ -22,8 +22,8 @@ from tests.support.indexed import IndexedTable
 
 SCHEMA = TableSchema(
     (
-        Column(0, "id", "id", ColumnType(Kind.LONG), "BIGINT"),
-        Column(1, "name", "name", ColumnType(Kind.STRING), "TEXT"),
+        Column(0, "id", "id", ColumnType(Primitive.LONG), "BIGINT"),
+        Column(1, "name", "name", ColumnType(Primitive.STRING), "TEXT"),
     ),
     ("id",),
     (0, 2),

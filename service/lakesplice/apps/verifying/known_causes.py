@@ -10,7 +10,7 @@ import numpy as np
 
 from lakesplice.apps.verifying.compared_table import ComparedTable
 from lakesplice.apps.verifying.report import DifferenceKind
-from lakesplice.model.types import Kind as TypeKind
+from lakesplice.model.types import Primitive as TypeKind
 
 _INSERT_ONLY = "the table is insert-only: it keeps rows that its source deletes"
 _AS_INSERTED = "the table is insert-only: it keeps rows as they were inserted"

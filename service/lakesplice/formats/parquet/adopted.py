@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from lakesplice.model.column_values import promoted
 from lakesplice.model.names import IS_DELETED, POSITION_FILE, POSITION_OFFSET
 from lakesplice.model.schema import SYSTEM_FIELDS, SYSTEM_TYPES, TableSchema
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 
 # A row that no change was applied to yet: as if the table had been created with it.
 SYSTEM_VALUES: dict[str, pa.Scalar] = {
@@ -30,18 +30,18 @@ SYSTEM_VALUES: dict[str, pa.Scalar] = {
     IS_DELETED: pa.scalar(False),
 }
 
-_SIMPLE: dict[Kind, tuple[str, ...]] = {
-    Kind.BOOLEAN: ("BOOLEAN",),
-    Kind.INTEGER: ("INT32", "INT32 INT 32"),
-    Kind.LONG: ("INT64", "INT64 INT 64"),
-    Kind.BYTE: ("INT32 INT 8",),
-    Kind.SHORT: ("INT32 INT 16",),
-    Kind.FLOAT: ("FLOAT",),
-    Kind.DOUBLE: ("DOUBLE",),
-    Kind.STRING: ("BYTE_ARRAY STRING",),
-    Kind.BINARY: ("BYTE_ARRAY",),
-    Kind.DATE: ("INT32 DATE",),
-    Kind.TIMESTAMP: ("INT96", "INT64 TIMESTAMP microseconds", "INT64 TIMESTAMP milliseconds"),
+_SIMPLE: dict[Primitive, tuple[str, ...]] = {
+    Primitive.BOOLEAN: ("BOOLEAN",),
+    Primitive.INTEGER: ("INT32", "INT32 INT 32"),
+    Primitive.LONG: ("INT64", "INT64 INT 64"),
+    Primitive.BYTE: ("INT32 INT 8",),
+    Primitive.SHORT: ("INT32 INT 16",),
+    Primitive.FLOAT: ("FLOAT",),
+    Primitive.DOUBLE: ("DOUBLE",),
+    Primitive.STRING: ("BYTE_ARRAY STRING",),
+    Primitive.BINARY: ("BYTE_ARRAY",),
+    Primitive.DATE: ("INT32 DATE",),
+    Primitive.TIMESTAMP: ("INT96", "INT64 TIMESTAMP microseconds", "INT64 TIMESTAMP milliseconds"),
 }
 _OTHERS_DECIMALS = ("INT32", "INT64", "FIXED_LEN_BYTE_ARRAY")
 
@@ -141,7 +141,7 @@ def _cast(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
 def _is_as_known(column: pq.ColumnSchema, kind: ColumnType) -> bool:
     if column.max_repetition_level:
         return False
-    if kind.kind is Kind.DECIMAL:
+    if kind.kind is Primitive.DECIMAL:
         same = (column.precision, column.scale) == (kind.precision, kind.scale)
         decimal = column.logical_type.type == "DECIMAL"
         return decimal and same and column.physical_type in _OTHERS_DECIMALS

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.types import Kind
+from lakesplice.model.types import Primitive
 
 COLUMNS_MAX = 32  # Delta's own default; key columns come on top
 _DAYS = (-719162, 2932896)  # 0001-01-01 to 9999-12-31: beyond, engines disagree about the text
@@ -28,9 +28,18 @@ TEXT_CHARS_MAX = 32
 # No character comes after it.
 _LAST_CHARACTER = "\U0010ffff"
 _OF_LAST = _LAST_CHARACTER.encode()[:2]
-CHOSEN = frozenset((Kind.STRING, Kind.TIMESTAMP))
+CHOSEN = frozenset((Primitive.STRING, Primitive.TIMESTAMP))
 """Kinds of columns that are covered if they are chosen."""
-_BOUNDED = frozenset((Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG, Kind.DECIMAL, Kind.DATE))
+_BOUNDED = frozenset(
+    (
+        Primitive.BYTE,
+        Primitive.SHORT,
+        Primitive.INTEGER,
+        Primitive.LONG,
+        Primitive.DECIMAL,
+        Primitive.DATE,
+    )
+)
 
 
 def stats_columns(schema: TableSchema) -> tuple[str, ...]:
@@ -90,19 +99,19 @@ def _rows_alone(footer: pq.FileMetaData) -> str:
     return f'{{"numRecords":{footer.num_rows}}}'
 
 
-def _bounds(kind: Kind, stats: list[pq.Statistics]) -> tuple[str, str] | None:
+def _bounds(kind: Primitive, stats: list[pq.Statistics]) -> tuple[str, str] | None:
     if not all(one.has_min_max for one in stats):
         return None
-    if kind is Kind.DATE or kind in CHOSEN:
+    if kind is Primitive.DATE or kind in CHOSEN:
         values = [(one.min_raw, one.max_raw) for one in stats]
     else:
         values = [(one.min, one.max) for one in stats]
     lowest, highest = min(v[0] for v in values), max(v[1] for v in values)
     low: str | None
     high: str | None
-    if kind is Kind.STRING:
+    if kind is Primitive.STRING:
         low, high = _text_at_most(lowest), _text_at_least(highest)
-    elif kind is Kind.TIMESTAMP:
+    elif kind is Primitive.TIMESTAMP:
         low, high = _moment(lowest // 1000), _moment(-(-highest // 1000))
     else:
         low, high = _exact(kind, lowest), _exact(kind, highest)
@@ -144,12 +153,12 @@ def _moment(milliseconds: int) -> str | None:
     return f'"{np.datetime64(milliseconds, "ms")}Z"'
 
 
-def _exact(kind: Kind, value: object) -> str | None:
+def _exact(kind: Primitive, value: object) -> str | None:
     """The JSON of one bound; None where it would not be exact."""
-    if kind is Kind.DECIMAL:
+    if kind is Primitive.DECIMAL:
         return f"{value:f}"
     number = int(str(value))
-    if kind is Kind.DATE:
+    if kind is Primitive.DATE:
         inside = _DAYS[0] <= number <= _DAYS[1]
         return f'"{np.datetime64(number, "D")}"' if inside else None
     return str(number)

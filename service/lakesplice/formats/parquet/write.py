@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from lakesplice.formats.parquet.stats import delta_stats
 from lakesplice.model.names import POSITION_FILE, POSITION_OFFSET, ROW_DIGEST, SOURCE_TS
 from lakesplice.model.schema import TableSchema
-from lakesplice.model.types import Kind
+from lakesplice.model.types import Primitive
 
 MARKER = "lakesplice"
 MARKER_VERSION = "1"
@@ -133,7 +133,7 @@ def _repeats(values: pa.ChunkedArray) -> bool:
 
 
 # Keys ascend where a table was appended to, and their differences are then a bit or two each.
-_PACKED_KEYS = frozenset((Kind.INTEGER, Kind.LONG))
+_PACKED_KEYS = frozenset((Primitive.INTEGER, Primitive.LONG))
 
 
 def _row_groups(tables: Iterable[pa.Table], layout: pa.Schema, most: int) -> Iterator[pa.Table]:

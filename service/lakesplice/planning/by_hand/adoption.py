@@ -19,7 +19,7 @@ from lakesplice.errors import UnsupportedError, UsageError
 from lakesplice.formats.log.actions import DOMAIN, OUR_PROTOCOL, TableMetadata, TableProtocol
 from lakesplice.formats.log.state import LogState
 from lakesplice.model.names import column_name
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.planning.by_hand.hand_fed_schema import column_type
 
 # Features that require nothing of writers unless a property, column or domain uses them.
@@ -127,9 +127,9 @@ def common_columns(files: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
     return pa.schema([pa.field(name, kind) for name, (_, kind) in met.items()])
 
 
-_WIDTHS: Sequence[Sequence[Kind]] = (
-    (Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG),
-    (Kind.FLOAT, Kind.DOUBLE),
+_WIDTHS: Sequence[Sequence[Primitive]] = (
+    (Primitive.BYTE, Primitive.SHORT, Primitive.INTEGER, Primitive.LONG),
+    (Primitive.FLOAT, Primitive.DOUBLE),
 )
 
 

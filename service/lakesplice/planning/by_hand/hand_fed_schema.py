@@ -18,36 +18,36 @@ import pyarrow.compute as pc
 from lakesplice.errors import UsageError
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.source_schema import SourceField, SourceSchema
-from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Kind
+from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Primitive
 from lakesplice.planning.filtering.filters import stored_names
 from lakesplice.planning.schema.evolution import Grows, Unfit, fit
 
 # A decimal that holds any 64-bit integer has so many digits before its point.
 _LONG_DIGITS = 19
-_KINDS: dict[pa.DataType, Kind] = {
-    pa.bool_(): Kind.BOOLEAN,
-    pa.int8(): Kind.BYTE,
-    pa.int16(): Kind.SHORT,
-    pa.int32(): Kind.INTEGER,
-    pa.int64(): Kind.LONG,
-    pa.uint8(): Kind.SHORT,
-    pa.uint16(): Kind.INTEGER,
-    pa.uint32(): Kind.LONG,
-    pa.float16(): Kind.FLOAT,
-    pa.float32(): Kind.FLOAT,
-    pa.float64(): Kind.DOUBLE,
-    pa.string(): Kind.STRING,
-    pa.large_string(): Kind.STRING,
-    pa.string_view(): Kind.STRING,
-    pa.binary(): Kind.BINARY,
-    pa.large_binary(): Kind.BINARY,
-    pa.binary_view(): Kind.BINARY,
-    pa.date32(): Kind.DATE,
+_KINDS: dict[pa.DataType, Primitive] = {
+    pa.bool_(): Primitive.BOOLEAN,
+    pa.int8(): Primitive.BYTE,
+    pa.int16(): Primitive.SHORT,
+    pa.int32(): Primitive.INTEGER,
+    pa.int64(): Primitive.LONG,
+    pa.uint8(): Primitive.SHORT,
+    pa.uint16(): Primitive.INTEGER,
+    pa.uint32(): Primitive.LONG,
+    pa.float16(): Primitive.FLOAT,
+    pa.float32(): Primitive.FLOAT,
+    pa.float64(): Primitive.DOUBLE,
+    pa.string(): Primitive.STRING,
+    pa.large_string(): Primitive.STRING,
+    pa.string_view(): Primitive.STRING,
+    pa.binary(): Primitive.BINARY,
+    pa.large_binary(): Primitive.BINARY,
+    pa.binary_view(): Primitive.BINARY,
+    pa.date32(): Primitive.DATE,
 }
-_WHOLE = frozenset((Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG))
-_TAKES: dict[Kind, frozenset[Kind]] = dict.fromkeys(_WHOLE, _WHOLE) | {
-    Kind.DECIMAL: frozenset((Kind.DECIMAL, *_WHOLE)),
-    Kind.DOUBLE: frozenset((Kind.DOUBLE, Kind.FLOAT)),
+_WHOLE = frozenset((Primitive.BYTE, Primitive.SHORT, Primitive.INTEGER, Primitive.LONG))
+_TAKES: dict[Primitive, frozenset[Primitive]] = dict.fromkeys(_WHOLE, _WHOLE) | {
+    Primitive.DECIMAL: frozenset((Primitive.DECIMAL, *_WHOLE)),
+    Primitive.DOUBLE: frozenset((Primitive.DOUBLE, Primitive.FLOAT)),
 }
 
 
@@ -56,15 +56,17 @@ def column_type(arrow_type: pa.DataType) -> ColumnType | None:
     if pa.types.is_dictionary(arrow_type):
         arrow_type = arrow_type.value_type
     if pa.types.is_timestamp(arrow_type):
-        return ColumnType(Kind.TIMESTAMP)
+        return ColumnType(Primitive.TIMESTAMP)
     if pa.types.is_fixed_size_binary(arrow_type) and not pa.types.is_decimal(arrow_type):
-        return ColumnType(Kind.BINARY)
+        return ColumnType(Primitive.BINARY)
     if pa.types.is_decimal(arrow_type):
         fits = (
             arrow_type.precision <= DECIMAL_PRECISION_MAX
             and 0 <= arrow_type.scale <= arrow_type.precision
         )
-        return ColumnType(Kind.DECIMAL, arrow_type.precision, arrow_type.scale) if fits else None
+        return (
+            ColumnType(Primitive.DECIMAL, arrow_type.precision, arrow_type.scale) if fits else None
+        )
     kind = _KINDS.get(arrow_type)
     return None if kind is None else ColumnType(kind)
 
@@ -200,7 +202,7 @@ def stored_values(values: pa.ChunkedArray, column: Column) -> pa.ChunkedArray:
             values = values.cast(given.value_type)
         if pa.types.is_timestamp(given) and given.tz is None:
             values = pc.assume_timezone(values.cast(pa.timestamp("us")), "UTC")
-        if pa.types.is_integer(values.type) and column.type.kind is Kind.DECIMAL:
+        if pa.types.is_integer(values.type) and column.type.kind is Primitive.DECIMAL:
             # Cast first to a type that holds any integer: Arrow looks at the type, not at the
             # values.
             scale = column.type.arrow.scale

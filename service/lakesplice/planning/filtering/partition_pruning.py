@@ -17,7 +17,7 @@ import pyarrow.dataset as ds
 
 from lakesplice.model.address import Partition
 from lakesplice.model.schema import TableSchema
-from lakesplice.model.types import Kind
+from lakesplice.model.types import Primitive
 from lakesplice.planning.filtering.filters import Filter, stored_names
 
 
@@ -60,7 +60,7 @@ def _knowledge(
         own = [ds.field(name) for name, of in names.items() if of == stored]
         column = next(column for column in schema.columns if column.name == stored)
         if text is None:
-            empty = [pa.scalar("")] if column.type.kind is Kind.STRING else []
+            empty = [pa.scalar("")] if column.type.kind is Primitive.STRING else []
             values = [None, *empty]
         else:
             values = [pa.scalar(text).cast(column.type.arrow)]

@@ -17,7 +17,7 @@ from lakesplice.model.arrays import KeyHash, KeyHashes, Mask
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.names import KEY_HIGH, KEY_LOW
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.types import Kind
+from lakesplice.model.types import Primitive
 from lakesplice.planning.rows.keyhash import key_hash
 from lakesplice.planning.rows.locate import UNKNOWN, locate
 
@@ -25,7 +25,14 @@ KeyValues: TypeAlias = Any
 """A key's value; of several columns a sequence in key order, or a mapping by column."""
 
 # Types whose JSON value equals the stored value. Dates and decimals are encoded in other ways.
-_AS_IN_JSON = (Kind.STRING, Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG, Kind.BOOLEAN)
+_AS_IN_JSON = (
+    Primitive.STRING,
+    Primitive.BYTE,
+    Primitive.SHORT,
+    Primitive.INTEGER,
+    Primitive.LONG,
+    Primitive.BOOLEAN,
+)
 
 
 @dataclass(frozen=True)
@@ -149,9 +156,9 @@ def _array(column: Column, value: Any) -> pa.Array:
     if value is None:
         raise UsageError("a key column can't be null; give a value", column=column.name)
     try:
-        if isinstance(value, str) and column.type.kind is Kind.BINARY:
+        if isinstance(value, str) and column.type.kind is Primitive.BINARY:
             value = bytes.fromhex(value[2:]) if value.startswith("0x") else value.encode()
-        if isinstance(value, str) and column.type.kind is not Kind.STRING:
+        if isinstance(value, str) and column.type.kind is not Primitive.STRING:
             return pa.array([value]).cast(kind)
         return pa.array([value], kind)
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:

@@ -20,20 +20,20 @@ from dataclasses import dataclass
 
 from lakesplice.model.names import COLUMN_POSITIONS, IS_DELETED, SYSTEM_COLUMNS
 from lakesplice.model.schema import TableSchema
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 
 _NAMES = {
-    Kind.BOOLEAN: "boolean",
-    Kind.BYTE: "int",
-    Kind.SHORT: "int",
-    Kind.INTEGER: "int",
-    Kind.LONG: "long",
-    Kind.FLOAT: "float",
-    Kind.DOUBLE: "double",
-    Kind.STRING: "string",
-    Kind.BINARY: "binary",
-    Kind.DATE: "date",
-    Kind.TIMESTAMP: "timestamptz",
+    Primitive.BOOLEAN: "boolean",
+    Primitive.BYTE: "int",
+    Primitive.SHORT: "int",
+    Primitive.INTEGER: "int",
+    Primitive.LONG: "long",
+    Primitive.FLOAT: "float",
+    Primitive.DOUBLE: "double",
+    Primitive.STRING: "string",
+    Primitive.BINARY: "binary",
+    Primitive.DATE: "date",
+    Primitive.TIMESTAMP: "timestamptz",
 }
 _WIDER = frozenset((("int", "long"), ("float", "double")))
 _DECIMAL = re.compile(r"decimal\((\d+), (\d+)\)")
@@ -68,14 +68,14 @@ def mirror_schema(schema: TableSchema) -> MirrorSchema:
     `_is_deleted`.
     """
     columns = {c.name: iceberg_type(c.type) for c in schema.columns if not c.hidden}
-    columns[IS_DELETED] = _NAMES[Kind.BOOLEAN]
+    columns[IS_DELETED] = _NAMES[Primitive.BOOLEAN]
     had = {*schema.aliases, *SYSTEM_COLUMNS, COLUMN_POSITIONS}
     return MirrorSchema(columns, frozenset(had - columns.keys()), schema.partitioned_by)
 
 
 def iceberg_type(column: ColumnType) -> str:
     """Return Iceberg's name of a column's type, such as `decimal(12, 2)`."""
-    if column.kind is Kind.DECIMAL:
+    if column.kind is Primitive.DECIMAL:
         return f"decimal({column.precision}, {column.scale})"
     return _NAMES[column.kind]
 

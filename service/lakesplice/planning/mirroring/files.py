@@ -17,13 +17,13 @@ from typing import TypeAlias
 from lakesplice.errors import CorruptFileError
 from lakesplice.model.address import BaseFile
 from lakesplice.model.schema import TableSchema
-from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Kind
+from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Primitive
 
 Value: TypeAlias = bool | int | Decimal | str
 
-_WHOLE = frozenset((Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG))
-_EXACT = _WHOLE | {Kind.DATE}
-_BOUNDED = _EXACT | {Kind.DECIMAL, Kind.STRING, Kind.TIMESTAMP}
+_WHOLE = frozenset((Primitive.BYTE, Primitive.SHORT, Primitive.INTEGER, Primitive.LONG))
+_EXACT = _WHOLE | {Primitive.DATE}
+_BOUNDED = _EXACT | {Primitive.DECIMAL, Primitive.STRING, Primitive.TIMESTAMP}
 # Python's own context has fewer digits than a column may have.
 _ALL_DIGITS = Context(prec=DECIMAL_PRECISION_MAX)
 _FIRST_DAY = date(1970, 1, 1).toordinal()
@@ -106,15 +106,15 @@ def _of_text(text: str, type_: ColumnType) -> Value:
     kind = type_.kind
     if kind in _WHOLE:
         return int(text)
-    if kind is Kind.DECIMAL:
+    if kind is Primitive.DECIMAL:
         return Decimal(text).quantize(Decimal(1).scaleb(-type_.scale), context=_ALL_DIGITS)
-    if kind is Kind.DATE:
+    if kind is Primitive.DATE:
         return date.fromisoformat(text).toordinal() - _FIRST_DAY
-    if kind is Kind.TIMESTAMP:
+    if kind is Primitive.TIMESTAMP:
         return _microseconds(datetime.fromisoformat(text))
-    if kind is Kind.BOOLEAN:
+    if kind is Primitive.BOOLEAN:
         return {"true": True, "false": False}[text.lower()]
-    if kind is Kind.STRING:
+    if kind is Primitive.STRING:
         return text
     raise ValueError(f"no form of {type_.name} is known in the log")
 

@@ -22,9 +22,9 @@ from lakesplice.model.change import Op
 from lakesplice.model.names import APPENDED, SOURCE_POSITION
 from lakesplice.model.position import Ordering
 from lakesplice.model.source_schema import SourceField
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 
-_FIELD = SourceField(SOURCE_POSITION, ColumnType(Kind.STRING), "source position")
+_FIELD = SourceField(SOURCE_POSITION, ColumnType(Primitive.STRING), "source position")
 
 
 def placed(decoded: Decoded, offsets: Integers, partition: int) -> Decoded:

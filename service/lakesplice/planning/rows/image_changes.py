@@ -29,7 +29,7 @@ from lakesplice.model.names import (
 )
 from lakesplice.model.progress.column_presence import ColumnPresences
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.planning.rows.backfill import filled_column
 from lakesplice.planning.rows.changed_columns import bitmap_bytes, bitmaps
 from lakesplice.planning.rows.keyhash import key_hash
@@ -224,7 +224,7 @@ def _changed(
 def _differ(old: pa.Array, new: pa.Array, kind: ColumnType) -> Mask:
     """Compare two columns by their bits, so that -0.0 differs from 0.0, as in digests."""
     differ: Mask
-    if kind.kind in (Kind.STRING, Kind.BINARY):
+    if kind.kind in (Primitive.STRING, Primitive.BINARY):
         differ = np.asarray(pc.not_equal(old, new).fill_null(False))
     else:
         pairs = zip(column_words(old, kind), column_words(new, kind), strict=True)

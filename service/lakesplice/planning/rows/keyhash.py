@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from lakesplice.errors import UnsupportedError
 from lakesplice.model.arrays import Bytes, KeyHashes, Unsigned
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.types import Kind
+from lakesplice.model.types import Primitive
 
 ROWS_PER_BLOCK = 1 << 17
 HEX_DIGITS = 64
@@ -92,7 +92,7 @@ def _part(values: pa.Array, column: Column) -> pa.Array:
             "a key column holds a null; make it NOT NULL at the source", column=column.source_name
         )
     values = values.cast(column.type.arrow)
-    if column.type.kind in (Kind.STRING, Kind.BINARY):
+    if column.type.kind in (Primitive.STRING, Primitive.BINARY):
         raw = values.cast(pa.large_binary())
         lengths = pc.binary_length(raw).to_numpy().astype(">u4")
         return pc.binary_join_element_wise(_fixed(_bytes_of(lengths)), raw, _EMPTY)
@@ -101,16 +101,16 @@ def _part(values: pa.Array, column: Column) -> pa.Array:
     return _fixed(np.concatenate((_bytes_of(prefix), value), axis=1))
 
 
-def _value_bytes(values: pa.Array, kind: Kind) -> Bytes:
+def _value_bytes(values: pa.Array, kind: Primitive) -> Bytes:
     """Return the value bytes of a fixed-width type as a matrix, one row per value."""
-    if kind is Kind.DECIMAL:
+    if kind is Primitive.DECIMAL:
         # pyarrow has no cast from decimals to their bytes; the buffer holds them little-endian.
         raw = np.frombuffer(values.buffers()[1], np.uint8)
         first, last = values.offset * 16, (values.offset + len(values)) * 16
         return raw[first:last].reshape(-1, 16)[:, ::-1]
-    if kind in (Kind.FLOAT, Kind.DOUBLE):
+    if kind in (Primitive.FLOAT, Primitive.DOUBLE):
         return _bytes_of((values.cast(pa.float64()).to_numpy() + 0.0).astype(">f8"))
-    if kind is Kind.DATE:
+    if kind is Primitive.DATE:
         values = values.cast(pa.int32())
     return _bytes_of(values.cast(pa.int64()).to_numpy(zero_copy_only=False).astype(">i8"))
 

@@ -37,7 +37,7 @@ import pyarrow as pa
 from lakesplice.errors import UsageError
 from lakesplice.model.arrays import Integers, Unsigned
 from lakesplice.model.schema import TableSchema
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
@@ -46,13 +46,13 @@ _SHIFT_1, _SHIFT_2, _SHIFT_3 = np.uint64(30), np.uint64(27), np.uint64(31)
 # Up to 18 digits a decimal's high word only repeats the sign of the low one.
 _ONE_WORD_DIGITS = 18
 
-_SIGNED: dict[Kind, type[np.signedinteger]] = {
-    Kind.BYTE: np.int8,
-    Kind.SHORT: np.int16,
-    Kind.INTEGER: np.int32,
-    Kind.LONG: np.int64,
-    Kind.DATE: np.int32,
-    Kind.TIMESTAMP: np.int64,
+_SIGNED: dict[Primitive, type[np.signedinteger]] = {
+    Primitive.BYTE: np.int8,
+    Primitive.SHORT: np.int16,
+    Primitive.INTEGER: np.int32,
+    Primitive.LONG: np.int64,
+    Primitive.DATE: np.int32,
+    Primitive.TIMESTAMP: np.int64,
 }
 
 
@@ -94,15 +94,15 @@ def column_words(values: pa.Array, kind: ColumnType) -> tuple[Unsigned, ...]:
 
     Two values of a fixed-width type are equal exactly if their words are.
     """
-    if kind.kind in (Kind.STRING, Kind.BINARY):
+    if kind.kind in (Primitive.STRING, Primitive.BINARY):
         return (_bytes_hash(values),)
-    if kind.kind is Kind.BOOLEAN:
+    if kind.kind is Primitive.BOOLEAN:
         return (np.asarray(values.fill_null(False)).astype(np.uint64),)
-    if kind.kind is Kind.FLOAT:
+    if kind.kind is Primitive.FLOAT:
         return (_float_bits(_buffer(values, np.float32), np.uint32, 0x7FC00000).astype(np.uint64),)
-    if kind.kind is Kind.DOUBLE:
+    if kind.kind is Primitive.DOUBLE:
         return (_float_bits(_buffer(values, np.float64), np.uint64, 0x7FF8000000000000),)
-    if kind.kind is Kind.DECIMAL:
+    if kind.kind is Primitive.DECIMAL:
         halves = _buffer(values, np.dtype((np.uint64, 2)))
         low, high = np.ascontiguousarray(halves[:, 0]), halves[:, 1]
         return (low,) if kind.precision <= _ONE_WORD_DIGITS else (low, np.ascontiguousarray(high))

@@ -22,12 +22,12 @@ from lakesplice.model.change import Op
 from lakesplice.model.column_values import promoted
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.source_schema import SourceField
-from lakesplice.model.types import Kind
+from lakesplice.model.types import Primitive
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.planning.schema.source_names import column_of
 from lakesplice.planning.schema.type_changes import accepts, widened
 
-_WHOLE = frozenset((Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG))
+_WHOLE = frozenset((Primitive.BYTE, Primitive.SHORT, Primitive.INTEGER, Primitive.LONG))
 # Whole numbers in the form that MySQL writes.
 _WHOLE_TEXT = r"^(0|-?[1-9][0-9]{0,18})$"
 

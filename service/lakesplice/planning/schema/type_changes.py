@@ -31,7 +31,7 @@ import pyarrow as pa
 from lakesplice.model.column_values import fill_text, fill_value, promoted
 from lakesplice.model.schema import Column
 from lakesplice.model.source_schema import SourceField
-from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Kind
+from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Primitive
 
 
 class _Family(Enum):
@@ -47,9 +47,9 @@ class _Family(Enum):
     TIME = auto()
 
 
-_WHOLE_DIGITS = {Kind.BYTE: 3, Kind.SHORT: 5, Kind.INTEGER: 10, Kind.LONG: 19}
+_WHOLE_DIGITS = {Primitive.BYTE: 3, Primitive.SHORT: 5, Primitive.INTEGER: 10, Primitive.LONG: 19}
 # The widest whole numbers that a binary fraction can hold exactly.
-_IN_FLOATING = {Kind.FLOAT: 5, Kind.DOUBLE: 10}
+_IN_FLOATING = {Primitive.FLOAT: 5, Primitive.DOUBLE: 10}
 _FAMILIES: dict[str, _Family] = {
     **dict.fromkeys(
         ("int8", "int16", "int32", "int64", "byte", "short", "integer", "long"), _Family.WHOLE
@@ -145,7 +145,7 @@ def widened(column: Column, field: SourceField) -> Column | None:
 def keeps_key_hash(before: ColumnType, after: ColumnType) -> bool:
     """Whether a key column's change of type leaves the hashes in the row index right."""
     whole = before.kind in _WHOLE_DIGITS and after.kind in _WHOLE_DIGITS
-    decimals = before.kind is after.kind is Kind.DECIMAL and before.scale == after.scale
+    decimals = before.kind is after.kind is Primitive.DECIMAL and before.scale == after.scale
     return before == after or whole or decimals
 
 
@@ -163,7 +163,7 @@ def _joined(stored: _Typed, image: _Typed) -> ColumnType | None:
     if pair == (_Family.WHOLE, _Family.FLOATING):
         return image.type if stored.whole_digits <= _IN_FLOATING[image.type.kind] else None
     if pair == (_Family.FLOATING, _Family.FLOATING):
-        return image.type if image.type.kind is Kind.DOUBLE else None
+        return image.type if image.type.kind is Primitive.DOUBLE else None
     if pair == (_Family.WHOLE, _Family.TEXT) or pair == (_Family.TEXT, _Family.TEXT):
         return image.type
     if pair == (_Family.DATE, _Family.WALL):
@@ -181,7 +181,7 @@ def _decimal(stored: _Typed, image: _Typed) -> ColumnType | None:
     precision = max(stored.whole_digits, image.whole_digits) + image.scale
     if precision > DECIMAL_PRECISION_MAX:
         return None
-    return ColumnType(Kind.DECIMAL, precision, image.scale)
+    return ColumnType(Primitive.DECIMAL, precision, image.scale)
 
 
 def _exact(family: _Family) -> bool:
@@ -207,21 +207,21 @@ def _typed(kind: ColumnType, source_type: str) -> _Typed:
     if _BINARY.fullmatch(source_type):
         return _Typed(kind, _Family.PADDED)
     type_name = _PREFIX.sub("", source_type.strip().lower())
-    if kind.kind is Kind.TIMESTAMP:
+    if kind.kind is Primitive.TIMESTAMP:
         digits = _WALL_DIGITS.get(type_name)
         return _Typed(kind, None if digits is None else _Family.WALL, digits or 0)
     family = _FAMILIES.get(_SUFFIX.sub("", type_name).strip())
-    if kind.kind is Kind.DECIMAL and family is _Family.WHOLE:  # BIGINT UNSIGNED
+    if kind.kind is Primitive.DECIMAL and family is _Family.WHOLE:  # BIGINT UNSIGNED
         family = _Family.FIXED
     fits = family is None or kind.kind in _KINDS[family]
     return _Typed(kind, family if fits else None)
 
 
-_KINDS: dict[_Family, frozenset[Kind]] = {
+_KINDS: dict[_Family, frozenset[Primitive]] = {
     _Family.WHOLE: frozenset(_WHOLE_DIGITS),
-    _Family.FIXED: frozenset((Kind.DECIMAL,)),
-    _Family.FLOATING: frozenset((Kind.FLOAT, Kind.DOUBLE)),
-    _Family.TEXT: frozenset((Kind.STRING,)),
-    _Family.OCTETS: frozenset((Kind.BINARY,)),
-    _Family.DATE: frozenset((Kind.DATE,)),
+    _Family.FIXED: frozenset((Primitive.DECIMAL,)),
+    _Family.FLOATING: frozenset((Primitive.FLOAT, Primitive.DOUBLE)),
+    _Family.TEXT: frozenset((Primitive.STRING,)),
+    _Family.OCTETS: frozenset((Primitive.BINARY,)),
+    _Family.DATE: frozenset((Primitive.DATE,)),
 }

@@ -24,13 +24,13 @@ import pyarrow.compute as pc
 from lakesplice.errors import ConfigurationError
 from lakesplice.model.column_values import fill_text, fill_value
 from lakesplice.model.source_schema import SourceField
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 
 HASH_DIGITS = 32
 REDACTED = "***"
 _SPELLING = re.compile(r"(hash|redact|truncate)(?:\((\d{1,6})\))?")
-_COUNTED = {Kind.DATE: pa.int32(), Kind.TIMESTAMP: pa.int64()}
-_TEXT = ColumnType(Kind.STRING)
+_COUNTED = {Primitive.DATE: pa.int32(), Primitive.TIMESTAMP: pa.int64()}
+_TEXT = ColumnType(Primitive.STRING)
 _SECRET_DIGITS = 8
 _MASKED = "masked:"
 
@@ -68,7 +68,7 @@ def masked(values: pa.Array, kind: ColumnType, mask: Mask, secret: str) -> pa.Ar
     """Return values of the type with the mask applied, as the head of this module says."""
     if mask.how is MaskKind.HASH:
         return _hashed(values, kind, secret)
-    if kind.kind is not Kind.STRING:
+    if kind.kind is not Primitive.STRING:
         return pa.nulls(len(values), values.type)
     if mask.how is MaskKind.TRUNCATE:
         return pc.utf8_slice_codeunits(values, 0, mask.characters)
@@ -86,7 +86,7 @@ def masked_field(
     """Return a column with its mask applied; without a type if it can't be masked in this way."""
     if mask is None or column.type is None:
         return column
-    text = column.type.kind is Kind.STRING
+    text = column.type.kind is Primitive.STRING
     possible = {
         MaskKind.HASH: True,
         MaskKind.REDACT: column.name not in key,
@@ -115,7 +115,7 @@ def _masked_fill(column: SourceField, kind: ColumnType, mask: Mask, secret: str)
 def _hashed(values: pa.Array, kind: ColumnType, secret: str) -> pa.Array:
     if kind.kind in _COUNTED:
         values = values.cast(_COUNTED[kind.kind])
-    if kind.kind is not Kind.BINARY:
+    if kind.kind is not Primitive.BINARY:
         values = values.cast(pa.string())
     frame = pl.DataFrame({"v": pl.Series(values.cast(pa.large_binary()), dtype=pl.Binary)})
     digest = plh.col("v").chash.hmac_sha256(key=secret)

@@ -32,7 +32,7 @@ from lakesplice.model.change import Op
 from lakesplice.model.names import TableName
 from lakesplice.model.schema import OF_CHANGE, OF_TOPIC
 from lakesplice.model.source_schema import SourceField
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 
 
 class MetadataContent(StrEnum):
@@ -84,7 +84,7 @@ def metadata_of(names: Sequence[str]) -> tuple[MetadataContent, ...]:
 def metadata_field(name: str, what: MetadataContent) -> SourceField:
     """Return the column `name` that holds it."""
     mark = OF_TOPIC if what in _OF_TOPIC else OF_CHANGE
-    kind = Kind.TIMESTAMP if what is MetadataContent.OP_TS else Kind.STRING
+    kind = Primitive.TIMESTAMP if what is MetadataContent.OP_TS else Primitive.STRING
     return SourceField(name, ColumnType(kind), f"{mark}{what}")
 
 

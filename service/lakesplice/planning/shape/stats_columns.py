@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from lakesplice.errors import UsageError
 from lakesplice.model.schema import TableSchema
-from lakesplice.model.types import Kind
+from lakesplice.model.types import Primitive
 
-KINDS = frozenset((Kind.STRING, Kind.TIMESTAMP))
+KINDS = frozenset((Primitive.STRING, Primitive.TIMESTAMP))
 
 
 def bounded(schema: TableSchema, names: Collection[str]) -> TableSchema:

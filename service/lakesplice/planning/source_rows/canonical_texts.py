@@ -13,7 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.model.types import Kind
+from lakesplice.model.types import Primitive
 from lakesplice.planning.source_rows.columns import ReadColumn, TextForm
 
 _SYSTEM_FLAG = 0x20
@@ -28,11 +28,11 @@ _DIGITS_OF_OCTET = np.array([int.from_bytes(b"%02X" % n, "little") for n in rang
 def has_canonical_texts(column: ReadColumn) -> str:
     """Return why a column's values no longer have their source's texts; empty if they have them."""
     kind = column.type.kind
-    if column.form is TextForm.DIGITS and kind in (Kind.FLOAT, Kind.DOUBLE):
+    if column.form is TextForm.DIGITS and kind in (Primitive.FLOAT, Primitive.DOUBLE):
         return "the table holds floating-point numbers instead of exact ones"
     if (
         column.form is TextForm.DIGITS
-        and kind is Kind.DECIMAL
+        and kind is Primitive.DECIMAL
         and column.type.scale != column.scale
     ):
         return "the table and the database hold different numbers of digits"
@@ -48,11 +48,11 @@ def canonical_texts(column: ReadColumn, values: pa.Array) -> pa.LargeStringArray
 
 def _digits(column: ReadColumn, values: pa.Array) -> pa.LargeStringArray:
     kind = column.type.kind
-    if kind is Kind.BOOLEAN:
+    if kind is Primitive.BOOLEAN:
         return _texts(values.cast(pa.int8()))
-    if kind is Kind.BINARY:
+    if kind is Primitive.BINARY:
         return _bits(values)
-    if kind is Kind.DECIMAL and column.type.scale > _PLAIN_SCALE_MAX:
+    if kind is Primitive.DECIMAL and column.type.scale > _PLAIN_SCALE_MAX:
         return _of_polars(pl.Series(values).cast(pl.String))
     return _texts(values)
 

@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.model.arrays import Integers, Unsigned
-from lakesplice.model.types import Kind
+from lakesplice.model.types import Primitive
 from lakesplice.planning.source_rows.canonical_texts import canonical_texts
 from lakesplice.planning.source_rows.columns import ReadColumn, TextForm
 
@@ -37,7 +37,7 @@ BUCKETS = 4096
 _HASH_DIGITS = 16  # hexadecimal ones: 64 bits
 _SHA1_DIGITS = 40
 _WORD = 1 << 64
-_WHOLE_NUMBERS = (Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG)
+_WHOLE_NUMBERS = (Primitive.BYTE, Primitive.SHORT, Primitive.INTEGER, Primitive.LONG)
 _HALF = (1 << 32) - 1
 _FACTOR = 2_654_435_761  # Knuth's, 2**32 divided by the golden ratio
 # The value of two hexadecimal digits, by their two bytes as a little-endian number.

@@ -30,7 +30,7 @@ from enum import StrEnum
 
 from lakesplice.formats.events.ddl import DefinedColumn, read_statements
 from lakesplice.formats.events.ddl.columns import TableDefined
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 
 
 class TextForm(StrEnum):
@@ -110,8 +110,14 @@ _GEOMETRIES = (
     "GEOMETRYCOLLECTION", "GEOMCOLLECTION",
 )  # fmt: skip
 _MOMENTS = ("DATETIME", "TIMESTAMP")
-_INTEGER_KINDS = (Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG)
-_DIGIT_KINDS = (*_INTEGER_KINDS, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE, Kind.STRING)
+_INTEGER_KINDS = (Primitive.BYTE, Primitive.SHORT, Primitive.INTEGER, Primitive.LONG)
+_DIGIT_KINDS = (
+    *_INTEGER_KINDS,
+    Primitive.DECIMAL,
+    Primitive.FLOAT,
+    Primitive.DOUBLE,
+    Primitive.STRING,
+)
 # Under other settings of the connector a TIME or DATETIME is sent in another unit; its schema's
 # name says so. Millions of nanoseconds have no fraction in MySQL, thousands of microseconds may.
 _MILLIS = re.compile(r"io\.debezium\.time\.(Time|Timestamp)$|org\.apache\.kafka\.connect\.data\.")
@@ -158,21 +164,23 @@ def _read(
         sql = _without_zeros(name, column.type, defined)
         scale = (defined.scale or 0) if of in _DECIMALS else 0
         return ReadColumn(column.name, sql, TextForm.DIGITS, type_, sql, scale=scale)
-    if of in _FLOATS and kind in (Kind.FLOAT, Kind.DOUBLE):
+    if of in _FLOATS and kind in (Primitive.FLOAT, Primitive.DOUBLE):
         sql = _FLOAT_BITS.format(name)
         return ReadColumn(column.name, sql, TextForm.FLOAT_BITS, type_, sql)
-    if of == "BIT" and kind is (Kind.BOOLEAN if (defined.length or 1) == 1 else Kind.BINARY):
+    if of == "BIT" and kind is (
+        Primitive.BOOLEAN if (defined.length or 1) == 1 else Primitive.BINARY
+    ):
         bits = defined.length or 1
         sql = f"cast({name} as unsigned)"
         return ReadColumn(column.name, sql, TextForm.DIGITS, type_, sql, bits)
     if of in (*_MOMENTS, "DATE", "TIME"):
         return _moment(column, defined, type_, source_type)
-    if of in _CHARACTERS and column.charset != "binary" and kind is Kind.STRING:
+    if of in _CHARACTERS and column.charset != "binary" and kind is Primitive.STRING:
         sql = name if column.charset == _CHARSET else f"convert({name} using {_CHARSET})"
         return ReadColumn(column.name, sql, TextForm.CHARACTERS, type_, name)
-    if (of in _OCTETS or column.charset == "binary") and kind is Kind.BINARY:
+    if (of in _OCTETS or column.charset == "binary") and kind is Primitive.BINARY:
         return ReadColumn(column.name, f"hex({name})", TextForm.OCTETS, type_, name)
-    if of in _GEOMETRIES and kind is Kind.BINARY:
+    if of in _GEOMETRIES and kind is Primitive.BINARY:
         return ReadColumn(column.name, f"hex({name})", TextForm.GEOMETRY, type_, name)
     if of == "UUID":
         return Unreadable(
@@ -212,13 +220,13 @@ def _moment(
             "the connector cuts its values to milliseconds; set"
             " time.precision.mode=adaptive_time_microseconds there",
         )
-    if of == "TIME" and type_.kind in (Kind.LONG, Kind.INTEGER):
+    if of == "TIME" and type_.kind in (Primitive.LONG, Primitive.INTEGER):
         unit = _MILLI if _MILLIS.search(source_type) else _NANO if _NANOS.search(source_type) else 1
         sql = _MICROS_OF_TIME.format(name)
         return ReadColumn(column.name, sql, TextForm.TIME, type_, sql, unit=unit)
-    if of == "DATE" and type_.kind is Kind.DATE:
+    if of == "DATE" and type_.kind is Primitive.DATE:
         sql, form = f"to_days({name})-{_DAYS_TO_1970}", TextForm.DAYS
-    elif of in _MOMENTS and type_.kind is Kind.TIMESTAMP:
+    elif of in _MOMENTS and type_.kind is Primitive.TIMESTAMP:
         sql, form = f"timestampdiff(microsecond,'1970-01-01',{name})", TextForm.MICROS
     else:
         return None

@@ -24,16 +24,16 @@ import pyarrow.compute as pc
 from lakesplice.formats.events.cells.conversion import convert
 from lakesplice.formats.events.values.encoding import Cell, Encoding
 from lakesplice.model.source_schema import SourceField
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 
-_WHOLE = (Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG)
+_WHOLE = (Primitive.BYTE, Primitive.SHORT, Primitive.INTEGER, Primitive.LONG)
 _TEXTS = {
     **dict.fromkeys(_WHOLE, Encoding.INTEGER_TEXT),
-    Kind.DECIMAL: Encoding.DECIMAL_TEXT,
-    Kind.DOUBLE: Encoding.FLOAT_TEXT,
-    Kind.BOOLEAN: Encoding.BOOLEAN_TEXT,
-    Kind.DATE: Encoding.DATE_TEXT,
-    Kind.TIMESTAMP: Encoding.DATETIME_TEXT,
+    Primitive.DECIMAL: Encoding.DECIMAL_TEXT,
+    Primitive.DOUBLE: Encoding.FLOAT_TEXT,
+    Primitive.BOOLEAN: Encoding.BOOLEAN_TEXT,
+    Primitive.DATE: Encoding.DATE_TEXT,
+    Primitive.TIMESTAMP: Encoding.DATETIME_TEXT,
 }
 _MICRO_TIME = "io.debezium.time.MicroTime"
 
@@ -59,12 +59,12 @@ def exact_values(field: SourceField, values: pa.Array) -> pa.Array:
             return values.cast(pa.time64("us")).cast(pa.int64())
         if pa.types.is_timestamp(values.type):
             return values.cast(pa.timestamp("us", values.type.tz)).cast(pa.int64()).cast(of)
-        if type_.kind is Kind.BOOLEAN and pa.types.is_integer(values.type):
+        if type_.kind is Primitive.BOOLEAN and pa.types.is_integer(values.type):
             return _same(values, values.cast(of))
-        if type_.kind is Kind.DECIMAL and pa.types.is_integer(values.type):
+        if type_.kind is Primitive.DECIMAL and pa.types.is_integer(values.type):
             # Wide enough for 64 bits, whatever the column holds.
             return _same(values, values.cast(pa.decimal128(20, 0)).cast(of))
-        return _same(values, values.cast(of, safe=type_.kind is not Kind.FLOAT))
+        return _same(values, values.cast(of, safe=type_.kind is not Primitive.FLOAT))
     except pa.ArrowInvalid as error:
         raise InexactError(f"a value isn't a {type_.name}: {error}") from error
 
@@ -74,10 +74,10 @@ def values_of_texts(field: SourceField, texts: pa.Array) -> pa.Array:
     column's type.
     """
     type_ = _type_of(field)
-    if type_.kind is Kind.STRING:
+    if type_.kind is Primitive.STRING:
         return texts
     encoding = _TEXTS.get(type_.kind)
-    if type_.kind is Kind.LONG and "io.debezium.time." in field.source_type:
+    if type_.kind is Primitive.LONG and "io.debezium.time." in field.source_type:
         encoding = Encoding.TIME_TEXT if field.source_type.endswith(_MICRO_TIME) else None
     if encoding is None:
         raise InexactError(f"no text is a {type_.name} exactly; write Parquet")
@@ -98,17 +98,17 @@ def _type_of(field: SourceField) -> ColumnType:
 def _may_become(of: pa.DataType, type_: ColumnType, source_type: str) -> bool:
     """Whether values of a file's type can have a column's type at all."""
     kind, is_whole = type_.kind, pa.types.is_integer(of)
-    is_time = type_.kind is Kind.LONG and source_type.endswith(_MICRO_TIME)
+    is_time = type_.kind is Primitive.LONG and source_type.endswith(_MICRO_TIME)
     allowed = {
         **dict.fromkeys(_WHOLE, is_whole or pa.types.is_decimal(of)),
-        Kind.DECIMAL: is_whole or pa.types.is_decimal(of),
-        Kind.FLOAT: pa.types.is_float32(of) or pa.types.is_float64(of),
-        Kind.DOUBLE: pa.types.is_float64(of),
-        Kind.BOOLEAN: is_whole or pa.types.is_boolean(of),
-        Kind.DATE: pa.types.is_date(of),
-        Kind.TIMESTAMP: pa.types.is_timestamp(of) and of.tz in (None, "UTC", "+00:00"),
-        Kind.STRING: pa.types.is_string(of) or pa.types.is_large_string(of),
-        Kind.BINARY: _is_octets(of),
+        Primitive.DECIMAL: is_whole or pa.types.is_decimal(of),
+        Primitive.FLOAT: pa.types.is_float32(of) or pa.types.is_float64(of),
+        Primitive.DOUBLE: pa.types.is_float64(of),
+        Primitive.BOOLEAN: is_whole or pa.types.is_boolean(of),
+        Primitive.DATE: pa.types.is_date(of),
+        Primitive.TIMESTAMP: pa.types.is_timestamp(of) and of.tz in (None, "UTC", "+00:00"),
+        Primitive.STRING: pa.types.is_string(of) or pa.types.is_large_string(of),
+        Primitive.BINARY: _is_octets(of),
     }
     return bool(allowed[kind] or pa.types.is_null(of) or (is_time and pa.types.is_time(of)))
 

@@ -19,10 +19,10 @@ from lakesplice.formats.events.cells.geometry import extended_wkb, of_mysql
 from lakesplice.formats.events.values.encoding import Cell, Encoding
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.arrays import Mask
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.planning.source_rows.columns import ReadColumn, TextForm
 
-_INTEGERS = (Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG)
+_INTEGERS = (Primitive.BYTE, Primitive.SHORT, Primitive.INTEGER, Primitive.LONG)
 _NUMBERS = (TextForm.DAYS, TextForm.MICROS, TextForm.TIME)
 _DOUBLE_DIGITS = 16  # hexadecimal ones
 
@@ -48,15 +48,15 @@ def _converted(raw: pa.Array, type_: ColumnType, encoding: Encoding, source: str
 
 def _digits(column: ReadColumn, texts: pa.Array) -> Column:
     kind = column.type.kind
-    if kind is Kind.BOOLEAN:
+    if kind is Primitive.BOOLEAN:
         return _converted(texts, column.type, Encoding.BOOLEAN_TEXT)
-    if kind is Kind.BINARY:
+    if kind is Primitive.BINARY:
         return _converted(texts, column.type, Encoding.BITS_TEXT, f"bit({column.bits})")
-    if kind is Kind.DECIMAL:
+    if kind is Primitive.DECIMAL:
         return _converted(texts, column.type, Encoding.DECIMAL_TEXT)
     if kind in _INTEGERS:
         return _converted(texts, column.type, Encoding.INTEGER_TEXT)
-    if kind is Kind.STRING:
+    if kind is Primitive.STRING:
         return Column(texts)
     return _converted(texts, column.type, Encoding.FLOAT_TEXT)
 

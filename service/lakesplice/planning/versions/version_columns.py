@@ -32,12 +32,12 @@ from lakesplice.model.names import (
 from lakesplice.model.position import FILE_BITS, ROW_BITS
 from lakesplice.model.schema import OF_CHANGE
 from lakesplice.model.source_schema import SourceField, SourceSchema
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.planning.shape.metadata_columns import MetadataContent, change_values
 
 _FIELDS = tuple(
     SourceField(
-        name, ColumnType(Kind.STRING), f"{OF_CHANGE}history {name.removeprefix('_history_')}"
+        name, ColumnType(Primitive.STRING), f"{OF_CHANGE}history {name.removeprefix('_history_')}"
     )
     for name in HISTORY_COLUMNS
 )

@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 
 Value = None | bool | int | float | str | bytes
 Encoder = Callable[[Any], str]
@@ -72,9 +72,9 @@ class Column:
 
     def to_arrow(self, values: Sequence[Value]) -> pa.Array:
         """Return the values, which may be null, in the column's Arrow type."""
-        if self.type.kind is Kind.DECIMAL:
+        if self.type.kind is Primitive.DECIMAL:
             return unscaled_to_arrow([None if v is None else int(v) for v in values], self.type)
-        if self.type.kind is Kind.TIMESTAMP:
+        if self.type.kind is Primitive.TIMESTAMP:
             return pa.array(values, pa.int64()).cast(self.type.arrow)
         return pa.array(values, self.type.arrow)
 
@@ -141,42 +141,42 @@ def _zoned(digits: int) -> Encoder:
 def integer(name: str, *, optional: bool = True, default: int | None = None) -> Column:
     """INT."""
     return Column(
-        name, ColumnType(Kind.INTEGER), "int32", _integer, optional=optional, default=default
+        name, ColumnType(Primitive.INTEGER), "int32", _integer, optional=optional, default=default
     )
 
 
 def bigint(name: str, *, optional: bool = True) -> Column:
     """BIGINT, or INT UNSIGNED; BIGINT UNSIGNED arrives as a signed number of the same bits."""
-    return Column(name, ColumnType(Kind.LONG), "int64", _integer, optional=optional)
+    return Column(name, ColumnType(Primitive.LONG), "int64", _integer, optional=optional)
 
 
 def smallint(name: str, *, optional: bool = True) -> Column:
     """SMALLINT, or TINYINT."""
-    return Column(name, ColumnType(Kind.SHORT), "int16", _integer, optional=optional)
+    return Column(name, ColumnType(Primitive.SHORT), "int16", _integer, optional=optional)
 
 
 def boolean(name: str, *, optional: bool = True) -> Column:
     """BIT(1)."""
-    return Column(name, ColumnType(Kind.BOOLEAN), "boolean", _boolean, optional=optional)
+    return Column(name, ColumnType(Primitive.BOOLEAN), "boolean", _boolean, optional=optional)
 
 
 def varchar(name: str, *, optional: bool = True, default: str | None = None) -> Column:
     """VARCHAR, CHAR or TEXT, which Debezium doesn't distinguish."""
     return Column(
-        name, ColumnType(Kind.STRING), "string", _string, optional=optional, default=default
+        name, ColumnType(Primitive.STRING), "string", _string, optional=optional, default=default
     )
 
 
 def blob(name: str, *, optional: bool = True) -> Column:
     """BLOB, BINARY or VARBINARY."""
-    return Column(name, ColumnType(Kind.BINARY), "bytes", _or_null(_base64), optional=optional)
+    return Column(name, ColumnType(Primitive.BINARY), "bytes", _or_null(_base64), optional=optional)
 
 
 def bits(name: str, length: int, *, optional: bool = True) -> Column:
     """BIT(length) of more than one bit: bytes, the least significant first."""
     return Column(
         name=name,
-        type=ColumnType(Kind.BINARY),
+        type=ColumnType(Primitive.BINARY),
         wire="bytes",
         encode=_or_null(_base64),
         semantic="io.debezium.data.Bits",
@@ -187,12 +187,12 @@ def bits(name: str, length: int, *, optional: bool = True) -> Column:
 
 def real(name: str, *, optional: bool = True) -> Column:
     """FLOAT; values must be exact in 32 bits."""
-    return Column(name, ColumnType(Kind.FLOAT), "float", _float, optional=optional)
+    return Column(name, ColumnType(Primitive.FLOAT), "float", _float, optional=optional)
 
 
 def double(name: str, *, optional: bool = True) -> Column:
     """DOUBLE."""
-    return Column(name, ColumnType(Kind.DOUBLE), "double", _float, optional=optional)
+    return Column(name, ColumnType(Primitive.DOUBLE), "double", _float, optional=optional)
 
 
 def decimal(
@@ -201,7 +201,7 @@ def decimal(
     """DECIMAL(precision, scale); values and the default are unscaled integers."""
     return Column(
         name=name,
-        type=ColumnType(Kind.DECIMAL, precision, scale),
+        type=ColumnType(Primitive.DECIMAL, precision, scale),
         wire="bytes",
         encode=_or_null(_unscaled),
         semantic="org.apache.kafka.connect.data.Decimal",
@@ -217,7 +217,7 @@ def enum(
     """ENUM."""
     return Column(
         name=name,
-        type=ColumnType(Kind.STRING),
+        type=ColumnType(Primitive.STRING),
         wire="string",
         encode=_string,
         semantic="io.debezium.data.Enum",
@@ -231,7 +231,7 @@ def enum_set(name: str, allowed: Sequence[str], *, optional: bool = True) -> Col
     """SET; a value is its members joined by commas."""
     return Column(
         name=name,
-        type=ColumnType(Kind.STRING),
+        type=ColumnType(Primitive.STRING),
         wire="string",
         encode=_string,
         semantic="io.debezium.data.EnumSet",
@@ -244,7 +244,7 @@ def json_text(name: str, *, optional: bool = True) -> Column:
     """JSON as MySQL prints it; a value is the document's text."""
     return Column(
         name=name,
-        type=ColumnType(Kind.STRING),
+        type=ColumnType(Primitive.STRING),
         wire="string",
         encode=_string,
         semantic="io.debezium.data.Json",
@@ -257,7 +257,7 @@ def date(name: str, *, optional: bool = True) -> Column:
     """DATE, in days."""
     return Column(
         name=name,
-        type=ColumnType(Kind.DATE),
+        type=ColumnType(Primitive.DATE),
         wire="int32",
         encode=_integer,
         semantic="io.debezium.time.Date",
@@ -270,7 +270,7 @@ def time(name: str, *, optional: bool = True) -> Column:
     """TIME, in microseconds; it may be negative or longer than a day. The lake holds the number."""
     return Column(
         name=name,
-        type=ColumnType(Kind.LONG),
+        type=ColumnType(Primitive.LONG),
         wire="int64",
         encode=_integer,
         semantic="io.debezium.time.MicroTime",
@@ -283,7 +283,7 @@ def year(name: str, *, optional: bool = True) -> Column:
     """YEAR."""
     return Column(
         name=name,
-        type=ColumnType(Kind.INTEGER),
+        type=ColumnType(Primitive.INTEGER),
         wire="int32",
         encode=_integer,
         semantic="io.debezium.time.Year",
@@ -296,7 +296,7 @@ def datetime_millis(name: str, *, optional: bool = True) -> Column:
     """DATETIME(0) to DATETIME(3): sent as milliseconds; values are whole milliseconds."""
     return Column(
         name=name,
-        type=ColumnType(Kind.TIMESTAMP),
+        type=ColumnType(Primitive.TIMESTAMP),
         wire="int64",
         encode=_or_null(_millis),
         semantic="io.debezium.time.Timestamp",
@@ -309,7 +309,7 @@ def datetime_micros(name: str, *, optional: bool = True) -> Column:
     """DATETIME(4) to DATETIME(6): microseconds."""
     return Column(
         name=name,
-        type=ColumnType(Kind.TIMESTAMP),
+        type=ColumnType(Primitive.TIMESTAMP),
         wire="int64",
         encode=_integer,
         semantic="io.debezium.time.MicroTimestamp",
@@ -324,7 +324,7 @@ def timestamp(
     """TIMESTAMP(digits): ISO text in UTC."""
     return Column(
         name=name,
-        type=ColumnType(Kind.TIMESTAMP),
+        type=ColumnType(Primitive.TIMESTAMP),
         wire="string",
         encode=_or_null(_zoned(digits)),
         semantic="io.debezium.time.ZonedTimestamp",

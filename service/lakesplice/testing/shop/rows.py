@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from random import Random
 
-from lakesplice.model.types import Kind
+from lakesplice.model.types import Primitive
 from lakesplice.testing.shop.columns import Column, Value
 from lakesplice.testing.shop.database import Row
 
@@ -105,22 +105,22 @@ class RowMaker:
     def _plain(self, column: Column) -> Value:
         random = self._random
         match column.type.kind:
-            case Kind.BOOLEAN:
+            case Primitive.BOOLEAN:
                 return random.random() < 0.5
-            case Kind.DECIMAL:
+            case Primitive.DECIMAL:
                 limit = 10**column.type.precision
                 return random.randrange(1 - limit, limit)
-            case Kind.FLOAT:
+            case Primitive.FLOAT:
                 return random.randrange(1 << 20) / 16
-            case Kind.DOUBLE:
+            case Primitive.DOUBLE:
                 return random.random() * 1e6
-            case Kind.STRING:
+            case Primitive.STRING:
                 return f"{random.choice(_NOUNS)} {random.randrange(100_000)}"
-            case Kind.BINARY:
+            case Primitive.BINARY:
                 return random.randbytes(8)
-            case Kind.DATE:
+            case Primitive.DATE:
                 return random.randrange(*_BIRTHS_DAYS)
-            case Kind.TIMESTAMP:
+            case Primitive.TIMESTAMP:
                 return self.moment_micros(0)
             case _:
                 return random.randrange(30_000)

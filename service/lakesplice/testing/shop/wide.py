@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from lakesplice.model.arrays import Integers, Unsigned
 from lakesplice.model.moments import EpochMs
-from lakesplice.model.types import Kind
+from lakesplice.model.types import Primitive
 from lakesplice.testing.shop.binlog import Binlog, SimulatedClock
 from lakesplice.testing.shop.columns import Column, decimal
 from lakesplice.testing.shop.events import Event, EventWriter, Image
@@ -118,16 +118,16 @@ class WideTable:
         column = WIDE.columns[index]
         if index == 0:
             return ids
-        if column.type.kind is Kind.TIMESTAMP:
+        if column.type.kind is Primitive.TIMESTAMP:
             return _START_MS * 1000 + self._versions[ids] * 1_000_000 + ids
         versions = self._versions[ids] if index >= len(WIDE.columns) - _VERSIONED else 0
-        limit = _CENTS_MAX if column.type.kind is Kind.DECIMAL else _INTEGER_MAX
+        limit = _CENTS_MAX if column.type.kind is Primitive.DECIMAL else _INTEGER_MAX
         seeds = ids * 64 + index + versions * np.int64(1 << 40)
         return (_mixed(seeds.astype(np.uint64) ^ self._seed) % np.uint64(limit)).astype(np.int64)
 
     def _texts(self, index: int, ids: Integers) -> list[object]:
         values = self._values(index, ids)
-        if WIDE.columns[index].type.kind is Kind.DECIMAL:
+        if WIDE.columns[index].type.kind is Primitive.DECIMAL:
             texts: list[object] = self._cents_texts[values].tolist()
             return texts
         numbers: list[object] = values.tolist()
@@ -159,7 +159,7 @@ def _mixed(values: Unsigned) -> Unsigned:
 
 
 def _to_arrow(column: Column, values: Integers) -> pa.Array:
-    if column.type.kind is not Kind.DECIMAL:
+    if column.type.kind is not Primitive.DECIMAL:
         return pa.array(values).cast(column.type.arrow)
     # Never negative here, so the upper half of each 128-bit number is zero.
     halves = np.zeros((len(values), _DECIMAL_BYTES // 8), dtype="<i8")

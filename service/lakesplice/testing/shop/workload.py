@@ -8,7 +8,7 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from lakesplice.model.types import Kind
+from lakesplice.model.types import Primitive
 from lakesplice.testing.shop.columns import Column, Value
 from lakesplice.testing.shop.database import Database, Key, Row
 from lakesplice.testing.shop.rows import RowMaker
@@ -104,7 +104,7 @@ class Desk:
         return tuple(values)
 
     def _key_value(self, column: Column, number: int) -> Value:
-        return f"{column.name}-{number:05d}" if column.type.kind is Kind.STRING else number
+        return f"{column.name}-{number:05d}" if column.type.kind is Primitive.STRING else number
 
     def _spec(self, table: TableSpec) -> TableSpec:
         return next(spec for spec in self.database.tables if spec.name == table.name)

@@ -10,7 +10,7 @@ from lakesplice.formats.events import DecodeContext, Decoded
 from lakesplice.model.change import Op
 from lakesplice.model.choices import FormatName
 from lakesplice.model.position import RANK_DELETE, RANK_OTHER, Ordering
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from tests.support.debezium import TABLE, decode_all, rows_after
 from tests.support.ticdc_avro import decimal, event, record, row, schemas
 
@@ -42,8 +42,8 @@ def test_the_order_is_that_of_commit_timestamps() -> None:
 @pytest.mark.parametrize(
     ("price", "type_", "read"),
     [
-        (decimal(10, 4), ColumnType(Kind.DECIMAL, 10, 4), "-12.3400"),
-        (decimal(50, 2), ColumnType(Kind.STRING), "-1234.00"),
+        (decimal(10, 4), ColumnType(Primitive.DECIMAL, 10, 4), "-12.3400"),
+        (decimal(50, 2), ColumnType(Primitive.STRING), "-1234.00"),
     ],
     ids=["10 digits", "50 digits"],
 )

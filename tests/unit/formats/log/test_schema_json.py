@@ -10,13 +10,13 @@ import pytest
 from lakesplice.errors import CorruptFileError
 from lakesplice.formats.log.schema_json import decode_schema, encode_schema
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 
 SCHEMA = TableSchema(
     (
-        Column(0, "b", "B", ColumnType(Kind.LONG), "BIGINT"),
-        Column(1, "a", "A", ColumnType(Kind.STRING), "TEXT"),
-        Column(2, "c", "C", ColumnType(Kind.LONG), "BIGINT"),
+        Column(0, "b", "B", ColumnType(Primitive.LONG), "BIGINT"),
+        Column(1, "a", "A", ColumnType(Primitive.STRING), "TEXT"),
+        Column(2, "c", "C", ColumnType(Primitive.LONG), "BIGINT"),
     ),
     ("c", "b"),
     (3,),

@@ -8,14 +8,14 @@ from typing import Any
 
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.schema import Column
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.planning.upkeep.retention import files_by_path
 from lakesplice.table.protocol.commit import ConflictCode
 from lakesplice.table.protocol.intents import Intent, SetChangeFeed, Sweep
 from lakesplice.table.protocol.snapshot import Snapshot
 from tests.support.tables import TableUnderTest
 
-SCORE = Column(3, "score", "score", ColumnType(Kind.DOUBLE), "double")
+SCORE = Column(3, "score", "score", ColumnType(Primitive.DOUBLE), "double")
 PARKED = ParkReason(ParkCode.NO_KEY, "give it a key")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lakesplice.model.schema import Column
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.table.protocol.commit import ConflictCode
 from lakesplice.table.protocol.intents import Evolve, Intent, Redirect, SetChangeFeed
 from lakesplice.table.protocol.preconditions.files import (
@@ -31,7 +31,7 @@ from tests.unit.table.preconditions.cell import (
     swept_since,
 )
 
-FLAG = Column(3, "flag", "flag", ColumnType(Kind.BOOLEAN), "tinyint(1)")
+FLAG = Column(3, "flag", "flag", ColumnType(Primitive.BOOLEAN), "tinyint(1)")
 
 
 def _evolve_of_a_deposed_driver(table: TableUnderTest) -> Intent:

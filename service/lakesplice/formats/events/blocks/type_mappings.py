@@ -20,7 +20,7 @@ from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.arrays import Mask
 from lakesplice.model.choices import TypeMapping
 from lakesplice.model.source_schema import SourceField
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 
 _LONG_MAX = (1 << 63) - 1
 
@@ -100,24 +100,24 @@ def _cast(to: pa.DataType) -> Callable[[pa.Array], tuple[pa.Array, Mask | None]]
     return lambda values: (values.cast(to), None)
 
 
-def _is(*kinds: Kind) -> Callable[[ColumnType], bool]:
+def _is(*kinds: Primitive) -> Callable[[ColumnType], bool]:
     return lambda type_: type_.kind in kinds
 
 
-_UNSIGNED = ColumnType(Kind.DECIMAL, 20, 0)
+_UNSIGNED = ColumnType(Primitive.DECIMAL, 20, 0)
 _RULES = {
     TypeMapping.BIGINT_UNSIGNED_TO_BIGINT: _Rule(
-        lambda type_: type_ == _UNSIGNED, ColumnType(Kind.LONG), _to_long
+        lambda type_: type_ == _UNSIGNED, ColumnType(Primitive.LONG), _to_long
     ),
     TypeMapping.DECIMAL_TO_DOUBLE: _Rule(
-        _is(Kind.DECIMAL), ColumnType(Kind.DOUBLE), _cast(pa.float64())
+        _is(Primitive.DECIMAL), ColumnType(Primitive.DOUBLE), _cast(pa.float64())
     ),
     TypeMapping.TINYINT1_NOT_BOOL: _Rule(
-        _is(Kind.BOOLEAN), ColumnType(Kind.BYTE), _cast(pa.int8())
+        _is(Primitive.BOOLEAN), ColumnType(Primitive.BYTE), _cast(pa.int8())
     ),
     TypeMapping.TO_STRING: _Rule(
-        lambda type_: type_.kind not in (Kind.STRING, Kind.BINARY),
-        ColumnType(Kind.STRING),
+        lambda type_: type_.kind not in (Primitive.STRING, Primitive.BINARY),
+        ColumnType(Primitive.STRING),
         _cast(pa.string()),
     ),
 }

@@ -16,7 +16,7 @@ from lakesplice.formats.events.blocks.builder import mask_of
 from lakesplice.formats.events.values.blocks import Decoded, ImageBlock
 from lakesplice.model.arrays import Mask
 from lakesplice.model.change import Op
-from lakesplice.model.types import Kind
+from lakesplice.model.types import Primitive
 
 
 def without_unavailable(decoded: Decoded, placeholder: bytes) -> Decoded:
@@ -32,7 +32,7 @@ def _split(block: ImageBlock, placeholder: bytes) -> list[ImageBlock]:
     absent: dict[str, Mask] = {}
     unknown_before = np.zeros(len(block), np.bool_)
     for field in block.schema.fields:
-        if field.type is None or field.type.kind not in (Kind.STRING, Kind.BINARY):
+        if field.type is None or field.type.kind not in (Primitive.STRING, Primitive.BINARY):
             continue
         unknown_before |= _holds(block.before.column(field.name), placeholder)
         found = _holds(block.after.column(field.name), placeholder) & block.after_present

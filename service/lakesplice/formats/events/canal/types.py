@@ -31,7 +31,7 @@ from lakesplice.formats.events.ddl.definitions import column_definition
 from lakesplice.formats.events.ddl.tokens import Tokens, UnreadableError, statements
 from lakesplice.formats.events.values.declared_types import DeclaredType
 from lakesplice.formats.events.values.encoding import Cell, Encoding
-from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Kind
+from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Primitive
 
 # Types whose text is used as it is, since it already distinguishes the column's type.
 _AS_SPELT = re.compile(
@@ -43,27 +43,30 @@ _BITS_MAX, _DIGITS_MAX = 64, 65
 # From this many binary digits on a FLOAT is a DOUBLE.
 _DOUBLE_DIGITS = 25
 _WHOLE = {
-    "TINYINT": Kind.BYTE, "TINYINT UNSIGNED": Kind.SHORT, "BOOLEAN": Kind.BYTE,
-    "SMALLINT": Kind.SHORT, "SMALLINT UNSIGNED": Kind.INTEGER,
-    "MEDIUMINT": Kind.INTEGER, "MEDIUMINT UNSIGNED": Kind.INTEGER,
-    "INT": Kind.INTEGER, "INT UNSIGNED": Kind.LONG, "BIGINT": Kind.LONG, "YEAR": Kind.INTEGER,
+    "TINYINT": Primitive.BYTE, "TINYINT UNSIGNED": Primitive.SHORT, "BOOLEAN": Primitive.BYTE,
+    "SMALLINT": Primitive.SHORT, "SMALLINT UNSIGNED": Primitive.INTEGER,
+    "MEDIUMINT": Primitive.INTEGER, "MEDIUMINT UNSIGNED": Primitive.INTEGER,
+    "INT": Primitive.INTEGER, "INT UNSIGNED": Primitive.LONG, "BIGINT": Primitive.LONG,
+    "YEAR": Primitive.INTEGER,
 }  # fmt: skip
 _GEOMETRIES = (
     "GEOMETRY", "POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON",
     "GEOMETRYCOLLECTION", "GEOMCOLLECTION",
 )  # fmt: skip
-_OTHERS: dict[str, tuple[Kind, Encoding]] = {
-    **dict.fromkeys(("DOUBLE", "DOUBLE UNSIGNED"), (Kind.DOUBLE, Encoding.FLOAT_TEXT)),
-    **dict.fromkeys((*CHARACTERS, "JSON"), (Kind.STRING, Encoding.PLAIN)),
-    **dict.fromkeys(("BINARY", "VARBINARY"), (Kind.BINARY, Encoding.LATIN1_TEXT)),
-    **{f"{s}BLOB": (Kind.BINARY, Encoding.LATIN1_TEXT) for s in ("TINY", "", "MEDIUM", "LONG")},
-    **dict.fromkeys(_GEOMETRIES, (Kind.BINARY, Encoding.GEOMETRY_TEXT)),
-    "DATE": (Kind.DATE, Encoding.DATE_TEXT),
-    **dict.fromkeys(("DATETIME", "TIMESTAMP"), (Kind.TIMESTAMP, Encoding.DATETIME_TEXT)),
-    "TIME": (Kind.LONG, Encoding.TIME_TEXT),
+_OTHERS: dict[str, tuple[Primitive, Encoding]] = {
+    **dict.fromkeys(("DOUBLE", "DOUBLE UNSIGNED"), (Primitive.DOUBLE, Encoding.FLOAT_TEXT)),
+    **dict.fromkeys((*CHARACTERS, "JSON"), (Primitive.STRING, Encoding.PLAIN)),
+    **dict.fromkeys(("BINARY", "VARBINARY"), (Primitive.BINARY, Encoding.LATIN1_TEXT)),
+    **{
+        f"{s}BLOB": (Primitive.BINARY, Encoding.LATIN1_TEXT) for s in ("TINY", "", "MEDIUM", "LONG")
+    },
+    **dict.fromkeys(_GEOMETRIES, (Primitive.BINARY, Encoding.GEOMETRY_TEXT)),
+    "DATE": (Primitive.DATE, Encoding.DATE_TEXT),
+    **dict.fromkeys(("DATETIME", "TIMESTAMP"), (Primitive.TIMESTAMP, Encoding.DATETIME_TEXT)),
+    "TIME": (Primitive.LONG, Encoding.TIME_TEXT),
 }
 _ENUMERATED = {"ENUM": Encoding.ENUM_TEXT, "SET": Encoding.SET_TEXT}
-_BIG = ColumnType(Kind.DECIMAL, 20, 0)
+_BIG = ColumnType(Primitive.DECIMAL, 20, 0)
 _Known = tuple[ColumnType, Encoding]
 
 
@@ -121,9 +124,9 @@ def _known(column: DefinedColumn) -> _Known | None:
         return _bits(column.length or 0)
     if type_ in ("FLOAT", "FLOAT UNSIGNED"):
         is_double = column.scale is None and (column.length or 0) >= _DOUBLE_DIGITS
-        return ColumnType(Kind.DOUBLE if is_double else Kind.FLOAT), Encoding.FLOAT_TEXT
+        return ColumnType(Primitive.DOUBLE if is_double else Primitive.FLOAT), Encoding.FLOAT_TEXT
     if type_ in _ENUMERATED:
-        return (ColumnType(Kind.STRING), _ENUMERATED[type_]) if column.members else None
+        return (ColumnType(Primitive.STRING), _ENUMERATED[type_]) if column.members else None
     if type_ not in _OTHERS:
         return None
     kind, encoding = _OTHERS[type_]
@@ -134,28 +137,30 @@ def _decimal(precision: int, scale: int) -> _Known | None:
     if not 1 <= precision <= _DIGITS_MAX or scale > precision:
         return None
     if precision > DECIMAL_PRECISION_MAX:
-        return ColumnType(Kind.STRING), Encoding.WIDE_DECIMAL_TEXT
-    return ColumnType(Kind.DECIMAL, precision, scale), Encoding.DECIMAL_TEXT
+        return ColumnType(Primitive.STRING), Encoding.WIDE_DECIMAL_TEXT
+    return ColumnType(Primitive.DECIMAL, precision, scale), Encoding.DECIMAL_TEXT
 
 
 def _bits(width: int) -> _Known | None:
     if width == 1:
-        return ColumnType(Kind.BOOLEAN), Encoding.BOOLEAN_TEXT
-    return (ColumnType(Kind.BINARY), Encoding.BITS_TEXT) if 1 < width <= _BITS_MAX else None
+        return ColumnType(Primitive.BOOLEAN), Encoding.BOOLEAN_TEXT
+    return (ColumnType(Primitive.BINARY), Encoding.BITS_TEXT) if 1 < width <= _BITS_MAX else None
 
 
 def declared_cell(name: str, declared: DeclaredType) -> Cell:
     """Return the column `name` with a declared type, whose values are written as texts."""
     kind, written = declared.type.kind, declared.written
     encoding = {
-        Kind.DECIMAL: Encoding.DECIMAL_TEXT,
-        Kind.BOOLEAN: Encoding.BOOLEAN_TEXT,
-        Kind.FLOAT: Encoding.FLOAT_TEXT,
-        Kind.DOUBLE: Encoding.FLOAT_TEXT,
-        Kind.STRING: Encoding.PLAIN,
-        Kind.BINARY: Encoding.BITS_TEXT if written.startswith("bit(") else Encoding.LATIN1_TEXT,
-        Kind.DATE: Encoding.DATE_TEXT,
-        Kind.TIMESTAMP: Encoding.DATETIME_TEXT,
+        Primitive.DECIMAL: Encoding.DECIMAL_TEXT,
+        Primitive.BOOLEAN: Encoding.BOOLEAN_TEXT,
+        Primitive.FLOAT: Encoding.FLOAT_TEXT,
+        Primitive.DOUBLE: Encoding.FLOAT_TEXT,
+        Primitive.STRING: Encoding.PLAIN,
+        Primitive.BINARY: Encoding.BITS_TEXT
+        if written.startswith("bit(")
+        else Encoding.LATIN1_TEXT,
+        Primitive.DATE: Encoding.DATE_TEXT,
+        Primitive.TIMESTAMP: Encoding.DATETIME_TEXT,
     }.get(kind, Encoding.INTEGER_TEXT)
     if declared.encoding is Encoding.GEOMETRY:
         encoding = Encoding.GEOMETRY_TEXT

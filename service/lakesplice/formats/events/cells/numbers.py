@@ -19,7 +19,7 @@ from lakesplice.formats.events.values.encoding import (
     MICROS_MIN,
     Cell,
 )
-from lakesplice.model.types import Kind
+from lakesplice.model.types import Primitive
 
 _MICROS = pa.timestamp("us", tz="UTC")
 
@@ -38,7 +38,7 @@ def plain(raw: pa.Array, cell: Cell) -> Column:
 
 def may_overflow(cell: Cell) -> bool:
     """Return whether JSON's numbers of a cell can be beyond its type's range."""
-    return cell.type.kind is Kind.FLOAT
+    return cell.type.kind is Primitive.FLOAT
 
 
 def unsigned_long(raw: pa.Array, cell: Cell) -> Column:

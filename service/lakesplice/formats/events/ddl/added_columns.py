@@ -15,12 +15,20 @@ import pyarrow as pa
 
 from lakesplice.formats.events.ddl import DefinedColumn
 from lakesplice.model.column_values import fill_text, fill_value
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 
 CHARACTERS = frozenset(("CHAR", "VARCHAR", "TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT"))
 BYTES = frozenset(("VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"))
 NUMBERS = frozenset(
-    (Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG, Kind.FLOAT, Kind.DOUBLE, Kind.DECIMAL)
+    (
+        Primitive.BYTE,
+        Primitive.SHORT,
+        Primitive.INTEGER,
+        Primitive.LONG,
+        Primitive.FLOAT,
+        Primitive.DOUBLE,
+        Primitive.DECIMAL,
+    )
 )
 _DECIMALS = ("DECIMAL", "DECIMAL UNSIGNED")
 _NO_UUID = "00000000-0000-0000-0000-000000000000"
@@ -52,13 +60,13 @@ def as_fill(text: str, of: ColumnType) -> str | None:
 
 def _implied(column: DefinedColumn, of: ColumnType) -> str | None:
     """The value of a column that may not be null and has no default."""
-    if of.kind is Kind.BINARY:
+    if of.kind is Primitive.BINARY:
         return _zero_bytes(column)
-    if of.kind is Kind.BOOLEAN:
+    if of.kind is Primitive.BOOLEAN:
         return "false"
     if of.kind in NUMBERS:
         return as_fill("0", of)
-    if of.kind is not Kind.STRING:
+    if of.kind is not Primitive.STRING:
         return None
     if column.type in _DECIMALS:
         # One of more digits than a decimal has here is stored as its digits.
@@ -86,16 +94,16 @@ def _given(column: DefinedColumn, text: str, of: ColumnType) -> str | None:
     if column.type == "YEAR":
         return as_fill(text, of) if len(text) == len("2026") or text == "0" else None
     if column.type == "DATE":
-        return _date(text) if of.kind is Kind.DATE else None
+        return _date(text) if of.kind is Primitive.DATE else None
     if column.type == "DATETIME":
-        return _datetime(text) if of.kind is Kind.TIMESTAMP else None
-    if of.kind in NUMBERS or of.kind is Kind.BOOLEAN:
+        return _datetime(text) if of.kind is Primitive.TIMESTAMP else None
+    if of.kind in NUMBERS or of.kind is Primitive.BOOLEAN:
         return as_fill(_NO_DIGIT.sub(r"\g<1>0.", text), of)
-    if column.type == "CHAR" and of.kind is Kind.STRING:
+    if column.type == "CHAR" and of.kind is Primitive.STRING:
         return text.rstrip(" ")  # as MySQL gives it back
-    if column.type in CHARACTERS | {"ENUM", "SET"} and of.kind is Kind.STRING:
+    if column.type in CHARACTERS | {"ENUM", "SET"} and of.kind is Primitive.STRING:
         return text
-    if column.type in BYTES | {"BINARY"} and of.kind is Kind.BINARY:
+    if column.type in BYTES | {"BINARY"} and of.kind is Primitive.BINARY:
         return _bytes(column, text)
     return None
 
@@ -110,7 +118,7 @@ def _bytes(column: DefinedColumn, text: str) -> str | None:
 
 def _time(text: str, of: ColumnType) -> str | None:
     found = _TIME.fullmatch(text)
-    if found is None or of.kind is not Kind.LONG:
+    if found is None or of.kind is not Primitive.LONG:
         return None
     sign, hours, minutes, seconds, fraction = found.groups()
     whole = (int(hours) * 60 + int(minutes)) * 60 + int(seconds)

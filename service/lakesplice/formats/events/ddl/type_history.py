@@ -15,7 +15,7 @@ from lakesplice.formats.events.values.declared_types import DeclaredType
 from lakesplice.model.names import TableName
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.source_schema import NamePeriod
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 
 CASCADES = (
     "foreign-key-cascades: the table has a foreign key with CASCADE, SET NULL or SET DEFAULT,"
@@ -171,7 +171,7 @@ def _filled(type_: DeclaredType, fill: _Fill | None) -> DeclaredType:
         return type_
     if fill.type == type_.type and fill.written == type_.written:
         return replace(type_, fill=fill.text)
-    kept = {fill.type.kind, type_.type.kind} <= NUMBERS | {Kind.STRING}
+    kept = {fill.type.kind, type_.type.kind} <= NUMBERS | {Primitive.STRING}
     return replace(type_, fill=as_fill(fill.text, type_.type)) if kept else type_
 
 

@@ -27,11 +27,11 @@ from lakesplice.formats.events.values.encoding import Cell, Encoding
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.column_values import fill_text
 from lakesplice.model.parking import ParkCode
-from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Kind
+from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Primitive
 
-_TIMESTAMP = ColumnType(Kind.TIMESTAMP)
-_DATE = ColumnType(Kind.DATE)
-_UNSIGNED = ColumnType(Kind.DECIMAL, 20, 0)
+_TIMESTAMP = ColumnType(Primitive.TIMESTAMP)
+_DATE = ColumnType(Primitive.DATE)
+_UNSIGNED = ColumnType(Primitive.DECIMAL, 20, 0)
 _GEOMETRY = "io.debezium.data.geometry."
 _PRECISION_MAX = 65
 _DOUBLE_DIGITS = 15
@@ -54,16 +54,16 @@ _TYPES = {
     ("int64", "io.debezium.time.NanoTime"): "TIME",
 }
 
-_PRIMITIVES: dict[str, tuple[Kind, pa.DataType]] = {
-    "int8": (Kind.BYTE, pa.int64()),
-    "int16": (Kind.SHORT, pa.int64()),
-    "int32": (Kind.INTEGER, pa.int64()),
-    "int64": (Kind.LONG, pa.int64()),
-    "float": (Kind.FLOAT, pa.float64()),
-    "double": (Kind.DOUBLE, pa.float64()),
-    "boolean": (Kind.BOOLEAN, pa.bool_()),
-    "string": (Kind.STRING, pa.string()),
-    "bytes": (Kind.BINARY, pa.string()),
+_PRIMITIVES: dict[str, tuple[Primitive, pa.DataType]] = {
+    "int8": (Primitive.BYTE, pa.int64()),
+    "int16": (Primitive.SHORT, pa.int64()),
+    "int32": (Primitive.INTEGER, pa.int64()),
+    "int64": (Primitive.LONG, pa.int64()),
+    "float": (Primitive.FLOAT, pa.float64()),
+    "double": (Primitive.DOUBLE, pa.float64()),
+    "boolean": (Primitive.BOOLEAN, pa.bool_()),
+    "string": (Primitive.STRING, pa.string()),
+    "bytes": (Primitive.BINARY, pa.string()),
 }
 # Types whose number means a moment. Times of day keep the number that is sent, since MySQL's TIME
 # may be negative or longer than a day; all other semantic types keep the primitive type's value.
@@ -183,7 +183,7 @@ def cell_of(name: str, field: Mapping[str, object]) -> Cell:
         type_, encoding = _MOMENTS[primitive, str(semantic)]
         return Cell(name, type_, encoding, source_type)
     kind = _PRIMITIVES[primitive][0]
-    encoding = Encoding.BASE64 if kind is Kind.BINARY else Encoding.PLAIN
+    encoding = Encoding.BASE64 if kind is Primitive.BINARY else Encoding.PLAIN
     return Cell(name, ColumnType(kind), encoding, source_type)
 
 
@@ -199,7 +199,7 @@ def _geometry(name: str, field: Mapping[str, object]) -> Cell:
     if not {"wkb", "srid"} <= dict(members).keys():
         raise UnsupportedError("a geometry without wkb and srid is not known", column=name)
     source_type = f"struct:{field['name']}"
-    return Cell(name, ColumnType(Kind.BINARY), Encoding.GEOMETRY, source_type, members)
+    return Cell(name, ColumnType(Primitive.BINARY), Encoding.GEOMETRY, source_type, members)
 
 
 def with_fill(cell: Cell, field: Mapping[str, object]) -> Cell:
@@ -209,7 +209,7 @@ def with_fill(cell: Cell, field: Mapping[str, object]) -> Cell:
     A moment's default may stand for the present time, which is sent as 1970.
     """
     raw = field.get("default")
-    if cell.type.kind is Kind.TIMESTAMP:
+    if cell.type.kind is Primitive.TIMESTAMP:
         return cell
     if raw is None:
         column = _defined(cell.name, field)
@@ -265,13 +265,13 @@ def _decimal(name: str, field: Mapping[str, object]) -> Cell:
     precision = DECIMAL_PRECISION_MAX if stated is None else int(stated)
     if DECIMAL_PRECISION_MAX < precision <= _PRECISION_MAX and 0 <= scale <= precision:
         source_type = f"{field['type']}:{_DECIMAL}({precision},{scale})"
-        return Cell(name, ColumnType(Kind.STRING), Encoding.WIDE_DECIMAL_BASE64, source_type)
+        return Cell(name, ColumnType(Primitive.STRING), Encoding.WIDE_DECIMAL_BASE64, source_type)
     if not 1 <= precision <= DECIMAL_PRECISION_MAX or not 0 <= scale <= precision:
         raise UnsupportedError(
             "a decimal of MySQL has 1 to 65 digits; send it as text (decimal.handling.mode=string)",
             column=name, precision=precision, scale=scale,
         )  # fmt: skip
-    type_ = ColumnType(Kind.DECIMAL, precision, scale)
+    type_ = ColumnType(Primitive.DECIMAL, precision, scale)
     source_type = f"{field['type']}:{_DECIMAL}({precision},{scale})"
     return Cell(name, type_, Encoding.DECIMAL_BASE64, source_type)
 

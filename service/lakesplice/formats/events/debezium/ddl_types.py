@@ -17,7 +17,7 @@ from lakesplice.formats.events.values.column_types import TypeHistory
 from lakesplice.formats.events.values.declared_types import DeclaredType
 from lakesplice.formats.events.values.encoding import Encoding
 from lakesplice.model.names import TableName
-from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Kind
+from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Primitive
 
 DecimalMode = Literal["precise", "string", "double"]
 TimeMode = Literal[
@@ -140,4 +140,4 @@ def _decimal(column: DefinedColumn, handling: ConverterSettings) -> DeclaredType
         return None  # no JSON number of so many digits is read exactly
     # The number depends on the scale, so the type contains it.
     name = f"wide_decimal({precision},{scale})"
-    return DeclaredType(name, ColumnType(Kind.STRING), Encoding.WIDE_DECIMAL_BASE64, name)
+    return DeclaredType(name, ColumnType(Primitive.STRING), Encoding.WIDE_DECIMAL_BASE64, name)

@@ -19,7 +19,7 @@ from lakesplice.formats.events.values.column_types import TypeHistory
 from lakesplice.formats.events.values.encoding import Cell
 from lakesplice.model.arrays import Marks, Mask
 from lakesplice.model.change import Op
-from lakesplice.model.types import Kind
+from lakesplice.model.types import Primitive
 
 # The setting, and behind ": " what it does and what to do.
 _NULLS = "NULL arrives as the column's DEFAULT, if there is one"
@@ -74,7 +74,7 @@ def cautions_by_types(cells: Iterable[Cell], history: TypeHistory | None) -> Ite
             yield TIME_PRECISION
         known = agreed.get(cell.name)
         kinds = (cell.source_type, None if known is None else known.type.kind)
-        if kinds == ("int64", Kind.DECIMAL):
+        if kinds == ("int64", Primitive.DECIMAL):
             yield UNSIGNED
-        elif kinds == ("int32", Kind.LONG):
+        elif kinds == ("int32", Primitive.LONG):
             yield SYNONYM

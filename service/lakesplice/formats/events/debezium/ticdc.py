@@ -45,7 +45,7 @@ from lakesplice.formats.events.values.encoding import Encoding
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.choices import FormatName
 from lakesplice.model.parking import ParkCode
-from lakesplice.model.types import Kind
+from lakesplice.model.types import Primitive
 
 _DOUBLE_DIGITS = 15
 _UNSIGNED = ("bigintunsigned",)
@@ -136,7 +136,7 @@ def _split(value: bytes) -> PayloadFirst | None:
 
 def _as_sent(name: str, declared: DeclaredType) -> DeclaredType:
     """Return how TiCDC writes a declared column: like Debezium, but decimals as numbers."""
-    if declared.type.kind is not Kind.DECIMAL:
+    if declared.type.kind is not Primitive.DECIMAL:
         return declared
     if declared.type.precision > _DOUBLE_DIGITS and declared.written not in _UNSIGNED:
         raise UnsupportedError(

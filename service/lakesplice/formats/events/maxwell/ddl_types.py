@@ -23,7 +23,7 @@ from lakesplice.formats.events.ddl.type_history import type_history
 from lakesplice.formats.events.values.column_types import PartialType, TypeHistory, TypeVersion
 from lakesplice.formats.events.values.declared_types import DeclaredType
 from lakesplice.model.names import TableName
-from lakesplice.model.types import Kind
+from lakesplice.model.types import Primitive
 
 SOURCE = "the topic of Maxwell's schema changes"
 # MySQL's defaults, if a definition leaves them out.
@@ -44,7 +44,7 @@ _NAMES = {
         ("VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"), "binary"
     ),
 }  # fmt: skip
-_KINDS = {"DECIMAL": (Kind.DECIMAL,), "FLOAT": (Kind.FLOAT, Kind.DOUBLE)}
+_KINDS = {"DECIMAL": (Primitive.DECIMAL,), "FLOAT": (Primitive.FLOAT, Primitive.DOUBLE)}
 # Declared types that say more about a column than its definition.
 _FINER = {("time", "time_of_day"), ("tinyint", "boolean")}
 _TRUTHS = {"0": "false", "1": "true"}
@@ -129,7 +129,7 @@ def _contradicts(declared: DeclaredType, known: PartialType) -> str:
     """
     what = f"{known.kind}, whose digits are not known, and declared as {declared.written}"
     if known.kind == "BIT":
-        fits = declared.written.startswith("bit(") or declared.type.kind is Kind.BOOLEAN
+        fits = declared.written.startswith("bit(") or declared.type.kind is Primitive.BOOLEAN
     else:
         fits = declared.type.kind in _KINDS[known.kind]
     if not fits:

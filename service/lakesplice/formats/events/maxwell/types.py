@@ -25,14 +25,14 @@ from functools import lru_cache
 
 from lakesplice.formats.events.values.declared_types import DeclaredType
 from lakesplice.formats.events.values.encoding import Cell, Encoding
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 
 _BY_KIND = {
-    Kind.DECIMAL: Encoding.DECIMAL_NUMBER,
-    Kind.BOOLEAN: Encoding.BOOLEAN_NUMBER,
-    Kind.DATE: Encoding.DATE_TEXT,
-    Kind.TIMESTAMP: Encoding.DATETIME_TEXT,
-    Kind.BINARY: Encoding.BASE64,
+    Primitive.DECIMAL: Encoding.DECIMAL_NUMBER,
+    Primitive.BOOLEAN: Encoding.BOOLEAN_NUMBER,
+    Primitive.DATE: Encoding.DATE_TEXT,
+    Primitive.TIMESTAMP: Encoding.DATETIME_TEXT,
+    Primitive.BINARY: Encoding.BASE64,
 }
 _BY_SPELLING = (Encoding.TIME_TEXT, Encoding.SET_LIST, Encoding.BITS_NUMBER)
 
@@ -57,7 +57,7 @@ def _encoding(type_: ColumnType, written: str) -> Encoding:
         return Encoding.TIME_TEXT
     if written == "set":
         return Encoding.SET_LIST
-    if written.startswith("bit(") and type_.kind is Kind.BINARY:
+    if written.startswith("bit(") and type_.kind is Primitive.BINARY:
         return Encoding.BITS_NUMBER
     return _BY_KIND.get(type_.kind, Encoding.PLAIN)
 

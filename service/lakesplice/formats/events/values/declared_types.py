@@ -45,27 +45,27 @@ from dataclasses import dataclass
 
 from lakesplice.errors import ConfigurationError, UnsupportedError
 from lakesplice.formats.events.values.encoding import Cell, Encoding
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 
 # The source types of columns whose type isn't in the events begin so.
 DECLARED = "declared:"
-_TIMESTAMP = ColumnType(Kind.TIMESTAMP)
+_TIMESTAMP = ColumnType(Primitive.TIMESTAMP)
 _NAMED: dict[str, tuple[ColumnType, Encoding]] = {
     **{
         kind.value: (ColumnType(kind), Encoding.PLAIN)
-        for kind in Kind
-        if kind not in (Kind.DECIMAL, Kind.BINARY, Kind.DATE, Kind.TIMESTAMP)
+        for kind in Primitive
+        if kind not in (Primitive.DECIMAL, Primitive.BINARY, Primitive.DATE, Primitive.TIMESTAMP)
     },
-    "binary": (ColumnType(Kind.BINARY), Encoding.BASE64),
-    "geometry": (ColumnType(Kind.BINARY), Encoding.GEOMETRY),
-    "date": (ColumnType(Kind.DATE), Encoding.DATE_DAYS),
+    "binary": (ColumnType(Primitive.BINARY), Encoding.BASE64),
+    "geometry": (ColumnType(Primitive.BINARY), Encoding.GEOMETRY),
+    "date": (ColumnType(Primitive.DATE), Encoding.DATE_DAYS),
     "timestamp": (_TIMESTAMP, Encoding.TIMESTAMP_ZONED),
     "timestamp_millis": (_TIMESTAMP, Encoding.TIMESTAMP_MILLIS),
     "timestamp_micros": (_TIMESTAMP, Encoding.TIMESTAMP_MICROS),
     "timestamp_nanos": (_TIMESTAMP, Encoding.TIMESTAMP_NANOS),
-    "time_millis": (ColumnType(Kind.LONG), Encoding.TIME_MILLIS),
-    "time_nanos": (ColumnType(Kind.LONG), Encoding.TIME_NANOS),
-    "unsigned_long": (ColumnType(Kind.DECIMAL, 20, 0), Encoding.UNSIGNED_LONG),
+    "time_millis": (ColumnType(Primitive.LONG), Encoding.TIME_MILLIS),
+    "time_nanos": (ColumnType(Primitive.LONG), Encoding.TIME_NANOS),
+    "unsigned_long": (ColumnType(Primitive.DECIMAL, 20, 0), Encoding.UNSIGNED_LONG),
 }
 _ALIASES = {
     "tinyint": "byte",

@@ -13,7 +13,7 @@ from enum import StrEnum
 import pyarrow as pa
 
 from lakesplice.model.source_schema import SourceField
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 
 # Years 1 to 9999, the range in which all readers of Delta agree.
 DAY_MIN, DAY_MAX = -719_162, 2_932_896
@@ -74,10 +74,10 @@ POINT_MEMBERS = (("x", pa.float64()), ("y", pa.float64()), *GEOMETRY_MEMBERS)
 # Wide enough for 64 bits.
 _UNSIGNED = pa.decimal128(20, 0)
 _PLAIN_JSON = {
-    Kind.BOOLEAN: pa.bool_(),
-    Kind.FLOAT: pa.float32(),
-    Kind.DOUBLE: pa.float64(),
-    Kind.STRING: pa.string(),
+    Primitive.BOOLEAN: pa.bool_(),
+    Primitive.FLOAT: pa.float32(),
+    Primitive.DOUBLE: pa.float64(),
+    Primitive.STRING: pa.string(),
 }
 
 

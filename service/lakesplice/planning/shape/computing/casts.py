@@ -21,18 +21,24 @@ import pyarrow.compute as pc
 
 from lakesplice.errors import ConfigurationError
 from lakesplice.formats.events.values.encoding import DAY_MIN
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.planning.shape.computing.moments import Pattern
 
-WHOLE = (Kind.BYTE, Kind.SHORT, Kind.INTEGER, Kind.LONG)
-_DIGITS = {Kind.BYTE: 3, Kind.SHORT: 5, Kind.INTEGER: 10, Kind.LONG: 19}
-_NUMBERS = (*WHOLE, Kind.DECIMAL, Kind.BOOLEAN)
+WHOLE = (Primitive.BYTE, Primitive.SHORT, Primitive.INTEGER, Primitive.LONG)
+_DIGITS = {Primitive.BYTE: 3, Primitive.SHORT: 5, Primitive.INTEGER: 10, Primitive.LONG: 19}
+_NUMBERS = (*WHOLE, Primitive.DECIMAL, Primitive.BOOLEAN)
 _TO = {
-    Kind.STRING: (*WHOLE, Kind.DECIMAL, Kind.DOUBLE, Kind.DATE, Kind.TIMESTAMP),
-    Kind.DATE: (Kind.TIMESTAMP, Kind.STRING),
-    Kind.TIMESTAMP: (Kind.DATE, Kind.STRING),
-    Kind.FLOAT: (Kind.DOUBLE,),
-    **dict.fromkeys(_NUMBERS, (*WHOLE, Kind.DECIMAL, Kind.DOUBLE, Kind.STRING)),
+    Primitive.STRING: (
+        *WHOLE,
+        Primitive.DECIMAL,
+        Primitive.DOUBLE,
+        Primitive.DATE,
+        Primitive.TIMESTAMP,
+    ),
+    Primitive.DATE: (Primitive.TIMESTAMP, Primitive.STRING),
+    Primitive.TIMESTAMP: (Primitive.DATE, Primitive.STRING),
+    Primitive.FLOAT: (Primitive.DOUBLE,),
+    **dict.fromkeys(_NUMBERS, (*WHOLE, Primitive.DECIMAL, Primitive.DOUBLE, Primitive.STRING)),
 }
 _DATE = Pattern.parse("yyyy-MM-dd")
 _MOMENT = Pattern.parse("yyyy-MM-dd HH:mm:ss.SSSSSS")
@@ -54,34 +60,34 @@ def cast(values: pa.Array, kind: ColumnType, to: ColumnType) -> pa.Array:
     """Return values of `kind` as values of `to`; the head of this module says which and how."""
     if to == kind:
         return values
-    if kind.kind is Kind.FLOAT:
+    if kind.kind is Primitive.FLOAT:
         return values.cast(to.arrow)
-    if kind.kind is Kind.DATE and to.kind is Kind.TIMESTAMP:
+    if kind.kind is Primitive.DATE and to.kind is Primitive.TIMESTAMP:
         return values.cast(pa.timestamp("us")).view(to.arrow)
-    if kind.kind is Kind.TIMESTAMP and to.kind is Kind.DATE:
+    if kind.kind is Primitive.TIMESTAMP and to.kind is Primitive.DATE:
         return _floored(values).cast(to.arrow)
-    if kind.kind is Kind.BOOLEAN and to.kind is not Kind.STRING:
+    if kind.kind is Primitive.BOOLEAN and to.kind is not Primitive.STRING:
         values = values.cast(pa.int8())
-    texts = values if kind.kind is Kind.STRING else _written(values, kind)
+    texts = values if kind.kind is Primitive.STRING else _written(values, kind)
     if to.kind in WHOLE:
-        exact = ColumnType(Kind.DECIMAL, _DIGITS[to.kind], 0)
+        exact = ColumnType(Primitive.DECIMAL, _DIGITS[to.kind], 0)
         return _within(_decimals(texts, exact), to)
-    if to.kind is Kind.DECIMAL:
+    if to.kind is Primitive.DECIMAL:
         return _decimals(texts, to)
-    if to.kind is Kind.DOUBLE:
+    if to.kind is Primitive.DOUBLE:
         found = _matching(texts, _DOUBLE).cast(pa.float64())
         return pc.if_else(pc.is_inf(found), None, found)
-    if to.kind is Kind.STRING:
+    if to.kind is Primitive.STRING:
         return texts
     return _read_moments(texts, to)
 
 
 def _written(values: pa.Array, kind: ColumnType) -> pa.Array:
-    if kind.kind is Kind.DATE:
+    if kind.kind is Primitive.DATE:
         return _DATE.written(values)
-    if kind.kind is Kind.TIMESTAMP:
+    if kind.kind is Primitive.TIMESTAMP:
         return _MOMENT.written(values)
-    if kind.kind is Kind.DECIMAL:
+    if kind.kind is Primitive.DECIMAL:
         return _plain(values, kind)
     return values.cast(pa.string())
 
@@ -150,7 +156,7 @@ def _read_moments(texts: pa.Array, to: ColumnType) -> pa.Array:
     fine = np.asarray(same.fill_null(False)) & np.asarray(found.is_valid())
     # The source has no year 0 either, and most readers don't.
     fine &= days >= DAY_MIN
-    if to.kind is Kind.DATE:
+    if to.kind is Primitive.DATE:
         return pc.if_else(pa.array(fine & ~timed), dates, None)
     fine &= (numbers["h"] < 24) & (numbers["n"] < 60) & (numbers["s"] < 60) & timed
     seconds = (numbers["h"] * 60 + numbers["n"]) * 60 + numbers["s"]

@@ -25,16 +25,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.errors import ConfigurationError
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.planning.shape.computing.casts import WHOLE, cast, check_cast
 from lakesplice.planning.shape.computing.moments import Pattern, part
 
 Constant: TypeAlias = int | Pattern | ColumnType
 Types: TypeAlias = Sequence[ColumnType | None]
 
-TEXT = ColumnType(Kind.STRING)
-LONG = ColumnType(Kind.LONG)
-_INTEGER = ColumnType(Kind.INTEGER)
+TEXT = ColumnType(Primitive.STRING)
+LONG = ColumnType(Primitive.LONG)
+_INTEGER = ColumnType(Primitive.INTEGER)
 
 
 class ArgumentKind(Enum):
@@ -51,12 +51,12 @@ class ArgumentKind(Enum):
     TYPE = "a type, such as long or decimal(12,2)"
 
 
-KINDS: dict[ArgumentKind, tuple[Kind, ...]] = {
-    ArgumentKind.MOMENT: (Kind.DATE, Kind.TIMESTAMP),
-    ArgumentKind.TIMESTAMP: (Kind.TIMESTAMP,),
-    ArgumentKind.STRING: (Kind.STRING,),
-    ArgumentKind.WHOLE_OR_STRING: (*WHOLE, Kind.STRING),
-    ArgumentKind.VALUE: tuple(Kind),
+KINDS: dict[ArgumentKind, tuple[Primitive, ...]] = {
+    ArgumentKind.MOMENT: (Primitive.DATE, Primitive.TIMESTAMP),
+    ArgumentKind.TIMESTAMP: (Primitive.TIMESTAMP,),
+    ArgumentKind.STRING: (Primitive.STRING,),
+    ArgumentKind.WHOLE_OR_STRING: (*WHOLE, Primitive.STRING),
+    ArgumentKind.VALUE: tuple(Primitive),
 }
 
 
@@ -117,7 +117,7 @@ def _substring(given: CallArguments) -> pa.Array:
 def _truncated(types: Types, _constants: Sequence[Constant]) -> ColumnType | None:
     if types[0] is None:
         return None
-    return TEXT if types[0].kind is Kind.STRING else LONG
+    return TEXT if types[0].kind is Primitive.STRING else LONG
 
 
 def _truncate(given: CallArguments) -> pa.Array:

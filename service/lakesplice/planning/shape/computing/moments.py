@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.errors import ConfigurationError
-from lakesplice.model.types import ColumnType, Kind
+from lakesplice.model.types import ColumnType, Primitive
 
 _NAIVE = pa.timestamp("us")
 _PART = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+")
@@ -56,7 +56,7 @@ class Pattern:
     def check(self, kind: ColumnType) -> None:
         """Raise `ConfigurationError` if it contains the time of a date."""
         late = [letters for letters, is_field in self.parts if is_field and letters not in _OF_DATE]
-        if kind.kind is Kind.DATE and late:
+        if kind.kind is Primitive.DATE and late:
             raise ConfigurationError("a date has no time to write", unknown=late[0])
 
     def written(self, values: pa.Array) -> pa.Array:
