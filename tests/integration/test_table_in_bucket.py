@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections.abc import Iterator
@@ -10,14 +11,19 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
+from pyarrow import csv
 
 from lakesplice import Table
+from lakesplice.apps.bootstrap.row_files import RowFiles, file_parts, files_in, split_glob
 from lakesplice.apps.erasing.byte_search import search
 from lakesplice.apps.lake import require_lake
 from lakesplice.errors import UsageError
 from lakesplice.model.names import IS_DELETED, SYSTEM_COLUMNS
+from lakesplice.model.source_schema import SourceField, SourceSchema
+from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.storage.stores import open_store
 from lakesplice.testing.s3_proxy import S3Proxy
 from lakesplice.testing.s3_server import S3Server, options
@@ -136,3 +142,22 @@ def test_no_table_is_made_below_a_table_of_a_bucket(
         Table.create(address, rows(0, 10, 1.0), key=["id"], options=reach)
     with pytest.raises(UsageError, match="one above it is a table"):
         require_lake(open_store(f"{bucket}/lake/inner", reach))
+
+
+def test_rows_of_files_in_a_bucket_fill_a_table(s3_server: S3Server) -> None:
+    reach, folder = options(s3_server.endpoint), f"s3://{s3_server.make_bucket()}/dumps"
+    given, lines = rows(0, ROWS, 0.5), io.BytesIO()
+    csv.write_csv(given.slice(ROWS // 2), lines)
+    parquet = io.BytesIO()
+    pq.write_table(given.slice(0, ROWS // 2), parquet, row_group_size=ROWS // 4)
+    written = open_store(folder, reach)
+    assert written.put_new("day=1/a.parquet", parquet.getvalue())
+    assert written.put_new("day=2/b.csv", lines.getvalue())
+    types = {"id": Primitive.LONG, "name": Primitive.STRING, "price": Primitive.DOUBLE}
+    fields = tuple(SourceField(name, ColumnType(kind), "") for name, kind in types.items())
+    where, pattern = split_glob(f"{folder}/day=*/*")
+    files = files_in(where, reach)
+    parts = file_parts(files, pattern, block_bytes=1 << 16)
+    assert [part.path for part in parts] == ["day=1/a.parquet"] * 2 + ["day=2/b.csv"]
+    reading = RowFiles(files, SourceSchema(fields, ("id",)))
+    assert pa.concat_tables(map(reading.rows, parts)).to_pydict() == given.to_pydict()

@@ -13,7 +13,7 @@ import structlog
 
 from lakesplice.apps.bootstrap.shadow_check import give_up_shadows, left_out
 from lakesplice.apps.bootstrap.source_chunks import ReadPlan, position_of, read_plan
-from lakesplice.apps.bootstrap.table_work import require_one_topic
+from lakesplice.apps.bootstrap.table_work import require_keyed_rows, require_one_topic
 from lakesplice.apps.bootstrap.topic_fill import require_all_records
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.sources.new_topics import NewTopics
@@ -260,6 +260,16 @@ def test_a_table_that_several_topics_feed_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="several topics may feed the table"):
         require_one_topic(settings, TableName("shop1", "goods"), "a.shop1.goods")
     require_one_topic(settings, TableName("shop1", "other"), "a.shop1.other")
+
+
+def test_a_table_whose_rows_are_identified_by_their_places_in_the_binlog_is_refused(
+    tmp_path: Path,
+) -> None:
+    """Rows that are read have no such places: rows of two chunks would replace one another."""
+    settings = settings_of(tmp_path, tables=[{"match": "shop.log", "mode": "append"}])
+    with pytest.raises(UsageError, match="mode: append"):
+        require_keyed_rows(settings, TableName("shop", "log"))
+    require_keyed_rows(settings, TableName("shop", "goods"))
 
 
 def test_a_snapshot_by_the_connector_is_refused_with_the_reason(

@@ -9,8 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakesplice.apps.bootstrap.files_fill import binlog_place, require_stream_since
-from lakesplice.apps.bootstrap.row_files import FilePart, file_parts, rows_of_part, split_glob
+from lakesplice.apps.bootstrap.files_fill import (
+    binlog_place,
+    require_key,
+    require_stream_since,
+)
+from lakesplice.apps.bootstrap.row_files import FilePart, RowFiles, file_parts, split_glob
 from lakesplice.errors import UsageError
 from lakesplice.model.offsets import Offset
 from lakesplice.model.position import Position
@@ -53,10 +57,10 @@ def test_rows_of_files_and_the_changes_since_their_position_are_the_table(path: 
 
     files = LocalStore(path / "dump")
     parts = file_parts(files, "*")
-    assert [(part.path, part.group) for part in parts] == [
-        ("a.parquet", 0),
-        ("a.parquet", 1),
-        ("b.csv", 0),
+    assert [(part.path, part.first, part.stop) for part in parts] == [
+        ("a.parquet", 0, 1),
+        ("a.parquet", 1, 2),
+        ("b.csv", 0, 2),
     ]
     filling = Filling(
         source,
@@ -70,7 +74,7 @@ def test_rows_of_files_and_the_changes_since_their_position_are_the_table(path: 
     assert filling.plan.chunks == 3
     filling.driver.batch()
     for chunk, bound in enumerate(filling.plan.bounds):
-        images = rows_of_part(files, FilePart.of_bound(bound), read.schema)
+        images = RowFiles(files, read.schema).rows(FilePart.of_bound(bound))
         filling.commit(chunk, ReadRows(read.schema, images, read.position, READ_MS))
     filling.driver.batch()
     filling.swap()
@@ -88,23 +92,77 @@ def test_a_file_that_is_not_the_tables_is_refused(path: Path) -> None:
     parquet, text = file_parts(files, "*")
     less = SourceSchema(read.schema.fields[:1], read.schema.key)
     with pytest.raises(UsageError, match="columns that the topic's newest record lacks"):
-        rows_of_part(files, parquet, less)
-    assert rows_of_part(files, parquet, less, {"name", "n"}).column_names == ["id"]
+        RowFiles(files, less).rows(parquet)
+    assert RowFiles(files, less, {"name", "n"}).rows(parquet).column_names == ["id"]
     (path / "b.csv").write_text("id,name\n1,x\n")
     with pytest.raises(UsageError, match="changed since it was listed"):
-        rows_of_part(files, text, read.schema)
+        RowFiles(files, read.schema).rows(text)
     (again,) = file_parts(files, "*.csv")
     with pytest.raises(UsageError, match="lacks columns"):
-        rows_of_part(files, again, read.schema)
+        RowFiles(files, read.schema).rows(again)
     (path / "b.csv").write_text("id,name,n\nx,y,1\n")
     (again,) = file_parts(files, "*.csv")
     with pytest.raises(UsageError, match="'x' isn't a long"):
-        rows_of_part(files, again, read.schema)
+        RowFiles(files, read.schema).rows(again)
     with pytest.raises(UsageError, match="no files match"):
         file_parts(files, "c*")
     (path / "c.orc").write_bytes(b"")
     with pytest.raises(UsageError, match=r"neither \.parquet nor \.csv"):
         file_parts(files, "c*")
+
+
+class Counted(LocalStore):
+    """Counts how often a file is opened, and has the files that are open."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.opened: list[pa.NativeFile] = []
+
+    def open(self, path: str, tail_bytes: int = 0) -> pa.NativeFile:
+        self.opened.append(super().open(path, tail_bytes))
+        return self.opened[-1]
+
+
+_BLOCK, _PART, _AHEAD = 1 << 10, 8 << 10, 34 << 10
+
+
+def test_a_csv_file_is_read_block_by_block_in_one_pass(path: Path) -> None:
+    source, files = ReadSource(), Counted(path)
+    source.database.load(SMALL.name, [row(1, 1)])
+    schema = source.read(None, None).schema
+    values = [(key, f"line\n{key}", key % 7) for key in range(8_000)]
+    lines = [f'{key},"{name}",{n}\n' for key, name, n in values]
+    (path / "a.csv").write_text("id,name,n\n" + "".join(lines))
+    (path / "b.csv").write_text("id,name,n\n")
+    *parts, empty = file_parts(files, "*.csv", block_bytes=_BLOCK)
+    size = (path / "a.csv").stat().st_size
+    assert size // _PART <= len(parts) <= size // _PART + 1
+    assert [part.first for part in parts] == [0, *(part.stop for part in parts[:-1])]
+
+    files.opened.clear()
+    reading = RowFiles(files, schema, block_bytes=_BLOCK)
+    read = []
+    for number, part in enumerate(parts, 1):
+        read.append(reading.rows(part))
+        assert files.opened[0].tell() <= number * _PART + _AHEAD < size + _PART + _AHEAD
+    assert len(files.opened) == 2, "for its header, and for its rows"
+    columns = pa.concat_tables(read).to_pydict()
+    assert list(zip(*columns.values(), strict=True)) == values
+    assert RowFiles(files, schema, block_bytes=_BLOCK).rows(parts[7]) == read[7]
+    assert reading.rows(parts[3]) == read[3], "a part that was read before is read again"
+    assert reading.rows(empty).num_rows == 0
+    reading.close()
+    with pytest.raises(UsageError, match="a row that is too long"):
+        file_parts(files, "a.csv", block_bytes=8)
+    with pytest.raises(UsageError, match="give --again"):
+        FilePart.of_bound(("a.csv", "0", "9"))
+
+
+def test_rows_without_a_key_are_refused() -> None:
+    schema = ReadSource().read(None, None).schema
+    require_key(schema)
+    with pytest.raises(UsageError, match="no primary or unique key"):
+        require_key(SourceSchema(schema.fields, ()))
 
 
 def test_a_glob_has_a_folder_and_the_rest() -> None:

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from lakesplice.apps.bootstrap.database_fill import ID_BITS
 from lakesplice.apps.bootstrap.fill_request import FillRequest
 from lakesplice.apps.bootstrap.fill_tools import FillTools
-from lakesplice.apps.bootstrap.row_files import FilePart, file_parts, rows_of_part, split_glob
+from lakesplice.apps.bootstrap.row_files import (
+    FilePart,
+    RowFiles,
+    file_parts,
+    files_in,
+    split_glob,
+)
 from lakesplice.apps.bootstrap.shadow_upkeep import ShadowUpkeep
 from lakesplice.apps.bootstrap.source_chunks import position_of
 from lakesplice.apps.bootstrap.table_filling import FEED_SECONDS, settled
@@ -19,10 +25,11 @@ from lakesplice.model.offsets import Offsets
 from lakesplice.model.position import Position
 from lakesplice.model.progress.shadow_plan import FilledFrom, ShadowPlan
 from lakesplice.model.progress.source_state import SourceState
+from lakesplice.model.source_schema import SourceSchema
 from lakesplice.planning.intake.read_rows import ReadRows
 from lakesplice.spark.kafka.topics import Topic
 from lakesplice.storage.source.binlog_places import BinlogPlace
-from lakesplice.storage.stores import AnyStore, open_store
+from lakesplice.storage.stores import AnyStore
 from lakesplice.table.files.index_runs import RunCache
 from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.ingest.read_rows_commit import commit_chunks
@@ -42,15 +49,17 @@ class FilesFill:
         """Return the files' parts, and the topic's first offsets, from which it has all changes
         since the files were written. Blocks.
 
-        Raises `UsageError` if there are no such files, or if the topic doesn't reach back to their
-        position.
+        Raises `UsageError` if there are no such files, if the topic doesn't reach back to their
+        position, or if the table has no key.
         """
         tools, topic = self.tools, self.topic
         folder, pattern = split_glob(self.request.files)
         parts = file_parts(self._files(folder), pattern)
         start = position_of(binlog_place(self.request.position))
         reading = tools.reading(self.origin, SourceState(topic.name, topic.id))
-        firsts = first_positions(tools.reader, topic, reading, tools.shadow_feed.schemas)
+        schemas = tools.shadow_feed.schemas
+        require_key(newest_schema(tools.reader, topic, reading, schemas))
+        firsts = first_positions(tools.reader, topic, reading, schemas)
         require_stream_since(start, topic.earliest, firsts, trusted=self.request.connector_ran)
         return ShadowPlan(
             shadow=f"{tools.entropy.bits(ID_BITS):016x}",
@@ -70,13 +79,13 @@ class FilesFill:
         """Commit the missing parts and the topic's changes since then. Return whether every
         partition has a newer change. Blocks; raises `UsageError` if a row can't be stored exactly.
         """
-        tools, store = self.tools, self._files(plan.server)
+        tools = self.tools
         reading = tools.reading(self.origin, table.source)
         topic = tools.catalogue.describe([self.topic.name])[self.topic.name]
         schema = newest_schema(tools.reader, topic, reading, tools.shadow_feed.schemas)
         prefix = f"{self.origin.table}."
         excluded = {name.removeprefix(prefix) for name in self.request.excluded}
-        runs = RunCache()
+        files, runs = RowFiles(self._files(plan.server), schema, excluded), RunCache()
         upkeep = ShadowUpkeep(table, tools.entropy, runs)
 
         def feed() -> None:
@@ -90,7 +99,7 @@ class FilesFill:
         fed = tools.clock.monotonic()
         for chunk in missing:
             part = FilePart.of_bound(plan.bounds[chunk])
-            images = rows_of_part(store, part, schema, excluded)
+            images = files.rows(part)
             rows = [ReadRows(schema, images, plan.start, plan.created_ms)]
             refused = commit_chunks(table, {chunk: rows}, reading, tools.entropy, runs)
             if refused is not None:
@@ -100,11 +109,20 @@ class FilesFill:
             if tools.clock.monotonic() - fed > FEED_SECONDS:
                 feed()
                 fed = tools.clock.monotonic()
+        files.close()
         return settled(table, feed, tools.clock, self.request.settle_seconds)
 
     def _files(self, folder: str) -> AnyStore:
-        """The store of the files' folder; a bucket is reached with the lake's options."""
-        return open_store(folder, self.tools.settings.lake.options if "://" in folder else None)
+        return files_in(folder, self.tools.settings.lake.options)
+
+
+def require_key(schema: SourceSchema) -> None:
+    """Check that a topic's rows have a key; raise `UsageError` if they have none."""
+    if not schema.key:
+        raise UsageError(
+            "the table has no primary or unique key, so nothing connects rows of files with later"
+            " changes; let the connector take a snapshot of it"
+        )
 
 
 def binlog_place(text: str) -> BinlogPlace:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow import csv
 
+from lakesplice.apps.bootstrap.csv_rows import BLOCK_BYTES, CsvRows
 from lakesplice.errors import UsageError
 from lakesplice.model.progress.shadow_plan import KeyBound
 from lakesplice.model.source_schema import SourceSchema
@@ -18,7 +18,7 @@ from lakesplice.planning.source_rows.file_values import (
     exact_values,
     values_of_texts,
 )
-from lakesplice.storage.stores import AnyStore
+from lakesplice.storage.stores import AnyStore, open_store
 
 _WILDCARDS = "*?["
 _PARQUET, _CSV = ".parquet", ".csv"
@@ -26,22 +26,30 @@ _PARQUET, _CSV = ".parquet", ".csv"
 
 @dataclass(frozen=True, slots=True)
 class FilePart:
-    """A row group of a Parquet file, or a whole CSV file; `size` is the file's, in bytes."""
+    """A row group of a Parquet file (`first`), or rows of a CSV file, from `first` to before
+    `stop`; `size` is the file's, in bytes.
+    """
 
     path: str
-    group: int
+    first: int
+    stop: int
     size: int
 
     @property
     def as_bound(self) -> KeyBound:
         """The part in the form in which a shadow's plan stores it."""
-        return self.path, str(self.group), str(self.size)
+        return self.path, str(self.first), str(self.stop), str(self.size)
 
     @classmethod
     def of_bound(cls, bound: KeyBound) -> FilePart:
-        """Read `as_bound` back."""
-        path, group, size = bound
-        return cls(path, int(group), int(size))
+        """Read `as_bound` back. Raises `UsageError` for one that an older version stored."""
+        if len(bound) != len(("path", "first", "stop", "size")):
+            raise UsageError(
+                "an older version began to fill the table, and divided files in another way; give"
+                " --again"
+            )
+        path, first, stop, size = bound
+        return cls(path, int(first), int(stop), int(size))
 
 
 def split_glob(glob: str) -> tuple[str, str]:
@@ -51,8 +59,14 @@ def split_glob(glob: str) -> tuple[str, str]:
     return folder or ("/" if glob.startswith("/") else "."), glob[len(folder) :].lstrip("/")
 
 
-def file_parts(store: AnyStore, pattern: str) -> list[FilePart]:
-    """Return the parts of all files in a store whose paths match, ordered by path. Blocks.
+def files_in(folder: str, options: Mapping[str, str]) -> AnyStore:
+    """Return the store of a folder of files; a bucket is reached with the lake's options."""
+    return open_store(folder, options if "://" in folder else None)
+
+
+def file_parts(store: AnyStore, pattern: str, *, block_bytes: int = BLOCK_BYTES) -> list[FilePart]:
+    """Return the parts of all files in a store whose paths match, ordered by path. Blocks: CSV
+    files are read whole, since only that shows where rows begin; some blocks are a part.
 
     Raises `UsageError` if there are no such files, or if one is neither Parquet nor CSV.
     """
@@ -60,23 +74,50 @@ def file_parts(store: AnyStore, pattern: str) -> list[FilePart]:
     paths = sorted(path for path in store.list(prefix) if fnmatchcase(path, pattern))
     if not paths:
         raise UsageError("no files match", files=pattern, folder=str(store))
-    return [part for path in paths for part in _parts(store, path)]
+    return [part for path in paths for part in _parts(store, path, block_bytes)]
 
 
-def rows_of_part(
-    store: AnyStore, part: FilePart, schema: SourceSchema, excluded: Collection[str] = ()
-) -> pa.Table:
-    """Return a part's rows in the columns and types of a schema. Blocks.
-
-    Raises `UsageError` if the file has changed, if it has other columns (`excluded` columns are
-    left out), or if a value doesn't fit its column's type exactly.
+@dataclass
+class RowFiles:
+    """Reads parts of files in a store, in the columns and types of a schema; `excluded` columns are
+    left out. Parts of a CSV file that follow one another are read in one pass. Not thread-safe.
     """
-    if store.size(part.path) != part.size:
-        raise UsageError("a file changed since it was listed; give --again", path=part.path)
-    is_text = part.path.endswith(_CSV)
-    read = _csv(store, part.path) if is_text else _row_group(store, part)
+
+    store: AnyStore
+    schema: SourceSchema
+    excluded: Collection[str] = ()
+    block_bytes: int = BLOCK_BYTES
+    _open: CsvRows | None = None
+
+    def rows(self, part: FilePart) -> pa.Table:
+        """Return a part's rows. Blocks.
+
+        Raises `UsageError` if the file has changed, if it has other columns, or if a value doesn't
+        fit its column's type exactly.
+        """
+        if self.store.size(part.path) != part.size:
+            raise UsageError("a file changed since it was listed; give --again", path=part.path)
+        if part.path.endswith(_CSV):
+            return _typed(self._of_csv(part), part.path, self.schema, self.excluded)
+        return _typed(_row_group(self.store, part), part.path, self.schema, self.excluded)
+
+    def close(self) -> None:
+        """Close the file that is open, if one is."""
+        if self._open is not None:
+            self._open.close()
+        self._open = None
+
+    def _of_csv(self, part: FilePart) -> pa.Table:
+        if self._open is None or self._open.path != part.path or self._open.at > part.first:
+            self.close()
+            self._open = CsvRows(self.store, part.path, self.block_bytes)
+        return self._open.take(part.first, part.stop)
+
+
+def _typed(read: pa.Table, path: str, schema: SourceSchema, excluded: Collection[str]) -> pa.Table:
+    is_text = path.endswith(_CSV)
     names = [field.name for field in schema.fields]
-    _require_same(part.path, set(read.column_names) - set(excluded), set(names))
+    _require_same(path, set(read.column_names) - set(excluded), set(names))
     columns = {}
     for field in schema.fields:
         raw = read.column(field.name).combine_chunks()
@@ -84,7 +125,7 @@ def rows_of_part(
             columns[field.name] = (values_of_texts if is_text else exact_values)(field, raw)
         except InexactError as error:
             raise UsageError(
-                f"a column of a file can't be taken: {error}", path=part.path, column=field.name
+                f"a column of a file can't be taken: {error}", path=path, column=field.name
             ) from error
     return pa.table(columns)
 
@@ -103,19 +144,30 @@ def _require_same(path: str, there: set[str], wanted: set[str]) -> None:
         )
 
 
-def _parts(store: AnyStore, path: str) -> list[FilePart]:
+def _parts(store: AnyStore, path: str, block_bytes: int) -> list[FilePart]:
     size = store.size(path) or 0
     if path.endswith(_CSV):
-        return [FilePart(path, 0, size)]
+        return _parts_of_csv(store, path, size, block_bytes)
     if not path.endswith(_PARQUET):
         raise UsageError("a file is neither .parquet nor .csv", path=path)
     with _opened(store, path) as file:
-        return [FilePart(path, group, size) for group in range(file.num_row_groups)]
+        return [FilePart(path, group, group + 1, size) for group in range(file.num_row_groups)]
+
+
+def _parts_of_csv(store: AnyStore, path: str, size: int, block_bytes: int) -> list[FilePart]:
+    rows = CsvRows(store, path, block_bytes)
+    try:
+        stops = list(rows.stops()) or [0]
+    finally:
+        rows.close()
+    return [
+        FilePart(path, first, stop, size) for first, stop in zip([0, *stops], stops, strict=False)
+    ]
 
 
 def _row_group(store: AnyStore, part: FilePart) -> pa.Table:
     with _opened(store, part.path) as file:
-        return file.read_row_group(part.group, use_threads=False)
+        return file.read_row_group(part.first, use_threads=False)
 
 
 def _opened(store: AnyStore, path: str) -> pq.ParquetFile:
@@ -123,25 +175,3 @@ def _opened(store: AnyStore, path: str) -> pq.ParquetFile:
         return pq.ParquetFile(store.open(path))
     except pa.ArrowInvalid as error:
         raise UsageError("a file isn't Parquet", path=path, cause=str(error)) from error
-
-
-def _csv(store: AnyStore, path: str) -> pa.Table:
-    """Read a file with a header; NULL is nothing or `\\N`, without quotes."""
-    alone, lines = csv.ReadOptions(use_threads=False), csv.ParseOptions(newlines_in_values=True)
-    try:
-        with store.open(path) as file:
-            names = csv.open_csv(file, alone, lines).schema.names
-        with store.open(path) as file:
-            return csv.read_csv(
-                file,
-                alone,
-                lines,
-                csv.ConvertOptions(
-                    column_types=dict.fromkeys(names, pa.string()),
-                    null_values=["", "\\N"],
-                    strings_can_be_null=True,
-                    quoted_strings_can_be_null=False,
-                ),
-            )
-    except pa.ArrowInvalid as error:
-        raise UsageError("a file isn't CSV", path=path, cause=str(error)) from error

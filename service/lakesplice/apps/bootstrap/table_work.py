@@ -22,7 +22,7 @@ from lakesplice.apps.table_commands.work import SWAP
 from lakesplice.apps.verifying.report import ComparisonOutcome
 from lakesplice.config import Settings
 from lakesplice.errors import UsageError
-from lakesplice.model.names import TableName
+from lakesplice.model.names import APPENDED, TableName
 from lakesplice.model.progress.shadow_plan import FilledFrom, ShadowPlan
 from lakesplice.planning.shape.metadata_columns import RecordOrigin
 from lakesplice.planning.shape.shaping import shard_of
@@ -78,6 +78,8 @@ class TableWork:
                 table=str(self._name),
             )
         require_one_topic(self._tools.settings, self._origin, self._topic.name)
+        if self._request.filled_from is not FilledFrom.TOPIC:
+            require_keyed_rows(self._tools.settings, self._origin)
         plan = self._open_plan()
         if plan is None and live_snapshot(self._store) is not None and not self._request.rebuild:
             return self._outcome("exists")
@@ -197,6 +199,19 @@ def require_one_topic(settings: Settings, origin: TableName, topic: str) -> None
         raise UsageError(
             "several topics may feed the table, but a shadow has only one; let the connectors "
             "take snapshots of the missing databases",
+            table=str(settings.target(origin)),
+        )
+
+
+def require_keyed_rows(settings: Settings, origin: TableName) -> None:
+    """Check that the table's rows are identified by a key; raises `UsageError` if they are by the
+    places of their changes in the binlog, which rows that are read don't have.
+    """
+    if settings.key(origin) == APPENDED:
+        raise UsageError(
+            "the table has no key (mode: append), and rows that are read have no place in the"
+            " binlog that would identify them; let the connector take a snapshot, or give"
+            " `lakesplice rebuild --from topic`",
             table=str(settings.target(origin)),
         )
 

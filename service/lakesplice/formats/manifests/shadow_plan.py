@@ -10,16 +10,17 @@ from lakesplice.model.moments import EpochMs
 from lakesplice.model.offsets import Offset
 from lakesplice.model.progress.shadow_plan import FilledFrom, ShadowPlan
 
-# A shadow that isn't filled from a database has the second format, so that an older version, which
-# would read one, refuses it.
-_OF_DATABASE, FORMAT = 1, 2
+# A shadow that isn't filled from a database has another format, so that an older version, which
+# would read one, refuses it. Under 2 the parts of files were others.
+FORMATS = {FilledFrom.DATABASE: 1, FilledFrom.TOPIC: 2, FilledFrom.FILES: 3}
+FORMAT = max(FORMATS.values())
 
 
 def encode_shadow_plan(plan: ShadowPlan) -> bytes:
     """Return a plan as one line of JSON."""
     is_of_database = plan.filled_from is FilledFrom.DATABASE
     value = {
-        "format": _OF_DATABASE if is_of_database else FORMAT,
+        "format": FORMATS[plan.filled_from],
         "shadow": plan.shadow,
         "topic": plan.topic,
         "topic_id": plan.topic_id,

@@ -74,8 +74,8 @@ def values_of_texts(field: SourceField, texts: pa.Array) -> pa.Array:
     column's type.
     """
     type_ = _type_of(field)
-    if type_.kind is Primitive.STRING:
-        return texts
+    if type_.kind is Primitive.STRING or not len(texts):
+        return texts.cast(type_.arrow)
     encoding = _TEXTS.get(type_.kind)
     if type_.kind is Primitive.LONG and "io.debezium.time." in field.source_type:
         encoding = Encoding.TIME_TEXT if field.source_type.endswith(_MICRO_TIME) else None
