@@ -7,9 +7,13 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import NoReturn, cast
 
 import pytest
+from pyspark.sql import SparkSession
 
+from lakesplice.errors import RetryableError
+from lakesplice.spark.kafka.query import Query, QueryPlan
 from lakesplice.spark.kafka.query_folders import QueryFolder, remove_leftovers
 from tests.support.running import environment
 
@@ -27,6 +31,33 @@ sys.stdin.read()
 def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
+
+
+class SessionOnFullDisk:
+    """Fails as Spark does if its first write into a checkpoint finds a full disk."""
+
+    @property
+    def readStream(self) -> NoReturn:  # noqa: N802  Spark's name
+        raise RuntimeError(
+            "An error occurred while calling o248.start.\n"
+            ": org.apache.hadoop.fs.FSError: java.io.IOException: No space left on device\n"
+            "\tat org.apache.hadoop.fs.RawLocalFileSystem$LocalFSFileOutputStream.write\n"
+            "Caused by: java.io.IOException: No space left on device\n"
+        )
+
+
+def test_a_full_disk_delays_a_query_and_ends_no_service(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = cast(SparkSession, SessionOnFullDisk())
+    plan = QueryPlan("127.0.0.1:1", {}, {}, 1, None)
+    with pytest.raises(RetryableError, match="set TMPDIR") as full:
+        Query(session, plan, lambda *_: None)
+    assert "No space left on device" in str(full.value)
+    assert list(temporary.iterdir()) == []
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary / "none"))
+    with pytest.raises(RetryableError, match="set TMPDIR"):
+        Query(session, plan, lambda *_: None)
 
 
 def test_a_folder_in_use_stays_and_a_removed_one_leaves_nothing(temporary: Path) -> None:

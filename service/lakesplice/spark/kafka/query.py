@@ -8,6 +8,7 @@ a batch covers.
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -22,6 +23,7 @@ from lakesplice.spark.kafka.query_folders import QueryFolder
 
 TopicOffsets = Mapping[str, Offsets]
 _OFFSETS_LINE = 2
+_IO_ERROR = "java.io.IOException: "
 
 # A consumer per topic partition stays open and holds what it fetched and what it fetches next: with
 # the client's own 1 MiB each, 400 partitions outgrow a heap of 2 GiB.
@@ -42,7 +44,7 @@ class QueryPlan:
 
 class Query:
     """A running query: calls `on_batch(frame, batch id, starts, ends)` for each batch, one at a
-    time.
+    time. `RetryableError` if its checkpoint can't be written.
     """
 
     def __init__(
@@ -53,9 +55,18 @@ class Query:
     ) -> None:
         self._starts = plan.starts
         self._on_batch = on_batch
-        self._folder = QueryFolder()
+        try:
+            self._folder = QueryFolder()
+        except OSError as error:
+            raise _unwritable(str(error)) from error
         self._checkpoint = self._folder.path
-        self._query = self._start(session, plan)
+        try:
+            self._query = self._start(session, plan)
+        except Exception as error:
+            self._folder.remove()
+            if _IO_ERROR in str(error):
+                raise _unwritable(innermost_line(str(error))) from error
+            raise
 
     @property
     def active(self) -> bool:
@@ -138,6 +149,15 @@ class Query:
             topic: {int(number): offset for number, offset in partitions.items()}
             for topic, partitions in parsed.items()
         }
+
+
+def _unwritable(cause: str) -> RetryableError:
+    """Return the error for a checkpoint that can't be written."""
+    return RetryableError(
+        "the query's checkpoint can't be written; free some space, or set TMPDIR",
+        folder=tempfile.gettempdir(),
+        cause=cause,
+    )
 
 
 def _fetch_bytes(starts: TopicOffsets) -> int:
