@@ -26,7 +26,7 @@ from tests.support.simulated import Rows, require_finished, require_true, rows_o
 
 FLIPS, FLIPS_NIGHTLY = 24, 120
 # Of the scenario's steps: something waits then, and little came after the checkpoint.
-UNTIL_CARE = 7
+UNTIL_CARE = 8
 KINDS = {
     "base files": "base/*.parquet",
     "deltas": "_lakesplice/deltas/*.parquet",

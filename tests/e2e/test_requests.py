@@ -61,8 +61,9 @@ def test_a_running_service_does_what_commands_ask_of_its_tables(
         lakesplice("vacuum", lake.path(goods.topic))
         assert "removed for good" in lakesplice("purge", lake.path(goods.topic))
         assert "merged" in lakesplice("merge", lake.path(goods.topic))
+        assert "laid out in" in lakesplice("optimize", lake.path(goods.topic), "--by", "id")
         asked = [entry["command"] for entry in lake.said("request")]
-        assert asked == ["pin", "index rebuild", "restore", "vacuum", "purge", "merge"]
+        assert asked == ["pin", "index rebuild", "restore", "vacuum", "purge", "merge", "optimize"]
         assert len(lake.said("driver")) == 1
         service.until(
             lambda: not lake.table(goods.topic).snapshot.manifest.deltas, "all is spliced in"

@@ -239,9 +239,17 @@ class ShardsMachine(RuleBasedStateMachine):
         self.driver.compact()
 
     @precondition(lambda self: self.driver.table.snapshot is not None)
-    @rule(what=st.sampled_from(["plan_compaction", "plan_purge", "plan_file_merge"]))
+    @rule(
+        what=st.sampled_from(
+            ["plan_compaction", "plan_purge", "plan_file_merge", "plan_clustering"]
+        )
+    )
     def plan(self, what: str) -> None:
-        arguments = {"plan_purge": [ALL_THAT_IS_DELETED], "plan_file_merge": [2]}
+        arguments: dict[str, list[Any]] = {
+            "plan_purge": [ALL_THAT_IS_DELETED],
+            "plan_file_merge": [2],
+            "plan_clustering": [("n",)],
+        }
         intent = getattr(self.driver, what)(*arguments.get(what, []))
         if intent is not None:
             self.planned.append(intent)

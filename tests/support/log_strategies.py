@@ -15,7 +15,7 @@ from lakesplice.formats.log.actions import (
     TableMetadata,
     TableProtocol,
 )
-from lakesplice.model.address import BaseFile, Segment
+from lakesplice.model.address import BaseFile, Cube, Segment
 from lakesplice.model.manifest import DeadLetterRef, DeltaRef, ErasedRef, FileRef, Manifest, RunRef
 from lakesplice.model.names import SYSTEM_COLUMNS
 from lakesplice.model.parking import ParkCode, ParkReason
@@ -115,6 +115,7 @@ base_files = st.builds(
     st.lists(st.builds(Segment, counts, counts), max_size=3).map(tuple),
     small,
     partition=st.lists(st.none() | texts, max_size=3).map(tuple),
+    cube=st.none() | st.builds(Cube, st.lists(small, max_size=3).map(tuple), counts),
 )
 
 

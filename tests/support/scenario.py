@@ -9,6 +9,7 @@ from lakesplice.errors import UsageError, VersionNotFoundError
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.offsets import Offset
 from lakesplice.storage.stores import AnyStore, log_keeper
+from lakesplice.table.protocol.commit import Conflict
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.upkeep.expiry import Expired, Expiry
 from lakesplice.table.upkeep.log_maintenance import Maintenance, clean_up
@@ -119,6 +120,7 @@ class Scenario:
             race,
             lambda: driver.merge_runs(2),
             merge_race,
+            lambda: self._cluster_beside_a_batch(driver),
             care,
             lambda: driver.batch(self.cuts[3]),
             driver.compact,
@@ -143,6 +145,16 @@ class Scenario:
         table, store = driver.table, driver.table.store
         Expiry(store, table.commit, 2).run(driver.table.snapshot, self.clock.now_ms())
         Orphans(store, table.commit, 2).sweep(driver.table.snapshot, EpochMs(ALL_MS), at_once=True)
+
+    def _cluster_beside_a_batch(self, driver: SimulatedDriver) -> None:
+        table, clustering = driver.table, driver.clustering(("n", "id"))
+        if table.snapshot is not None:
+            planned = clustering.plan(table.snapshot, table.generation)
+            driver.batch({**self.cuts[2], 0: Offset(self.cuts[2][0] + 2)})
+            if planned is not None and isinstance(table.commit(planned), Conflict):
+                planned = clustering.plan(table.snapshot, table.generation)
+                if planned is not None:
+                    table.commit(planned)
 
     def _cut(self) -> None:
         self.cuts.append(self.source.topic.ends)

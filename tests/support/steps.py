@@ -11,7 +11,7 @@ from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkReason
 from lakesplice.model.progress.source_state import SourceState
 from lakesplice.table.ingest.batch_commit import CommitOutcome
-from lakesplice.table.protocol.commit import Committed
+from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.protocol.intents import Redirect
 from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.simulated import Source
@@ -24,7 +24,7 @@ Step = tuple[str, int, int]
 def steps(*more: str, puts: int = 1) -> st.SearchStrategy[Step]:
     """A step: what it does, to which key, in which partition of the topic. Puts weigh `puts`."""
     keys, partitions = st.integers(0, KEYS - 1), st.integers(0, 1)
-    of_table = ["batch", "compact", "purge", "merge", "again", *more]
+    of_table = ["batch", "compact", "purge", "merge", "again", "cluster", *more]
     return st.one_of(
         *[st.tuples(st.just("put"), keys, partitions)] * puts,
         st.tuples(st.just("delete"), keys, partitions),
@@ -51,10 +51,25 @@ def take_step(step: Step, source: Source, driver: SimulatedDriver) -> None:
     elif what == "merge":
         driver.merge_files(2)
         driver.merge_runs(2)
+    elif what == "cluster" and driver.table.manifest.files:
+        cluster_beside_a_batch(driver)
     elif what == "purge":
         driver.purge(ALL)
     elif what == "again":
         read_again(driver)
+
+
+def cluster_beside_a_batch(driver: SimulatedDriver) -> None:
+    """Lay files out while a batch is read; changes that come for them are carried."""
+    table, clustering = driver.table, driver.clustering(("n",))
+    assert table.snapshot is not None
+    planned = clustering.plan(table.snapshot, table.generation)
+    assert driver.batch() is CommitOutcome.DONE
+    if planned is not None and isinstance(table.commit(planned), Conflict):
+        again = clustering.plan(table.snapshot, table.generation)
+        assert again is not None
+        assert again.outputs == planned.outputs, "nothing but what waits is written again"
+        assert isinstance(table.commit(again), Committed)
 
 
 def redirect(

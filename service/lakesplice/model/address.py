@@ -40,6 +40,17 @@ def group_name(group: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Cube:
+    """Base files whose rows were ordered together: by the columns with the ids `by`, in this order.
+
+    `number` is random; one cube has one number.
+    """
+
+    by: tuple[int, ...]
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class BaseFile:
     """A Parquet data file: an ordered list of segments.
 
@@ -47,7 +58,8 @@ class BaseFile:
     position p of a segment is row (rows of the segments before it) + p of the file. Pages have
     checksums of their own. The tail, that is the page index and the footer, has none in Parquet, so
     its size and its XXH3-128 checksum are recorded here (size 0: not recorded). `partition` has the
-    partition of all its rows, and is empty in a table without partition columns.
+    partition of all its rows, and is empty in a table without partition columns. `cube` is the
+    one that the file belongs to, if its rows were ordered by columns.
     """
 
     path: str
@@ -57,6 +69,7 @@ class BaseFile:
     tail_bytes: int = 0
     tail_checksum: str = ""
     partition: Partition = ()
+    cube: Cube | None = None
 
     @property
     def rows(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from lakesplice.errors import UsageError
@@ -258,3 +258,12 @@ class Manifest:
         """The deltas, oldest first, that hold changes for `file`."""
         groups = {segment.group for segment in file.segments}
         return tuple(delta for delta in self.deltas if not groups.isdisjoint(delta.waiting))
+
+    def waiting_for(self, groups: Collection[int]) -> dict[str, dict[int, int]]:
+        """Return, for each delta with changes for some file groups, their number per group."""
+        found = {}
+        for delta in self.deltas:
+            mine = {group: delta.waiting[group] for group in delta.waiting if group in groups}
+            if mine:
+                found[delta.file.path] = mine
+        return found

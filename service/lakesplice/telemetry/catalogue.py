@@ -81,6 +81,7 @@ _COMMIT = Label(
         "splice",
         "file-merge",
         "purge",
+        "cluster",
         "index-merge",
         "evolve",
         "redirect",

@@ -31,6 +31,7 @@ from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.planning.shape.metadata_columns import RecordOrigin
 from lakesplice.planning.shape.shaping import Shape, shard_of
 from lakesplice.planning.sources.dropped_tables import DropHistory
+from lakesplice.planning.upkeep.clustering import ClusterPolicy
 from lakesplice.planning.upkeep.compaction import tasks, work
 from lakesplice.planning.upkeep.file_merge import FileMergePolicy, plan_file_merge
 from lakesplice.spark.jobs.batch_plan import BatchPlan, TaskError, TopicPlan, TopicResult, gather
@@ -44,8 +45,9 @@ from lakesplice.table.ingest.batch_commit import CommitOutcome, commit_contribut
 from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.ingest.dropped_tables import DropResult, deal_with
 from lakesplice.table.protocol.commit import Committed, Conflict
-from lakesplice.table.protocol.intents import FileMerge, IndexMerge, Purge, Splice
+from lakesplice.table.protocol.intents import Cluster, FileMerge, IndexMerge, Purge, Splice
 from lakesplice.table.protocol.ports import Clock, Entropy, SchemaSource, Store
+from lakesplice.table.upkeep.clustering.clustering import Clustering
 from lakesplice.table.upkeep.compact import compact_files, splice_of
 from lakesplice.table.upkeep.file_merge import file_merge, merge_base_files
 from lakesplice.table.upkeep.purge import PurgeRules, purge
@@ -53,6 +55,7 @@ from lakesplice.testing.simulated_topic import SimulatedTopic as SimulatedTopic
 
 # Each round except the last extends a schema.
 _ROUNDS_MAX = 20
+_SMALL_FILES = ClusterPolicy(file_bytes=4096)
 
 
 class SimulatedDriver:
@@ -214,6 +217,26 @@ class SimulatedDriver:
         table, rules = self.table, PurgeRules(EpochUs(before_us))
         planned_on, manifest = table.version, table.manifest
         return purge(table.store, manifest, rules, planned_on, table.generation, self._entropy)
+
+    def cluster(
+        self, by: Sequence[str], policy: ClusterPolicy = _SMALL_FILES
+    ) -> Committed | Conflict | None:
+        """Lay some files out by columns; None if there are no new ones."""
+        intent = self.plan_clustering(by, policy)
+        return None if intent is None else self.table.commit(intent)
+
+    def plan_clustering(
+        self, by: Sequence[str], policy: ClusterPolicy = _SMALL_FILES
+    ) -> Cluster | None:
+        """Write files with rows in another order, and return the intent to commit."""
+        table = self.table
+        if table.snapshot is None:
+            return None
+        return self.clustering(by, policy).plan(table.snapshot, table.generation)
+
+    def clustering(self, by: Sequence[str], policy: ClusterPolicy = _SMALL_FILES) -> Clustering:
+        """Return what lays the table out by columns."""
+        return Clustering(self.table.store, by, self._entropy, policy=policy)
 
     def answer(self, starts: Offsets, ends: Offsets) -> TopicResult:
         """Run the tasks of a batch and return their answers, without a commit."""

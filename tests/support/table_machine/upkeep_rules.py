@@ -19,6 +19,7 @@ from tests.support.traps import CALLS, CRASHES, FAULTS
 
 ALL_THAT_IS_DELETED = 1 << 60
 CHECKPOINT_EVERY = 2
+CURVES = st.sampled_from([("n",), ("n", "id")])
 
 
 class UpkeepRules(MachineState):
@@ -82,6 +83,24 @@ class UpkeepRules(MachineState):
     @rule()
     def plan_a_purge(self) -> None:
         intent = self.driver.plan_purge(ALL_THAT_IS_DELETED)
+        if intent is not None:
+            self.planned.append((self.driver, intent))
+
+    @precondition(lambda self: self.driver.table.manifest.files)
+    @rule(by=CURVES)
+    def cluster(self, by: tuple[str, ...]) -> None:
+        self.driver.cluster(by)
+
+    @precondition(lambda self: self.driver.table.manifest.files)
+    @rule(by=CURVES, calls=CALLS, how=FAULTS | CRASHES)
+    def cluster_and_fail(self, by: tuple[str, ...], calls: int, how: How) -> None:
+        self.trap.arm(calls, how)
+        self.guarded(lambda: self.driver.cluster(by))
+
+    @precondition(lambda self: self.driver.table.manifest.files)
+    @rule(by=CURVES)
+    def plan_a_clustering(self, by: tuple[str, ...]) -> None:
+        intent = self.driver.plan_clustering(by)
         if intent is not None:
             self.planned.append((self.driver, intent))
 

@@ -190,6 +190,22 @@ def test_many_small_files_are_merged(lakesplice: CommandLine, items: IndexedTabl
     assert lakesplice("index", "check", root(items)).code == 0
 
 
+def test_a_table_is_laid_out_by_columns_once(lakesplice: CommandLine, items: IndexedTable) -> None:
+    for at in range(100, 104):
+        items.insert([item(at, "new")])
+    before = lakesplice.rows("read", root(items))
+    by = (root(items), "--by", "id,name")
+    assert "would be laid out next" in lakesplice("optimize", *by, "--dry-run").out
+    ended = lakesplice("optimize", *by)
+    assert ended.code == 0, ended.err
+    assert "5 files laid out in 1 files" in ended.out
+    assert "nothing to do" in lakesplice("optimize", *by).out
+    assert lakesplice.rows("history", root(items))[0]["operation"] == "CLUSTER"
+    assert ids(lakesplice.rows("read", root(items))) == ids(before)
+    assert lakesplice("index", "check", root(items)).code == 0
+    assert lakesplice("optimize", root(items), "--by", "nothing").code == 2
+
+
 def test_a_table_without_deleted_rows_is_purged_of_none(
     lakesplice: CommandLine, items: IndexedTable
 ) -> None:

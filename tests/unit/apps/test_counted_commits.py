@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lakesplice.apps.service.tables.gauges import count_commit
+from lakesplice.apps.service.tables.gauges import count_commit, operation_of
 from lakesplice.model.names import TableName
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.protocol.commit import Committed
-from lakesplice.table.protocol.intents import Note
+from lakesplice.table.protocol.intents import Adopt, Note, ReplaceTable, SetConstraints, Upsert
+from lakesplice.table.protocol.preconditions import PRECONDITIONS
 from lakesplice.telemetry.catalogue import (
     DIFFERING_ROWS,
     ERASED_ROWS,
@@ -19,6 +20,11 @@ from lakesplice.telemetry.catalogue import (
 from lakesplice.telemetry.registry import Metrics
 from tests.support.tables import TableUnderTest
 from tests.unit.table.preconditions.erasures import erasure_of
+
+
+def test_every_commit_of_a_driver_has_a_name_in_metrics_and_logs() -> None:
+    by_hand = {Adopt, ReplaceTable, SetConstraints, Upsert}
+    assert all(operation_of(object.__new__(kind)) for kind in {*PRECONDITIONS} - by_hand)
 
 
 def test_results_of_verifications_are_counted(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from lakesplice import Table, splice_file
 from lakesplice.apps.lake import table_store
+from lakesplice.planning.upkeep.clustering import ClusterPolicy
 from lakesplice.planning.upkeep.file_merge import FILE_MERGE_POLICY
 from lakesplice.storage.system import SystemEntropy
 from lakesplice.table.upkeep.index_check import check, rebuild
@@ -81,6 +82,13 @@ def test_a_merge_of_small_files_does_as_much_as_it_announced(folder: Path) -> No
     watcher = Watcher()
     assert made.merge_files(progress=watcher).files
     watcher.ended(1)
+
+
+def test_to_lay_out_a_table_takes_as_much_as_it_announced(table: Table) -> None:
+    watcher = Watcher()
+    made = table.optimize(["name"], policy=ClusterPolicy(file_bytes=1_000), progress=watcher)
+    assert made.files_written > 1
+    watcher.ended(made.files + made.files_written)
 
 
 def test_an_adoption_does_as_much_as_it_announced(folder: Path) -> None:

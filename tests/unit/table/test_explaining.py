@@ -142,6 +142,19 @@ def test_a_purged_row_has_left_and_a_replay_of_it_is_below_the_floor(tmp_path: P
     assert story.records[3].by == driver.table.manifest.purge_floor
 
 
+def test_a_row_that_was_laid_out_again_is_the_same_at_another_address(tmp_path: Path) -> None:
+    source = Source()
+    driver = driver_of(source, LocalStore(tmp_path))
+    for _ in range(2):
+        source.topic.append(0, source.put(0))
+        driver.batch()
+    driver.cluster(("n",))
+    story = story_of(driver.table.store, 0, access_to(source.topic, GOODS))
+    effects = [effect for _, effect in told(story)]
+    assert effects == [Effect.INSERTED, Effect.UPDATED, Effect.READDRESSED]
+    assert [entry.live for entry in story.entries] == [True, False]
+
+
 def test_a_late_change_has_no_effect_and_names_the_rows_position(
     tmp_path: Path,
 ) -> None:

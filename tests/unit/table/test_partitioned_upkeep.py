@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from lakesplice.errors import CorruptFileError
+from lakesplice.errors import CorruptFileError, UsageError
 from lakesplice.model.offsets import Offset
 from lakesplice.model.progress.source_state import PartitionState
-from lakesplice.table.protocol.commit import Committed
+from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.protocol.intents import Redirect
 from lakesplice.table.protocol.layout import commit_path
 from lakesplice.table.reading.table import Table
@@ -34,6 +34,34 @@ def test_small_files_are_merged_within_their_partition(life: Life) -> None:
         pass
     assert life.partitions == [("a",), ("b",), (None,)]
     assert life.rows == expected
+
+
+def test_rows_that_are_laid_out_stay_in_their_partition_and_are_found_where_they_went(
+    life: Life,
+) -> None:
+    life.take(*(event(INT, 20 + at, row(at, at, "a")) for at in range(5, 9)))
+    life.take(event(INT, 30, row(1, 5, "b"), row(1, 1, "a")))
+    clustering, table = life.driver.clustering(("n",)), life.driver.table
+    assert table.snapshot is not None
+    planned = clustering.plan(table.snapshot, 1)
+    life.take(event(INT, 40, row(5, 6, "b"), row(5, 5, "a")))
+    assert planned is not None
+    assert isinstance(table.commit(planned), Conflict)
+    while life.driver.cluster(("n",)) is not None:
+        assert sound(life)
+    assert life.partitions == [("a",), ("b",), (None,)]
+    # Of both the former partition has a deleted row, which must not be found again.
+    life.take(*(event(INT, 50 + at, row(at, 7, "b"), row(at, 6, "b")) for at in (1, 5)))
+    assert [life.rows[at] for at in (0, 4)] == [row(1, 7, "b"), row(5, 7, "b")]
+    life.driver.compact()
+    assert sound(life)
+    assert elsewhere(life, "a") == [2, 6, 7, 8]
+    assert elsewhere(life, "b") == [1, 3, 5]
+
+
+def test_partition_columns_order_nothing(life: Life) -> None:
+    with pytest.raises(UsageError, match="partition"):
+        life.driver.cluster(("name",))
 
 
 def test_a_purge_leaves_the_index_where_rows_moved_to(life: Life) -> None:

@@ -17,6 +17,7 @@ from lakesplice.table.protocol.commit import Committed, Conflict, ConflictCode
 from lakesplice.table.protocol.intents import (
     Backfill,
     ChangePins,
+    Cluster,
     Create,
     EndVersions,
     Erase,
@@ -41,6 +42,7 @@ from lakesplice.table.protocol.intents import (
 )
 from tests.support.tables import SCHEMA, TableUnderTest, local_table
 from tests.unit.table.preconditions import (
+    clusterings,
     erasures,
     ingests,
     redirects,
@@ -59,6 +61,7 @@ CELLS = {
     **retention.CELLS,
     **shadows.CELLS,
     **erasures.CELLS,
+    **clusterings.CELLS,
 }
 # Without these the transition of a late commit breaks off.
 BREAKING = {
@@ -67,6 +70,7 @@ BREAKING = {
     **upserts.BREAKING,
     **shadows.BREAKING,
     **erasures.BREAKING,
+    **clusterings.BREAKING,
 }
 
 
@@ -152,6 +156,7 @@ def test_every_precondition_of_every_intent_has_its_cell(table: TableUnderTest) 
         "replace": ReplaceTable,
         "filemerge": FileMerge,
         "purge": Purge,
+        "cluster": Cluster,
         "backfill": Backfill,
         "swap": Swap,
         "erase": Erase,

@@ -19,6 +19,7 @@ from lakesplice.apps.cli.tables import (
     editing,
     erasing,
     indexes,
+    optimizing,
     parking,
     pinning,
     resetting,
@@ -70,6 +71,7 @@ app.command("park")(parking.park)
 app.command("unpark")(parking.unpark)
 app.command("compact")(upkeep.compact)
 app.command("merge")(upkeep.merge)
+app.command("optimize")(optimizing.optimize)
 app.command("erase")(erasing.erase)
 app.command("pin")(pinning.pin)
 app.command("pins")(with_json(pinning.pins))

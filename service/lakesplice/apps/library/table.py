@@ -204,4 +204,5 @@ def _tools(store: AnyStore) -> Tools:
         best_rewriter(open_sink, THREADS, ScratchFile),
         log_keeper(store),
         open_sink,
+        ScratchFile,
     )

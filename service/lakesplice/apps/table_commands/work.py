@@ -13,6 +13,7 @@ from typing import Any
 from lakesplice.apps.table_commands.command_table import CommandResult, CommandTable
 from lakesplice.apps.table_commands.dead_letters import dead_letter_selection, drop, replay
 from lakesplice.apps.table_commands.erasing import erase_arguments, erase_rows
+from lakesplice.apps.table_commands.optimizing import optimize, optimize_arguments
 from lakesplice.apps.table_commands.parking import (
     park,
     park_arguments,
@@ -45,7 +46,7 @@ REPLAY, DROP, RESET = "dlq replay", "dlq drop", "reset"
 PIN, UNPIN = "pin", "unpin"
 SWAP = "swap"
 VERIFIED, REPAIR = "verified", "repair"
-ERASE = "erase"
+ERASE, OPTIMIZE = "erase", "optimize"
 ONCE = frozenset((PARK, UNPARK, RESTORE, RESET, UNPIN, SWAP))
 # The operation of `note_verification` in the history, and what its entry says.
 VERIFY, VERIFY_SHADOW = "VERIFY", "VERIFY SHADOW"
@@ -264,6 +265,7 @@ _KINDS: Mapping[str, _Kind] = {
     VACUUM: _Kind(lambda given: {"seconds": float(given["retention_seconds"])}, _vacuum),
     COMPACT: _Kind(_nothing, _compact),
     MERGE: _Kind(_nothing, _merge),
+    OPTIMIZE: _Kind(optimize_arguments, optimize),
     PURGE: _Kind(lambda arguments: {"seconds": float(arguments["older_than_seconds"])}, _purge),
     REPLAY: _Kind(lambda arguments: {"chosen": dead_letter_selection(arguments)}, replay),
     DROP: _Kind(

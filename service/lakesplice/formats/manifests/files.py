@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lakesplice.model.address import BaseFile, Segment, group_name
+from lakesplice.model.address import BaseFile, Cube, Segment, group_name
 from lakesplice.model.manifest import FileRef
 
 
@@ -27,6 +27,7 @@ def base_out(file: BaseFile) -> dict[str, Any]:
         "splices": file.splices,
         "tail": [file.tail_bytes, file.tail_checksum],
         **({"partition": list(file.partition)} if file.partition else {}),
+        **({} if file.cube is None else {"cube": _cube_out(file.cube)}),
     }
 
 
@@ -42,4 +43,13 @@ def base_in(value: Any) -> BaseFile:
         tail_bytes=int(size),
         tail_checksum=str(tail),
         partition=tuple(None if part is None else str(part) for part in value.get("partition", ())),
+        cube=_cube_in(value["cube"]) if "cube" in value else None,
     )
+
+
+def _cube_out(cube: Cube) -> dict[str, Any]:
+    return {"by": list(cube.by), "number": group_name(cube.number)}
+
+
+def _cube_in(value: Any) -> Cube:
+    return Cube(tuple(int(column) for column in value["by"]), int(value["number"], 16))

@@ -32,7 +32,8 @@ def plan_file_merge(
     files: Collection[BaseFile], policy: FileMergePolicy
 ) -> tuple[BaseFile, ...] | None:
     """Return the files to merge next, the smallest first; None while every partition has too few
-    small ones. Files of different partitions are never merged.
+    small ones. Files of different partitions are never merged, and those of a cube only with others
+    by clustering: together they would have wide ranges again.
 
     It begins with the smallest file and continues as long as the next one is smaller than twice the
     sum of those taken so far. So a row is rewritten only together with about as many others: about
@@ -40,7 +41,8 @@ def plan_file_merge(
     """
     by_partition: dict[Partition, list[BaseFile]] = {}
     for file in files:
-        by_partition.setdefault(file.partition, []).append(file)
+        if file.cube is None:
+            by_partition.setdefault(file.partition, []).append(file)
     most = max(by_partition.values(), key=lambda some: sum(_is_small(policy, some)), default=[])
     return _planned(most, policy)
 

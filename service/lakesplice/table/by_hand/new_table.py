@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ from lakesplice.model.manifest import UpsertState
 from lakesplice.planning.by_hand.hand_fed_schema import hand_fed_schema
 from lakesplice.planning.rows.row_images import require_feedable
 from lakesplice.planning.shape.stats_columns import chosen_by_hand
-from lakesplice.splicing.output.copying import OpenSink, StreamSink
+from lakesplice.splicing.output.copying import OpenSink, Scratch, StreamSink
 from lakesplice.table.by_hand.input_rows import Rows, reader_of, stored_batches
 from lakesplice.table.by_hand.upserts.new_rows import write_new_rows
 from lakesplice.table.by_hand.upserts.upsert import now_scalar
@@ -33,6 +33,7 @@ class Tools:
     rewriter: Rewriter
     keeper: LogKeeper
     open_sink: OpenSink = StreamSink
+    open_scratch: Callable[[], Scratch] | None = None
 
 
 def create_table(

@@ -5,19 +5,29 @@ Contracts and errors are those of the methods of `HandFedTable` that call these 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from lakesplice.errors import UsageError
 from lakesplice.model.manifest import Manifest
 from lakesplice.planning.rows.row_images import require_feedable
+from lakesplice.planning.upkeep.clustering import ClusterPolicy
 from lakesplice.planning.upkeep.compaction import tasks, work
 from lakesplice.planning.upkeep.file_merge import FileMergePolicy, plan_file_merge
-from lakesplice.table.by_hand.results import Compacted, FilesMerged, Purged, compacted_by
+from lakesplice.table.by_hand.results import (
+    Clustered,
+    Compacted,
+    FilesMerged,
+    Purged,
+    compacted_by,
+    planned,
+)
 from lakesplice.table.by_hand.upserts.upsert_request import require_fed_by_hand
 from lakesplice.table.by_hand.writer import Writer
-from lakesplice.table.protocol.intents import FileMerge, Purge, SetChangeFeed, Splice
+from lakesplice.table.protocol.intents import Cluster, FileMerge, Purge, SetChangeFeed, Splice
 from lakesplice.table.protocol.ports import Progress
 from lakesplice.table.upkeep import compact
+from lakesplice.table.upkeep.clustering.clustering import Clustering
 from lakesplice.table.upkeep.file_merge import file_merge, merge_base_files
 from lakesplice.table.upkeep.purge import PurgeRules, purge
 from lakesplice.table.upkeep.vacuum import (
@@ -101,6 +111,32 @@ def merge_small_files(writer: Writer, policy: FileMergePolicy, progress: Progres
     while (merged := writer.insist(plan)) is not None:
         files += len(merged.inputs)
     return FilesMerged(writer.version, files)
+
+
+def optimize_table(
+    writer: Writer, by: Sequence[str], policy: ClusterPolicy, progress: Progress, *, dry_run: bool
+) -> Clustered:
+    """Lay out files by some columns, until no file is new."""
+    tools = writer.tools
+    clustering = Clustering(
+        writer.store,
+        by,
+        tools.entropy,
+        policy=policy,
+        open_scratch=tools.open_scratch,
+        progress=progress,
+    )
+    if dry_run:
+        return planned(writer.refresh().version, clustering.files(writer.snapshot))
+
+    def plan(manifest: Manifest) -> Cluster | None:
+        return clustering.plan(writer.snapshot, manifest.generation)
+
+    done = Clustered(writer.version)
+    while (made := writer.insist(plan)) is not None:
+        done = done.with_more(writer.version, made.counts)
+    writer.tidy()
+    return done
 
 
 def purge_table(writer: Writer, older_than_hours: float, progress: Progress) -> Purged:

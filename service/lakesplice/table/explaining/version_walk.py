@@ -27,7 +27,15 @@ from lakesplice.table.explaining.row_states import RowState, changes_at, row_at
 from lakesplice.table.files.index_runs import RunCache
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.snapshot import Snapshot
-from lakesplice.table.protocol.transitions import ADOPT, PURGE, REPLACE, RESET, RESTORE, SWAP
+from lakesplice.table.protocol.transitions import (
+    ADOPT,
+    CLUSTER,
+    PURGE,
+    REPLACE,
+    RESET,
+    RESTORE,
+    SWAP,
+)
 from lakesplice.table.reading.versions import Version, read_version
 from lakesplice.table.upkeep.expiry import first_there
 
@@ -150,7 +158,7 @@ class VersionWalk:
         old, new = self.address(before.manifest), self.address(now.manifest)
         if now.operation in (RESTORE, RESET, SWAP, REPLACE):
             yield from self._jumped(before, now, Effect.RESTORED)
-        elif now.operation == PURGE and old != new:
+        elif now.operation in (PURGE, CLUSTER) and old != new:
             effect = Effect.PURGED if new is None else Effect.READDRESSED
             yield from self._jumped(before, now, effect)
         else:

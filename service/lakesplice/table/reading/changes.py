@@ -36,7 +36,7 @@ from lakesplice.planning.rows.waiting_changes import WaitingChanges
 from lakesplice.table.files.base_files import open_base
 from lakesplice.table.files.pending_changes import read_waiting
 from lakesplice.table.protocol.ports import Store
-from lakesplice.table.protocol.transitions import ADOPT, PURGE, REPLACE, RESTORE, SWAP
+from lakesplice.table.protocol.transitions import ADOPT, CLUSTER, PURGE, REPLACE, RESTORE, SWAP
 from lakesplice.table.reading.effective_changes import took_effect
 from lakesplice.table.reading.feed_files import in_order, new_deltas, new_files, rows_of_new
 from lakesplice.table.reading.merged_upserts import files_of_merge, merged_rows
@@ -79,7 +79,8 @@ def changes_of(
     disappeared in the version in another way than by a change.
     """
     version = read_version(store, number)
-    if version.operation == PURGE:  # rows that left were reported when they were deleted
+    # Rows that left were reported when they were deleted; rows that moved are as they were.
+    if version.operation in (PURGE, CLUSTER):
         return
     is_first = number == 0 or version.operation == ADOPT
     before = Manifest(0) if is_first else read_version(store, number - 1).manifest

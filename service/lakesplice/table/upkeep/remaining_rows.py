@@ -5,6 +5,7 @@ new run of the row index.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -61,7 +62,8 @@ class RemainingRows:
         folder = partition_folder(self._schema.partitioned_by, partition)
         path, segment = base_path(group, 0, entropy, folder), Segment(group, left)
         rows = self._rows()
-        return create_base_of(self._store, path, segment, rows, self._schema, partition)
+        new = create_base_of(self._store, path, segment, rows, self._schema, partition)
+        return replace(new, base=replace(new.base, cube=self._file.cube))
 
     def entries(self, group: int, manifest: Manifest) -> Entries:
         """Return the addresses of the rows that were written, except for rows that had moved

@@ -14,6 +14,7 @@ from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.protocol.intents import (
     Backfill,
     ChangePins,
+    Cluster,
     Create,
     EndVersions,
     Erase,
@@ -44,6 +45,7 @@ _OPERATIONS: Mapping[type[Intent], str] = {
     Splice: "splice",
     FileMerge: "file-merge",
     Purge: "purge",
+    Cluster: "cluster",
     IndexMerge: "index-merge",
     Evolve: "evolve",
     Redirect: "redirect",

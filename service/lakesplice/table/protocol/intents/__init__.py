@@ -23,6 +23,7 @@ from lakesplice.table.protocol.intents.tables import (
     Swap,
 )
 from lakesplice.table.protocol.intents.upkeep import (
+    Cluster,
     Expire,
     FileMerge,
     IndexMerge,
@@ -35,6 +36,7 @@ __all__ = [
     "Adopt",
     "Backfill",
     "ChangePins",
+    "Cluster",
     "Create",
     "EndVersions",
     "Erase",
@@ -67,6 +69,7 @@ Intent = (
     | Splice
     | FileMerge
     | Purge
+    | Cluster
     | IndexMerge
     | Evolve
     | Redirect

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lakesplice.model.manifest import Retention, RunRef
+from lakesplice.model.manifest import DeltaRef, Retention, RunRef
 from lakesplice.model.position import Position
 from lakesplice.table.protocol.new_files import ChangeImages, NewFile
 
@@ -71,6 +71,33 @@ class Purge:
     outputs: tuple[NewFile, ...]
     run: RunRef | None
     floors: Mapping[str, Position]
+    planned_on: int
+    counts: Mapping[str, int] = field(default_factory=dict)
+    schema_version: int | None = None
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """The files that it replaces."""
+        return frozenset(self.inputs)
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Base files, rewritten with their rows in another order, in new file groups.
+
+    `outputs` have the rows of `inputs`, `run` their entries in the index; None if the index has
+    none of them. Changes that wait for the rows move along:
+    `taken` has, for each delta with such changes, their number per file group of `inputs`, and
+    `carried` the delta that has them at the rows' new addresses. `planned_on` and `schema_version`
+    as in `Splice`.
+    """
+
+    generation: int
+    inputs: tuple[str, ...]
+    outputs: tuple[NewFile, ...]
+    run: RunRef | None
+    taken: Mapping[str, Mapping[int, int]]
+    carried: Mapping[str, DeltaRef]
     planned_on: int
     counts: Mapping[str, int] = field(default_factory=dict)
     schema_version: int | None = None

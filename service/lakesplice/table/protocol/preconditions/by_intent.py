@@ -8,6 +8,7 @@ from typing import Any
 from lakesplice.table.protocol.intents import (
     Backfill,
     ChangePins,
+    Cluster,
     EndVersions,
     Erase,
     Evolve,
@@ -31,6 +32,7 @@ from lakesplice.table.protocol.intents import (
 )
 from lakesplice.table.protocol.outcomes import Conflict
 from lakesplice.table.protocol.preconditions.files import (
+    changes_are_as_carried,
     consumed_parts_still_wait,
     deltas_are_as_read,
     erased_keys_are_as_read,
@@ -110,6 +112,13 @@ PRECONDITIONS: Mapping[type[Intent], tuple[Precondition, ...]] = {
         layout_is_as_written,
         nothing_waits_for_sources,
         floor_is_below_all_to_come,
+        writer_began_after_sweep,
+    ),
+    Cluster: (
+        generation_is_current,
+        sources_are_unchanged,
+        layout_is_as_written,
+        changes_are_as_carried,
         writer_began_after_sweep,
     ),
     IndexMerge: (generation_is_current, inputs_are_adjacent, writer_began_after_sweep),

@@ -7,6 +7,7 @@ from __future__ import annotations
 from lakesplice.planning.upkeep.purging import purge_bound
 from lakesplice.table.protocol.intents import (
     Backfill,
+    Cluster,
     Erase,
     Evolve,
     FileMerge,
@@ -21,7 +22,7 @@ from lakesplice.table.protocol.snapshot import Snapshot
 
 
 def sources_are_unchanged(
-    now: Snapshot, intent: Ingest | Upsert | Backfill | Splice | FileMerge | Purge | Erase
+    now: Snapshot, intent: Ingest | Upsert | Backfill | Splice | FileMerge | Purge | Cluster | Erase
 ) -> Conflict | None:
     """Each source file is live. Names are used only once, so a live file is an unchanged one."""
     gone = intent.sources - now.manifest.files.keys()
@@ -29,7 +30,7 @@ def sources_are_unchanged(
 
 
 def layout_is_as_written(
-    now: Snapshot, intent: Splice | FileMerge | Purge | Erase
+    now: Snapshot, intent: Splice | FileMerge | Purge | Cluster | Erase
 ) -> Conflict | None:
     """No column got another name or type since the new files were written. Readers of the log find
     columns by name, even in a file that lacked the column and so wasn't replaced with the schema.
@@ -73,6 +74,16 @@ def consumed_parts_still_wait(now: Snapshot, intent: Splice | Upsert) -> Conflic
     return None
 
 
+def changes_are_as_carried(now: Snapshot, intent: Cluster) -> Conflict | None:
+    """The changes that wait for rows of the source files are those that have deltas at the new
+    addresses. They can be carried again, without writing the rows again.
+    """
+    files = (now.manifest.files[path] for path in intent.inputs if path in now.manifest.files)
+    groups = {segment.group for file in files for segment in file.segments}
+    same = now.manifest.waiting_for(groups) == intent.taken
+    return None if same else Conflict(ConflictCode.DELTAS, "changes were added or spliced")
+
+
 def inputs_are_adjacent(now: Snapshot, intent: IndexMerge) -> Conflict | None:
     """The input runs are live, next to each other and in this order."""
     paths = tuple(run.file.path for run in now.manifest.runs)
@@ -107,7 +118,16 @@ def images_were_made(now: Snapshot, intent: Ingest | Upsert | Splice) -> Conflic
 
 def writer_began_after_sweep(
     now: Snapshot,
-    intent: Ingest | Upsert | Backfill | Splice | FileMerge | Purge | IndexMerge | Evolve | Erase,
+    intent: Ingest
+    | Upsert
+    | Backfill
+    | Splice
+    | FileMerge
+    | Purge
+    | Cluster
+    | IndexMerge
+    | Evolve
+    | Erase,
 ) -> Conflict | None:
     """No sweep can have taken the new files for orphans: their writer had seen the sweep before."""
     least = now.manifest.retention.writers_from

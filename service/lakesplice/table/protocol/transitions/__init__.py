@@ -9,10 +9,11 @@ from __future__ import annotations
 from lakesplice.table.protocol.transitions.dispatch import transition
 from lakesplice.table.protocol.transitions.parts import CommitPoint, Transition
 from lakesplice.table.protocol.transitions.tables import ADOPT, REPLACE, RESET, RESTORE, SWAP
-from lakesplice.table.protocol.transitions.upkeep import PURGE
+from lakesplice.table.protocol.transitions.upkeep import CLUSTER, PURGE
 
 __all__ = [
     "ADOPT",
+    "CLUSTER",
     "PURGE",
     "REPLACE",
     "RESET",

@@ -11,6 +11,7 @@ from lakesplice.table.protocol.intents import (
     Adopt,
     Backfill,
     ChangePins,
+    Cluster,
     Create,
     EndVersions,
     Erase,
@@ -58,6 +59,7 @@ from lakesplice.table.protocol.transitions.tables import (
     after_swap,
 )
 from lakesplice.table.protocol.transitions.upkeep import (
+    after_clustering,
     after_expiry,
     after_file_merge,
     after_index_merge,
@@ -83,8 +85,8 @@ def transition(before: Manifest, intent: Intent, moment: CommitPoint) -> Transit
             return after_splice(before, intent, moment)
         case FileMerge():
             return after_file_merge(before, intent, moment)
-        case Purge() | Erase():
-            return _without_rows(before, intent, moment)
+        case Purge() | Erase() | Cluster():
+            return _in_new_groups(before, intent, moment)
         case IndexMerge():
             return after_index_merge(before, intent)
         case Evolve() | SetConstraints():
@@ -101,9 +103,13 @@ def _born(intent: Create | Adopt, moment: CommitPoint) -> Transition:
     return after_adoption(intent, moment)
 
 
-def _without_rows(before: Manifest, intent: Purge | Erase, moment: CommitPoint) -> Transition:
+def _in_new_groups(
+    before: Manifest, intent: Purge | Erase | Cluster, moment: CommitPoint
+) -> Transition:
     if isinstance(intent, Purge):
         return after_purge(before, intent, moment)
+    if isinstance(intent, Cluster):
+        return after_clustering(before, intent, moment)
     return after_erasure(before, intent, moment)
 
 

@@ -84,14 +84,15 @@ def with_replaced(
 ) -> tuple[dict[str, BaseFile], tuple[Remove, ...], tuple[Add, ...]]:
     """Return the base files after some got their next versions, and the actions that say so.
 
-    `UsageError` if one has other segments than its source.
+    A file's next version is in its cube, since few of its values differ. `UsageError` if one has
+    other segments than its source.
     """
     files = dict(before.files)
     for path, new in replaced.items():
         old = files.pop(path)
         if (old.segments, old.partition) != (new.base.segments, new.base.partition):
             raise UsageError("a splice changed a file's segments", path=path, new=new.base.path)
-        files[new.base.path] = new.base
+        files[new.base.path] = replace(new.base, cube=old.cube)
     removes = removes_of(before, replaced, moment.timestamp_ms)
     adds = adds_of(before.schema, replaced.values(), moment.timestamp_ms)
     return files, removes, adds

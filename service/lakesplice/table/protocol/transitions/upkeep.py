@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from lakesplice.errors import UsageError
-from lakesplice.model.manifest import Manifest, Retention
+from lakesplice.model.manifest import DeltaRef, Manifest, Retention
 from lakesplice.model.moments import EpochMs
-from lakesplice.table.protocol.intents import Expire, FileMerge, IndexMerge, Purge, Splice, Sweep
+from lakesplice.table.protocol.intents import (
+    Cluster,
+    Expire,
+    FileMerge,
+    IndexMerge,
+    Purge,
+    Splice,
+    Sweep,
+)
 from lakesplice.table.protocol.new_files import adds_of, removes_of
 from lakesplice.table.protocol.transitions.feed import with_images
 from lakesplice.table.protocol.transitions.parts import (
@@ -20,6 +29,7 @@ from lakesplice.table.protocol.transitions.parts import (
 from lakesplice.table.protocol.transitions.sources import purged
 
 PURGE = "PURGE"
+CLUSTER = "CLUSTER"
 
 
 def after_splice(before: Manifest, intent: Splice, moment: CommitPoint) -> Transition:
@@ -58,6 +68,42 @@ def after_purge(before: Manifest, intent: Purge, moment: CommitPoint) -> Transit
     removes = removes_of(before, intent.inputs, moment.timestamp_ms, data_change=False)
     adds = adds_of(before.schema, intent.outputs, moment.timestamp_ms, data_change=False)
     return Transition(manifest, PURGE, removes + adds, intent.counts)
+
+
+def after_clustering(before: Manifest, intent: Cluster, moment: CommitPoint) -> Transition:
+    """Return the table with rows in another order. Changes that wait for them wait at their new
+    addresses, in deltas that are as old as before.
+
+    The index has new addresses but no new keys: writers that found none of these rows needn't look
+    theirs up again, and a delta for a former address is refused by its file group.
+    """
+    files = {path: file for path, file in before.files.items() if path not in intent.inputs}
+    files |= {new.base.path: new.base for new in intent.outputs}
+    newest = max((run.keys_version for run in before.runs), default=0)
+    runs = stamped_runs(() if intent.run is None else (intent.run,), newest)
+    deltas = tuple(part for delta in before.deltas for part in _carried(delta, intent))
+    manifest = replace(before, files=files, runs=before.runs + runs, deltas=deltas)
+    removes = removes_of(before, intent.inputs, moment.timestamp_ms, data_change=False)
+    adds = adds_of(before.schema, intent.outputs, moment.timestamp_ms, data_change=False)
+    return Transition(manifest, CLUSTER, removes + adds, intent.counts)
+
+
+def _carried(delta: DeltaRef, intent: Cluster) -> Iterator[DeltaRef]:
+    taken = intent.taken.get(delta.file.path)
+    if taken is None:
+        yield delta
+        return
+    left = without_consumed(delta, {delta.file.path: frozenset(taken)})
+    if left.waiting:
+        yield left
+    new = intent.carried[delta.file.path]
+    yield replace(
+        delta,
+        file=new.file,
+        rows=new.rows,
+        schema_version=new.schema_version,
+        waiting=new.waiting,
+    )
 
 
 def after_index_merge(before: Manifest, intent: IndexMerge) -> Transition:

@@ -46,7 +46,7 @@ _EFFECTS = {
     Effect.MOVED: "moved to another partition at {position}",
     Effect.OLDER: "a change at {position} had no effect: the row was at {before}",
     Effect.MERGED: "merged into a base file: all readers see the row as of {position}",
-    Effect.READDRESSED: "a purge of other rows moved the row to another file group",
+    Effect.READDRESSED: "{operation} moved the row to another file group",
     Effect.PURGED: "purged: the deleted row was removed for good",
     Effect.RESTORED: "{operation}: the row is as of {position}",
 }
