@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +21,6 @@ from tests.support.by_hand import (
     Row,
     created,
     given,
-    goods_store,
     opened,
     require_rows,
     require_sound_index,
@@ -40,11 +38,6 @@ WIDE = pa.table(
         "colour": ["red", None],
     }
 )
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> LocalStore:
-    return goods_store(tmp_path)
 
 
 def plain(key: int, name: str | None = "a", n: int | None = 1) -> Row:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +19,6 @@ from tests.support.by_hand import (
     WHOLE,
     created,
     given,
-    goods_store,
     opened,
     require_rows,
     require_sound_index,
@@ -34,11 +32,6 @@ OTHER = pa.table({"n": ["one", None], "id": pa.array([2, 9], pa.int32()), "size"
 ROWS = {
     key: {"n": n, "id": key, "size": size} for key, n, size in ((2, "one", 1.5), (9, None, 2.5))
 }
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> LocalStore:
-    return goods_store(tmp_path)
 
 
 def test_an_overwrite_replaces_all_rows_and_columns_in_one_commit(store: LocalStore) -> None:

@@ -199,19 +199,14 @@ class Service:
         """Be the lake's driver until asked to stop or, with `once`, until everything is read."""
         settings, kafka = self._settings, self._settings.kafka
         driver = self._driver(stack, session, lake, generation)
-        at_once = partial(cores, session)
-        over = threading.Event()
-        stack.callback(over.set)
         # At the same time topics and tables are read for the first time, which needs no Spark.
-        run_beside(partial(start_workers, session, at_once()), "workers", self.errors, over)
+        self._start_workers(stack, session)
         tables = self._tables = ServiceTables(driver, first_record_reader(settings, session))
         catalogue = topic_catalogue(session, kafka)
         stack.callback(catalogue.close)
         compactor = Compactor(driver, tables, session)
-        stack.callback(compactor.stop, self._health.tick)
-        compactor.start()
         verifications, mirrors = Verifications(driver, tables), Mirrors(driver, tables)
-        for upkeep in (verifications, mirrors):
+        for upkeep in (compactor, verifications, mirrors):
             stack.callback(upkeep.stop, self._health.tick)
             upkeep.start()
         dead_letters = dead_letter_topic(session, kafka)
@@ -227,7 +222,7 @@ class Service:
             driver=driver,
             tables=tables,
             catalogue=catalogue,
-            cores=at_once,
+            cores=partial(cores, session),
             hold_back=compactor.hold_back,
             drops=drops,
             dead_letters=dead_letters,
@@ -246,6 +241,11 @@ class Service:
         )
         self._run_loop(loop, compactor, mirrors)
         self._tell_end(reporter.close(), tables)
+
+    def _start_workers(self, stack: ExitStack, session: SparkSession) -> None:
+        over = threading.Event()
+        stack.callback(over.set)
+        run_beside(partial(start_workers, session, cores(session)), "workers", self.errors, over)
 
     def _driver(
         self, stack: ExitStack, session: SparkSession, lake: Store, generation: Generation

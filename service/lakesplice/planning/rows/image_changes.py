@@ -80,14 +80,16 @@ def to_changes(
     }
     if not partial:
         columns |= _comparisons(images, before, after, delete, schema)
-    layout = changes_schema(schema)
     if partial and schema.positions is not None:
         registers = encoded_registers(file, images.position_offset, delete, user, schema)
         columns[schema.positions.name] = registers
-    return pa.Table.from_arrays(
-        [columns.get(f.name, pa.nulls(len(delete), f.type)) for f in layout],
-        schema=layout,
-    )
+    return _in_layout(columns, changes_schema(schema), len(delete))
+
+
+def _in_layout(columns: Mapping[str, pa.Array], layout: pa.Schema, rows: int) -> pa.Table:
+    """Return the columns of a layout; those that are missing are null."""
+    found = [columns.get(field.name, pa.nulls(rows, field.type)) for field in layout]
+    return pa.Table.from_arrays(found, schema=layout)
 
 
 def _comparisons(

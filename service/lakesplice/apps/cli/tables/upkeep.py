@@ -72,11 +72,8 @@ def vacuum(
     The service does this by itself. While it executes this command, it reads no records.
     """
     from lakesplice import Table
-    from lakesplice.apps.lake import table_store
     from lakesplice.apps.table_commands.dispatch import RequestWait, give_command
     from lakesplice.apps.table_commands.work import VACUUM
-    from lakesplice.storage.stores import drop_temporaries
-    from lakesplice.storage.system import SystemClock
     from lakesplice.table.upkeep.vacuum import Vacuumed, require_safe_retention
 
     require_safe_retention(retention, readers_may_fail=readers_may_fail)
@@ -91,9 +88,18 @@ def vacuum(
         given = give_command(table, VACUUM, arguments, patience=RequestWait(wait), options=options)
         done = Vacuumed(**given.facts)
     if not dry_run:
-        now_ms = SystemClock().now_ms()
-        drop_temporaries(table_store(table, options), temporaries_before_ms(now_ms))
+        _drop_temporaries(table, options)
     _show(done, form, "would be deleted" if dry_run else "deleted")
+
+
+def _drop_temporaries(table: str, options: Mapping[str, str]) -> None:
+    """Delete what processes that died left half written beside the table."""
+    from lakesplice.apps.lake import table_store
+    from lakesplice.storage.stores import drop_temporaries
+    from lakesplice.storage.system import SystemClock
+
+    now_ms = SystemClock().now_ms()
+    drop_temporaries(table_store(table, options), temporaries_before_ms(now_ms))
 
 
 def compact(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from lakesplice import __version__
 from lakesplice.apps.alert_rules import limits_of
-from lakesplice.apps.service.activity import Activity, ConnectorSighting
+from lakesplice.apps.service.activity import Activity, Batch, ConnectorSighting, Work
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.page.answers import (
     BatchAnswer,
@@ -116,30 +116,8 @@ class ServiceAnswers:
             changes_per_second=sum(rates) if rates else None,
             waiting=sum_up(one.waiting for one in tables if one.waiting is not None),
             dead_letters=sum(one.dead_letters or 0 for one in tables),
-            work=[
-                WorkAnswer.model_validate(
-                    {
-                        "table": work.table,
-                        "what": work.what,
-                        "since": utc_time(work.began_ms),
-                        "changes": work.changes,
-                        "bytes": work.bytes,
-                    }
-                )
-                for work in activity.work
-            ],
-            batches=[
-                BatchAnswer.model_validate(
-                    {
-                        "began": utc_time(batch.began_ms),
-                        "seconds": batch.seconds,
-                        "records": batch.records,
-                        "tables": batch.tables,
-                        "result": batch.result,
-                    }
-                )
-                for batch in activity.batches
-            ],
+            work=[_work_answer(work) for work in activity.work],
+            batches=[_batch_answer(batch) for batch in activity.batches],
             batch_age_seconds=batch_age,
             is_batch_overdue=batch_age is not None and batch_age > self._overdue_seconds,
             clock_difference_seconds=clocks,
@@ -160,3 +138,27 @@ class ServiceAnswers:
             age_seconds=age,
             is_silent=seen.has_heartbeats and age > _SILENT_SECONDS,
         )
+
+
+def _work_answer(work: Work) -> WorkAnswer:
+    return WorkAnswer.model_validate(
+        {
+            "table": work.table,
+            "what": work.what,
+            "since": utc_time(work.began_ms),
+            "changes": work.changes,
+            "bytes": work.bytes,
+        }
+    )
+
+
+def _batch_answer(batch: Batch) -> BatchAnswer:
+    return BatchAnswer.model_validate(
+        {
+            "began": utc_time(batch.began_ms),
+            "seconds": batch.seconds,
+            "records": batch.records,
+            "tables": batch.tables,
+            "result": batch.result,
+        }
+    )
