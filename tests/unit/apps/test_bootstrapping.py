@@ -4,7 +4,7 @@ meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -47,7 +47,7 @@ from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from tests.support.command_line import CommandLine
 from tests.support.service_settings import settings_of
 from tests.support.shadows import SHADOW, Filling, ReadSource
-from tests.support.simulated import SMALL, driver_of, folder, row, rows_of
+from tests.support.simulated import SMALL, driver_of, row, rows_of
 
 ID = SourceField("id", ColumnType(Primitive.LONG), "int64")
 NAME = SourceField("name", ColumnType(Primitive.STRING), "string")
@@ -62,12 +62,6 @@ STORED = SourceTable(
     ("id",),
     "made",
 )
-
-
-@pytest.fixture
-def path() -> Iterator[Path]:
-    with folder() as made:
-        yield made
 
 
 @pytest.fixture
@@ -94,9 +88,9 @@ def commanded(lake: LocalStore, source: ReadSource) -> CommandTable:
 
 
 def test_a_swap_feeds_the_shadow_up_to_where_the_table_stands(
-    source: ReadSource, path: Path
+    source: ReadSource, tmp_path: Path
 ) -> None:
-    lake = LocalStore(path)
+    lake = LocalStore(tmp_path)
     source.topic.append(0, source.put(9))
     live, filling = driver_of(source, lake), Filling(source, lake, FixedClock(), 7)
     live.batch()
@@ -111,8 +105,10 @@ def test_a_swap_feeds_the_shadow_up_to_where_the_table_stands(
     assert (entry.info.operation, entry.info.parameters["by"]) == ("SWAP", "ann")
 
 
-def test_a_swap_of_no_shadow_or_a_part_of_one_is_refused(source: ReadSource, path: Path) -> None:
-    lake = LocalStore(path)
+def test_a_swap_of_no_shadow_or_a_part_of_one_is_refused(
+    source: ReadSource, tmp_path: Path
+) -> None:
+    lake = LocalStore(tmp_path)
     source.topic.append(0, source.put(9))
     driver_of(source, lake).batch()
     filling = Filling(source, lake, FixedClock(), 7)
@@ -126,9 +122,9 @@ def test_a_swap_of_no_shadow_or_a_part_of_one_is_refused(source: ReadSource, pat
 
 
 def test_a_service_leaves_a_new_tables_topic_out_while_it_is_filled(
-    source: ReadSource, path: Path
+    source: ReadSource, tmp_path: Path
 ) -> None:
-    lake, topic = LocalStore(path), source.topic.name
+    lake, topic = LocalStore(tmp_path), source.topic.name
     entropy, log = SeededEntropy(1), structlog.get_logger()
     generation, settings = Generation(lake, 1), settings_of(lake.root)
     driver = Driver(settings, lake, FixedClock(), entropy, generation, Metrics(), log)
@@ -144,9 +140,9 @@ def test_a_service_leaves_a_new_tables_topic_out_while_it_is_filled(
 
 
 def test_a_service_takes_up_a_table_that_it_must_not_make_once_it_is_filled(
-    source: ReadSource, path: Path
+    source: ReadSource, tmp_path: Path
 ) -> None:
-    lake, topic = LocalStore(path), source.topic.name
+    lake, topic = LocalStore(tmp_path), source.topic.name
     entry = {"match": "shop.*", "schema_changes": {"create_table": "ignore"}}
     settings, metrics = settings_of(lake.root, tables=[entry]), Metrics()
     entropy, log, generation = SeededEntropy(1), structlog.get_logger(), Generation(lake, 1)
@@ -234,9 +230,9 @@ def test_a_topic_that_lost_records_cannot_fill_a_table() -> None:
 
 
 def test_a_shadow_that_is_given_up_leaves_no_sums_of_its_comparison(
-    source: ReadSource, path: Path
+    source: ReadSource, tmp_path: Path
 ) -> None:
-    lake, name = LocalStore(path), TableName("shop", "goods")
+    lake, name = LocalStore(tmp_path), TableName("shop", "goods")
     Filling(source, lake, FixedClock(), 7)
     of_shadow, of_topic = (place_in_lake(lake, name.path, of) for of in (SHADOW, "a topic"))
     of_shadow.write(b"sums")

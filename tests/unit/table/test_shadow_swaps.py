@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,13 +17,7 @@ from lakesplice.table.protocol.snapshot import open_snapshot
 from lakesplice.table.upkeep.restore import restore
 from lakesplice.testing.doubles import FixedClock
 from tests.support.shadows import Filling, ReadSource, filled
-from tests.support.simulated import SMALL, driver_of, folder, row, rows_of
-
-
-@pytest.fixture
-def path() -> Iterator[Path]:
-    with folder() as made:
-        yield made
+from tests.support.simulated import SMALL, driver_of, row, rows_of
 
 
 @pytest.fixture
@@ -35,8 +28,8 @@ def source() -> ReadSource:
     return source
 
 
-def test_only_a_filled_shadow_becomes_the_table(source: ReadSource, path: Path) -> None:
-    filling = Filling(source, LocalStore(path), FixedClock(), 7)
+def test_only_a_filled_shadow_becomes_the_table(source: ReadSource, tmp_path: Path) -> None:
+    filling = Filling(source, LocalStore(tmp_path), FixedClock(), 7)
     filling.commit(1, filling.read(1))
     shadow = filling.driver.table.snapshot
     assert shadow is not None
@@ -44,8 +37,10 @@ def test_only_a_filled_shadow_becomes_the_table(source: ReadSource, path: Path) 
         swap_intent(filling.store, shadow, 1, None)
 
 
-def test_a_shadow_behind_the_table_does_not_take_its_place(source: ReadSource, path: Path) -> None:
-    lake = LocalStore(path)
+def test_a_shadow_behind_the_table_does_not_take_its_place(
+    source: ReadSource, tmp_path: Path
+) -> None:
+    lake = LocalStore(tmp_path)
     live, filling = driver_of(source, lake), Filling(source, lake, FixedClock(), 7)
     filling.fill()
     source.topic.append(0, source.put(9))
@@ -58,9 +53,9 @@ def test_a_shadow_behind_the_table_does_not_take_its_place(source: ReadSource, p
 
 
 def test_a_shadow_that_lacks_a_file_does_not_become_the_table(
-    source: ReadSource, path: Path
+    source: ReadSource, tmp_path: Path
 ) -> None:
-    filling = Filling(source, LocalStore(path), FixedClock(), 7)
+    filling = Filling(source, LocalStore(tmp_path), FixedClock(), 7)
     filling.fill()
     shadow = filling.driver.table.snapshot
     assert shadow is not None
@@ -69,8 +64,8 @@ def test_a_shadow_that_lacks_a_file_does_not_become_the_table(
         swap_intent(filling.store, shadow, 1, None)
 
 
-def test_the_table_before_a_swap_can_be_restored(source: ReadSource, path: Path) -> None:
-    lake = LocalStore(path)
+def test_the_table_before_a_swap_can_be_restored(source: ReadSource, tmp_path: Path) -> None:
+    lake = LocalStore(tmp_path)
     live = driver_of(source, lake)
     source.topic.append(0, source.put(9))
     live.batch()
@@ -82,8 +77,8 @@ def test_the_table_before_a_swap_can_be_restored(source: ReadSource, path: Path)
     assert [found["id"] for found in rows_of(table.store)] == [9]
 
 
-def test_a_writer_that_began_before_a_swap_writes_again(source: ReadSource, path: Path) -> None:
-    lake = LocalStore(path)
+def test_a_writer_that_began_before_a_swap_writes_again(source: ReadSource, tmp_path: Path) -> None:
+    lake = LocalStore(tmp_path)
     live = driver_of(source, lake)
     source.topic.append(0, source.put(9))
     live.batch()
@@ -99,8 +94,10 @@ def test_a_writer_that_began_before_a_swap_writes_again(source: ReadSource, path
     assert rows_of(live.table.store) == source.present()
 
 
-def test_a_shadow_is_past_its_reads_once_every_partition_is(source: ReadSource, path: Path) -> None:
-    filling = Filling(source, LocalStore(path), FixedClock(), 7)
+def test_a_shadow_is_past_its_reads_once_every_partition_is(
+    source: ReadSource, tmp_path: Path
+) -> None:
+    filling = Filling(source, LocalStore(tmp_path), FixedClock(), 7)
     filling.fill()
     manifest = filling.driver.table.manifest
     assert not is_past_reads(manifest)
@@ -113,9 +110,9 @@ def test_a_shadow_is_past_its_reads_once_every_partition_is(source: ReadSource, 
 
 
 def test_a_topic_that_is_read_again_from_its_start_makes_a_table_without_what_it_never_told(
-    source: ReadSource, path: Path
+    source: ReadSource, tmp_path: Path
 ) -> None:
-    lake, topic = LocalStore(path), source.topic
+    lake, topic = LocalStore(tmp_path), source.topic
     live = driver_of(source, lake)
     for key in range(3):
         topic.append(key % 2, source.put(key))

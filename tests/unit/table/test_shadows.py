@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,15 +34,9 @@ from lakesplice.table.upkeep.orphans import find_orphans
 from lakesplice.testing.doubles import FixedClock
 from lakesplice.testing.faulty_store import Call, FaultyStore
 from tests.support.shadows import SHADOW, Filling, ReadSource, filled
-from tests.support.simulated import SMALL, driver_of, folder, row, rows_of
+from tests.support.simulated import SMALL, driver_of, row, rows_of
 
 LATER_MS = 1 << 62
-
-
-@pytest.fixture
-def path() -> Iterator[Path]:
-    with folder() as made:
-        yield made
 
 
 @pytest.fixture
@@ -65,10 +59,10 @@ def first_write(act: Callable[[], object]) -> Callable[[Call], None]:
 
 
 def filling_met_by(
-    source: ReadSource, path: Path, act: Callable[[Filling], object]
+    source: ReadSource, tmp_path: Path, act: Callable[[Filling], object]
 ) -> tuple[Filling, Filling]:
     """One who fills the table, whose first write a rival comes before, and that rival."""
-    bare = LocalStore(path)
+    bare = LocalStore(tmp_path)
     rival = Filling(source, bare, FixedClock(), 2)
     met = FaultyStore(bare, before_call=first_write(lambda: act(rival)))
     return Filling(source, met, FixedClock(), 1), rival
@@ -79,8 +73,10 @@ def feed_all(filling: Filling) -> None:
     assert CommitOutcome.DONE in (filling.driver.batch(), filling.driver.batch())
 
 
-def test_a_new_table_has_every_row_and_follows_the_stream(source: ReadSource, path: Path) -> None:
-    lake = LocalStore(path)
+def test_a_new_table_has_every_row_and_follows_the_stream(
+    source: ReadSource, tmp_path: Path
+) -> None:
+    lake = LocalStore(tmp_path)
     filling = filled(source, lake, FixedClock())
     assert rows_of(filling.store) == source.present()
     (entry,) = history(filling.store)
@@ -91,8 +87,8 @@ def test_a_new_table_has_every_row_and_follows_the_stream(source: ReadSource, pa
     assert rows_of(filling.store) == source.present()
 
 
-def test_no_reader_sees_a_shadow(source: ReadSource, path: Path) -> None:
-    lake = LocalStore(path)
+def test_no_reader_sees_a_shadow(source: ReadSource, tmp_path: Path) -> None:
+    lake = LocalStore(tmp_path)
     live = driver_of(source, lake)
     source.topic.append(0, source.put(9))
     live.batch()
@@ -106,12 +102,14 @@ def test_no_reader_sees_a_shadow(source: ReadSource, path: Path) -> None:
         list(changes_of(live.table.store, 2, ["id"], live.table.manifest.schema))
 
 
-def test_a_chunk_is_judged_again_if_its_key_came_meanwhile(source: ReadSource, path: Path) -> None:
+def test_a_chunk_is_judged_again_if_its_key_came_meanwhile(
+    source: ReadSource, tmp_path: Path
+) -> None:
     def feed(rival: Filling) -> None:
         source.topic.append(0, source.put(0))
         feed_all(rival)
 
-    filling, _ = filling_met_by(source, path, feed)
+    filling, _ = filling_met_by(source, tmp_path, feed)
     filling.commit(0, filling.read(0))
     store = filling.driver.table.store
     report = check(store, Table(store).snapshot)
@@ -121,7 +119,7 @@ def test_a_chunk_is_judged_again_if_its_key_came_meanwhile(source: ReadSource, p
 
 
 def test_a_chunk_is_judged_again_if_the_table_was_truncated_meanwhile(
-    source: ReadSource, path: Path
+    source: ReadSource, tmp_path: Path
 ) -> None:
     source.topic.append(0, source.put(0))
 
@@ -129,23 +127,23 @@ def test_a_chunk_is_judged_again_if_the_table_was_truncated_meanwhile(
         source.topic.append(0, source.truncate())
         feed_all(rival)
 
-    filling, _ = filling_met_by(source, path, truncate)
+    filling, _ = filling_met_by(source, tmp_path, truncate)
     filling.commit(0, filling.read(0))
     assert rows_of(filling.driver.table.store) == []
 
 
 def test_a_chunk_that_somebody_else_added_is_not_added_twice(
-    source: ReadSource, path: Path
+    source: ReadSource, tmp_path: Path
 ) -> None:
-    filling, _ = filling_met_by(source, path, lambda rival: rival.commit(0, rival.read(0)))
+    filling, _ = filling_met_by(source, tmp_path, lambda rival: rival.commit(0, rival.read(0)))
     filling.commit(0, filling.read(0))
     backfill = filling.driver.table.manifest.backfill
     assert backfill is not None
     assert (backfill.done, backfill.rows) == (((0, 1),), 2)
 
 
-def test_no_orphan_is_deleted_while_a_shadow_is_open(source: ReadSource, path: Path) -> None:
-    lake = LocalStore(path)
+def test_no_orphan_is_deleted_while_a_shadow_is_open(source: ReadSource, tmp_path: Path) -> None:
+    lake = LocalStore(tmp_path)
     source.topic.append(0, source.put(9))
     live, filling = driver_of(source, lake), Filling(source, lake, FixedClock(), 7)
     live.batch()
@@ -159,8 +157,8 @@ def test_no_orphan_is_deleted_while_a_shadow_is_open(source: ReadSource, path: P
     assert any(path.startswith("_lakesplice/shadows/1/_delta_log/") for path in orphans)
 
 
-def test_a_closed_shadow_leaves_nothing(source: ReadSource, path: Path) -> None:
-    filling = filled(source, LocalStore(path), FixedClock())
+def test_a_closed_shadow_leaves_nothing(source: ReadSource, tmp_path: Path) -> None:
+    filling = filled(source, LocalStore(tmp_path), FixedClock())
     assert open_shadows(filling.store) == []
     assert list(filling.store.list("_lakesplice/shadows/")) == []
     close_shadow(filling.store, SHADOW)
@@ -169,8 +167,8 @@ def test_a_closed_shadow_leaves_nothing(source: ReadSource, path: Path) -> None:
     assert find_orphans(filling.store, open_snapshot(filling.store), EpochMs(LATER_MS)) == {}
 
 
-def test_a_shadow_that_is_given_up_is_open_no_more(source: ReadSource, path: Path) -> None:
-    filling = Filling(source, LocalStore(path), FixedClock(), 7)
+def test_a_shadow_that_is_given_up_is_open_no_more(source: ReadSource, tmp_path: Path) -> None:
+    filling = Filling(source, LocalStore(tmp_path), FixedClock(), 7)
     filling.fill()
     assert close_all_shadows(filling.store) == 1
     assert close_all_shadows(filling.store) == 0
@@ -189,8 +187,8 @@ def test_chunks_are_joined_to_ranges() -> None:
     assert whole.done == ((0, 5),)
 
 
-def test_a_shadows_state_and_plan_are_read_back(source: ReadSource, path: Path) -> None:
-    filling = Filling(source, LocalStore(path), FixedClock(), 7)
+def test_a_shadows_state_and_plan_are_read_back(source: ReadSource, tmp_path: Path) -> None:
+    filling = Filling(source, LocalStore(tmp_path), FixedClock(), 7)
     filling.commit(2, filling.read(2))
     manifest = filling.driver.table.manifest
     data = encode_manifest(manifest)
@@ -227,17 +225,17 @@ SHAPED = Shape(
 )
 def test_a_row_is_stored_alike_whether_it_was_read_or_streamed(
     source: ReadSource,
-    path: Path,
+    tmp_path: Path,
     shape: Shape | None,
     policy: SchemaPolicy,
     not_inserts: NotInserts | None,
 ) -> None:
     given: dict[str, Any] = {"policy": policy, "shape": shape, "not_inserts": not_inserts}
-    filling = Filling(source, LocalStore(path / "read"), FixedClock(), 7, **given)
+    filling = Filling(source, LocalStore(tmp_path / "read"), FixedClock(), 7, **given)
     filling.fill()
     filling.swap()
     source.topic.append(0, source.database.snapshot())
-    streamed = driver_of(source, LocalStore(path / "streamed"), **given)
+    streamed = driver_of(source, LocalStore(tmp_path / "streamed"), **given)
     assert streamed.batch() is CommitOutcome.DONE
     read, by_stream = Table(filling.store), Table(streamed.table.store)
     assert read.snapshot.manifest.schema.columns == by_stream.snapshot.manifest.schema.columns
