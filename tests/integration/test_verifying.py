@@ -224,6 +224,31 @@ def test_the_connector_s_own_differences_are_named(mirror: Mirror) -> None:
     assert "replace.null.with.default" in found.note
 
 
+def test_a_change_that_was_rolled_back_to_a_savepoint_is_named(mirror: Mirror) -> None:
+    """The binlog keeps it since the transaction also wrote to a table without transactions."""
+    fill(mirror)
+    mirror.run("update items set stock = 1 where id in (4, 5, 6)")
+    mirror.feed()
+    mirror.run("create table counts (n int) engine = myisam")
+    mirror.run("show master status")
+    file, begin = mirror.cursor.fetchone()[:2]
+    transaction = """begin; update items set stock = 2 where id = 4; savepoint first;
+        update items set stock = 2 where id = 5; insert into counts values (1);
+        rollback to savepoint first; commit"""
+    for statement in transaction.split(";"):
+        mirror.run(statement)
+    mirror.run(f"show binlog events in '{file}' from {begin}")
+    events = [(row[2], row[1]) for row in mirror.cursor.fetchall()]
+    _, undone = [at for kind, at in events if kind.startswith("Update_rows")]
+    before = mirror.rows()[5]
+    mirror.send((file, undone), before, lie(before, stock=2))
+    mirror.feed()
+    mirror.unheard("update items set stock = 3 where id in (4, 6)")
+    notes = {found.key["id"]: found.note for found in mirror.verify().differences}
+    assert "rolled back to a savepoint" in notes.pop("5")
+    assert notes == {"4": "", "6": ""}, "their newest changes were committed"
+
+
 def test_a_row_that_an_insert_only_table_keeps_is_explained(mirror: Mirror) -> None:
     fill(mirror)
     mirror.run("delete from items where id = 3")

@@ -233,6 +233,11 @@ class Mirror:
         self.topic.append(0, events)
         self.driver.batch()
 
+    def send(self, place: tuple[str, int], before: Row, after: Row) -> None:
+        """Send an event of a change at a place of the binlog, and take it in."""
+        self.topic.append(0, [self._event(*place, 0, before, after)])
+        self.driver.batch()
+
     def insert_mark(self) -> None:
         self.marks += 1
         self.insert(self.table.mark(self.marks))

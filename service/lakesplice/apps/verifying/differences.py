@@ -9,7 +9,7 @@ for a few rounds.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from lakesplice.apps.verifying.catch_up import CatchUp, epoch_of
 from lakesplice.apps.verifying.compared_table import ComparedTable
-from lakesplice.apps.verifying.known_causes import note_of
+from lakesplice.apps.verifying.known_causes import ROLLED_BACK, note_of
 from lakesplice.apps.verifying.lake_rows import KeyedRows, rows_in_buckets, rows_of_keys
 from lakesplice.apps.verifying.read_limit import ReadLimit
 from lakesplice.apps.verifying.report import Difference, DifferenceKind
@@ -42,6 +42,8 @@ from lakesplice.table.reading.table import Table
 ROUNDS = 5
 _Result = TypeVar("_Result")
 KEYS_AT_ONCE = 500
+# Of so many rows the server's binlog is looked at, with a statement each.
+_EXPLAINED_MAX = 100
 # Up to this number, keys are looked up at the source; for more its whole table is read.
 _LOOKUPS_MAX = 50_000
 
@@ -126,7 +128,8 @@ def proven_differences(
     Blocks.
     """
     unexamined = max(0, keys.num_rows - rows_max)
-    left, proven = keys.slice(0, rows_max), []
+    left = keys.slice(0, rows_max)
+    proven: list[Difference] = []
     proven_keys: list[pa.Table] = []
     place: BinlogPlace | None = None
     for _ in range(ROUNDS):
@@ -144,6 +147,8 @@ def proven_differences(
             if found is None:
                 continue
             if past and not _is_beyond(here, key, low):
+                if len(proven) < _EXPLAINED_MAX:
+                    found = _explained(sides, found, key, here, place)
                 proven.append(found)
                 proven_keys.append(left.slice(row, 1))
             else:
@@ -153,6 +158,21 @@ def proven_differences(
             break  # it has waited as long as allowed
     differing = pa.concat_tables(proven_keys) if proven_keys else None
     return FoundDifferences(tuple(proven), left.num_rows, unexamined, place, differing)
+
+
+def _explained(
+    sides: ComparedSides, found: Difference, key: str, here: KeyedRows, place: BinlogPlace
+) -> Difference:
+    """Add to a difference that the lake's newest change of the row was rolled back, if the server's
+    binlog shows that.
+    """
+    if found.kind is DifferenceKind.MISSING or key not in here.at:
+        return found
+    _, number, offset, _, _ = here.position(key).parts
+    prefix, _, digits = place.file.rpartition(".")
+    changed_at = BinlogPlace(f"{prefix}.{number:0{len(digits)}d}", offset)
+    undone = sides.connection.has_undone(changed_at)
+    return replace(found, note=ROLLED_BACK) if undone else found
 
 
 def _is_beyond(here: KeyedRows, key: str, low: Position) -> bool:

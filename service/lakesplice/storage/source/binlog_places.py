@@ -7,6 +7,7 @@ committed.
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -90,6 +91,36 @@ def end_of_binlog(ask: Ask) -> BinlogPlace:
             if rows:
                 return BinlogPlace(text_of(rows[0][0]), int(rows[0][1] or 0))
     raise SourceUnavailable("the server doesn't report a place in its binlog; switch log_bin on")
+
+
+def is_undone(ask: Ask, place: BinlogPlace) -> bool:
+    """Return whether a transaction rolled back to a savepoint that is older than its row event at a
+    place, so that it made no such change.
+
+    A server drops such events, unless the transaction also wrote to a table of an engine without
+    transactions. Raises `pymysql.MySQLError` if the server no longer has the events.
+    """
+    later: set[str] = set()
+    limit = f"from {place.offset} limit {_EVENTS_MAX}"
+    events = ask(f"show binlog events in %s {limit}", [place.file])
+    if not events or int(events[0][_AT] or 0) != place.offset:
+        return False  # no event begins there, and the server went on to the next one
+    for event in events:
+        kind, statement = text_of(event[_KIND]), text_of(event[_STATEMENT])
+        if kind == "Xid" or statement == "COMMIT":
+            return False
+        if found := _SAVEPOINT.search(statement):
+            if found[1] == "SAVEPOINT":
+                later.add(found[2])
+            elif found[2] not in later:
+                return True
+    return False
+
+
+# The columns of SHOW BINLOG EVENTS with an event's place, its type and, of a statement, its text.
+_AT, _KIND, _STATEMENT = 1, 2, 5
+_EVENTS_MAX = 10_000
+_SAVEPOINT = re.compile(r"^(?:use .*; )?(SAVEPOINT|ROLLBACK TO) (.*)$")
 
 
 def _owned(ask: Ask) -> set[str]:

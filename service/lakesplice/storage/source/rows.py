@@ -38,6 +38,7 @@ from lakesplice.storage.source.binlog_places import (
     SnapshotPlace,
     committed_place,
     end_of_binlog,
+    is_undone,
     place_of_snapshot,
 )
 from lakesplice.storage.source.database import DatabaseAddress, asking, connected
@@ -140,6 +141,14 @@ class SourceConnection:
         """Return the present end of the binlog; transactions below it may not be committed yet."""
         with asking(self._address):
             return end_of_binlog(self._execute)
+
+    def has_undone(self, place: BinlogPlace) -> bool:
+        """Return whether the row event at a place was rolled back (`is_undone`); False if the
+        server can't say.
+        """
+        with asking(self._address), suppress(pymysql.MySQLError):
+            return is_undone(self._execute, place)
+        return False
 
     def identity(self) -> str:
         """Return a text that identifies this server and its binlog."""
