@@ -16,7 +16,7 @@ from tests.support.running import take_in
 from tests.support.sources import SourceServer, source_server
 
 # All kills in one test would last longer than a test may.
-_KILLS, _KILLS_MAX, _LIVES = 3, 30, 3
+_KILLS, _KILLS_MAX, _LIVES = 3, 30, 6
 _STAGES = ("planned", "begun", "filled", "swapped")
 
 
