@@ -150,7 +150,7 @@ BATCH_SECONDS = durations(
 )
 LAST_BATCH = age(
     "last_batch_age_seconds",
-    "Time since a batch last ended, or since there was nothing to read.",
+    "Time since a batch last ended, since there was nothing to read, or since this driver began.",
     "If it is well above the trigger, the query hangs or restarts; see /healthz and the log.",
 )
 CLOCK_DIFFERENCE = gauge(

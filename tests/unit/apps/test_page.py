@@ -16,6 +16,7 @@ from lakesplice.apps.service.page.chart import chart
 from lakesplice.apps.service.page.formatting import rate, size
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.table.protocol.layout import commit_path
+from lakesplice.telemetry import catalogue as metric
 from tests.support.paged import PagedService, busy
 
 EVIL = "<script>alert('it')</script>&\"'"
@@ -205,6 +206,17 @@ def test_a_service_without_batches_is_shown_as_overdue(service: PagedService) ->
     assert "No batch has ended" not in page(service, "/")
     service.clock.advance(1)
     assert "No batch has ended for " in page(service, "/")
+
+
+def test_a_service_whose_first_batch_never_comes_is_overdue_too(tmp_path: Path) -> None:
+    service = PagedService(tmp_path, "one")
+    service.put(0, 1)
+    service.broker_goes()
+    began = service.clock.now_ms()
+    service.run([lambda: None])
+    activity, metrics = service.driver.activity, service.driver.metrics
+    assert activity.last_batch_ms == began
+    assert metrics.value(metric.LAST_BATCH) is not None
 
 
 def test_a_store_whose_clock_differs_is_told_on_the_page(service: PagedService) -> None:

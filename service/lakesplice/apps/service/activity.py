@@ -85,7 +85,7 @@ class Activity:
             self._batches.append(batch)
 
     def batch_ended(self, moment_ms: EpochMs) -> None:
-        """Record that a batch ended at a moment, or that there was nothing to read."""
+        """Record that a batch ended at a moment, or what counts as that: see `Driver`."""
         with self._lock:
             self._last_batch_ms = moment_ms
 

@@ -12,6 +12,7 @@ from lakesplice.apps.service.threads import ThreadErrors
 from lakesplice.config import Settings
 from lakesplice.table.driver.generation import Generation
 from lakesplice.table.protocol.ports import Clock, Entropy, SchemaSource, Store
+from lakesplice.telemetry import catalogue as metric
 from lakesplice.telemetry.registry import Metrics
 from lakesplice.telemetry.tracing import Tracing
 
@@ -35,6 +36,14 @@ class Driver:
     activity: Activity = field(default_factory=Activity)
     tracing: Tracing = field(default_factory=Tracing)
     kill_point: Callable[[str], None] = lambda _name: None
+
+    def caught_up(self) -> None:
+        """Record that a batch ends now, or that there is nothing to read: what shows that no batch
+        ends counts from here.
+        """
+        now_ms = self.clock.now_ms()
+        self.metrics.since(metric.LAST_BATCH, now_ms / 1000)
+        self.activity.batch_ended(now_ms)
 
     @property
     def errors(self) -> ThreadErrors:

@@ -103,6 +103,8 @@ class QueryLoop:
         `on_start` is called when the first query reads, or when there is nothing to read. Raises
         `FencedError`; an error that may pass only delays the next queries.
         """
+        # If no batch ever ends, that is told as well.
+        self._driver.caught_up()
         while not self._stopping.is_set():
             self._tick()
             try:

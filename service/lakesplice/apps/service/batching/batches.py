@@ -139,9 +139,7 @@ class BatchRunner:
         self._show(topics, ends, epoch_seconds(started))
         result = "ok" if committed == len(spans) else "partial"
         driver.metrics.add(metric.BATCHES, result=result)
-        ended_ms = driver.clock.now_ms()
-        driver.metrics.since(metric.LAST_BATCH, ended_ms / 1000)
-        driver.activity.batch_ended(ended_ms)
+        driver.caught_up()
         if spans:
             records = sum(span.records for span in spans.values())
             seconds = driver.clock.monotonic() - began

@@ -177,8 +177,8 @@ class LakeAnswer(Answer):
     work: list[WorkAnswer] = Field(description="What threads do to tables now.")
     batches: list[BatchAnswer] = Field(description="The last ones, the newest at the end.")
     batch_age_seconds: Seconds | None = Field(
-        description="Since a batch last ended, or since there was nothing to read; null before"
-        " both."
+        description="Since a batch last ended, there was nothing to read, or this driver began;"
+        " null before it drives."
     )
     is_batch_overdue: bool = Field(
         description="Whether that is longer ago than three triggers, and three minutes."

@@ -28,7 +28,6 @@ from lakesplice.spark.kafka.query import TopicOffsets
 from lakesplice.spark.kafka.topics import Topic, TopicCatalogue
 from lakesplice.table.explaining.record_values import TopicRecords
 from lakesplice.table.ingest.reset import TopicStart
-from lakesplice.telemetry import catalogue as metric
 
 OTHER_TOPICS_MAX = 20
 _ANY = ".*"
@@ -165,8 +164,7 @@ class TopicSelection:
         A topic without new records makes no batch; that its tables are fresh all the same is
         recorded here.
         """
-        now_ms = self._driver.clock.now_ms()
-        moment = epoch_seconds(now_ms)
+        moment = epoch_seconds(self._driver.clock.now_ms())
         starts: dict[str, dict[int, Offset]] = {}
         backlogs = {}
         topics = self._topics()
@@ -186,8 +184,7 @@ class TopicSelection:
         # Also of tables whose first batch ended since.
         self._past.tell(topics)
         if not any(one.records for one in backlogs.values()):
-            self._driver.metrics.since(metric.LAST_BATCH, moment)
-            self._driver.activity.batch_ended(now_ms)
+            self._driver.caught_up()
         return ReadableTopics(starts, backlogs)
 
     def _backlog(self, topic: Topic, offsets: Offsets) -> TopicBacklog:
