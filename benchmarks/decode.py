@@ -6,7 +6,8 @@ each; medians. Events
 are of 23 columns and 1.4 kB, both images, two columns changed. The malformed ones are what broken
 producers send: half of them no JSON (cut off, empty, a raw line break, text), half JSON with a
 wrong type or a number out of range. The floor can't read those, so it is measured on the sound
-ones.
+ones. At last events of the wide table that contain their schema are decoded beside the same events
+without it.
 """
 
 from __future__ import annotations
@@ -20,14 +21,19 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import json as arrow_json
 
+from benchmarks.service import COLUMNS
 from lakesplice.formats.events import DecodeContext, declare, decode
 from lakesplice.model.names import TableName
+from lakesplice.testing.shop import WideTable
 
 SEED = 7
 MALFORMED_SHARES = (0.0, 0.01)
+# With its schema an event has 8 kB.
+_SCHEMA_ROWS_MAX = 20_000
 TYPES = {
     "id": "long",
     **{f"quantity_{n}": "integer" for n in range(5)},
@@ -147,10 +153,7 @@ def compare(
     arguments: Sequence[str] | None = None,
 ) -> None:
     """Print a line per share of malformed events: the decoder's rate, and the floor's."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=50_000)
-    parser.add_argument("--repeats", type=int, default=5)
-    options = parser.parse_args(arguments)
+    options = _options(arguments)
     context = DecodeContext(TableName("shop", "sales"), declare(types))
     sound, _ = records(options.rows, 0.0)
     text = b"\n".join(value.as_py() for value in sound["value"])
@@ -167,9 +170,49 @@ def compare(
         )
 
 
+def compare_schemas(rows: int, repeats: int) -> None:
+    """Print the rate of events that contain their schema, and of the same events without it."""
+    batches = [_wide(rows, with_schemas=with_schemas) for with_schemas in (True, False)]
+    table = TableName("shop", "sales")
+    contexts = [DecodeContext(table), DecodeContext(table, declare(COLUMNS))]
+    pairs = list(zip(batches, contexts, strict=True))
+    for batch, context in pairs:
+        assert sum(map(len, decode(batch, context).blocks)) == rows, "an event was lost"
+    works = [
+        lambda batch=batch, context=context: decode(batch, context) for batch, context in pairs
+    ]
+    within, without = rates(rows, works, repeats)
+    sizes = [batch["value"].nbytes // rows for batch in batches]
+    print(
+        f"{sizes[0]:,} bytes with their schema: decode {within:9,.0f}/s; {sizes[1]:,} bytes"
+        f" without: {without:9,.0f}/s, ratio {within / without:.2f}"
+    )
+
+
+def _wide(rows: int, *, with_schemas: bool) -> pa.RecordBatch:
+    table = WideTable(rows, with_schemas=with_schemas)
+    events = list(table.updates(np.arange(rows) + 1))
+    return pa.record_batch(
+        {
+            "offset": pa.array(range(rows), pa.int64()),
+            "key": pa.array([event.key for event in events], pa.binary()),
+            "value": pa.array([event.value for event in events], pa.binary()),
+        }
+    )
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=50_000)
+    parser.add_argument("--repeats", type=int, default=5)
+    return parser.parse_args(arguments)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure Debezium's events."""
     compare(TYPES, records, floor, arguments)
+    options = _options(arguments)
+    compare_schemas(min(options.rows, _SCHEMA_ROWS_MAX), options.repeats)
 
 
 if __name__ == "__main__":

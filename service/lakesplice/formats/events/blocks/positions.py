@@ -59,15 +59,12 @@ def binlog_position(file: object, offset: object, row: object) -> Position | Non
     """
     if not isinstance(file, str) or type(offset) is not int or type(row) is not int:
         return None
-    place = binlog_positions(
-        pa.array([file]),
-        pa.array([offset], pa.int64()) if abs(offset) < 1 << 63 else pa.nulls(1, pa.int64()),
-        pa.array([row], pa.int64()) if abs(row) < 1 << 63 else pa.nulls(1, pa.int64()),
-        np.array([Op.UPDATE], np.int8),
-    )
-    if place.missing[0] or place.beyond[0]:
+    match = _BINLOG.fullmatch(file)
+    if match is None or int(match[1]) >= 1 << FILE_BITS:
         return None
-    return Position(int(place.file[0]), int(place.offset[0]))
+    if not 0 <= offset < 1 << OFFSET_BITS or not 0 <= row < 1 << ROW_BITS:
+        return None
+    return Position.of(0, int(match[1]), offset, row, RANK_OTHER)
 
 
 def kafka_positions(offsets: Integers, op: Marks, row: Integers | None = None) -> Positions:

@@ -63,6 +63,16 @@ class TableTypes:
     ) -> None:
         self.columns = {**declared, **(version.columns if version else {})}
         self.version = version
+        self._cells: dict[str, Cell] = {}
+
+    def cell(self, name: str) -> Cell:
+        """Return the column `name`, which must have a type; made once, since every record that is
+        read strictly asks for all columns.
+        """
+        cell = self._cells.get(name)
+        if cell is None:
+            cell = self._cells[name] = self.columns[name].cell(name)
+        return cell
 
     def undeclared(self, names: Iterable[str]) -> UndeclaredColumns | None:
         """Return which of some columns have no type."""
@@ -118,7 +128,7 @@ class TableShapes:
             for name, value in payload.items()
         )
         images = [payload.get(name) for name in ("after", "before")]
-        cells = tuple(as_sent(self._here.columns[name].cell(name), images) for name in names)
+        cells = tuple(as_sent(self._here.cell(name), images) for name in names)
         shape = self._met.get((cells, members))
         if shape is None:
             shape = self._met[cells, members] = _shape(cells, members)
