@@ -43,7 +43,7 @@ def in_duckdb(table: Table) -> list[Interval]:
 
 
 statements = st.lists(
-    st.tuples(st.sampled_from(["put", "put", "delete", "move"]), st.integers(0, KEYS - 1)),
+    st.tuples(st.sampled_from(["put", "put", "touch", "delete", "move"]), st.integers(0, KEYS - 1)),
     min_size=1,
     max_size=3,
 )
@@ -57,6 +57,7 @@ turns = st.lists(
             st.tuples(st.just("fail over"), st.sampled_from([1, 2, 3]), st.integers(0, 5)),
             st.tuples(st.just("die in a batch")),
             st.tuples(st.just("merge")),
+            st.tuples(st.just("rotate")),
             st.tuples(st.just("garble"), st.integers(1, 4)),
             st.tuples(st.just("replay")),
         ),
@@ -90,6 +91,8 @@ def test_versions_are_the_states_that_transactions_left(history: list[Any]) -> N
                 case ("merge",) if world.driver.table.snapshot is not None:
                     world.driver.merge_runs(2)
                     world.driver.merge_files(2)
+                case ("rotate",):
+                    world.servers.rotates = True
                 case ("garble", int(count)):
                     world.send(count, readable=False)
                 case ("replay",) if world.driver.table.snapshot is not None:

@@ -46,13 +46,16 @@ Interval = tuple[Any, ...]
 @dataclass
 class Transaction:
     """A transaction: its events as its own server wrote them, and the state that it left of each
-    row it changed, None if the row was gone.
+    row it changed, None if the row was gone. `file` counts the files of the binlog before its own,
+    which begins at `file_start`.
     """
 
     server: int
     events: list[Event]
     second: int
     left: dict[int, Row | None]
+    file: int
+    file_start: int
 
 
 @dataclass
@@ -63,6 +66,8 @@ class Servers:
     transactions: list[Transaction] = field(default_factory=list)
     writer: int = 1
     gtids: bool = True
+    file: int = 0
+    rotates: bool = False
 
     def commit(self, statements: Iterable[Statement]) -> None:
         """Run a transaction on the primary."""
@@ -75,6 +80,9 @@ class Servers:
                     events += self.source.put(key)
                 elif kind == "delete" and lives:
                     events += self.source.delete(key)
+                elif kind == "touch" and lives:
+                    database.update(SMALL.name, [(key,)], lambda old: old)
+                    events += database.drain()
                 elif kind == "move" and lives and (key + 100,) not in database.rows(SMALL.name):
                     events += self.source.move(key, key + 100)
         if not events:
@@ -83,9 +91,13 @@ class Servers:
         rows = database.rows(SMALL.name)
         left = {key: rows[key,].values if (key,) in rows else None for key in touched}
         first = next(event for event in events if event.value is not None)
-        second = json.loads(first.value or b"")["payload"]["source"]["ts_ms"] // 1000
-        second += CLOCKS[self.writer]
-        self.transactions.append(Transaction(self.writer, events, second, left))
+        source = json.loads(first.value or b"")["payload"]["source"]
+        second = source["ts_ms"] // 1000 + CLOCKS[self.writer]
+        start = self.transactions[-1].file_start if self.transactions else 0
+        if self.rotates:
+            self.file, self.rotates, start = self.file + 1, False, source["pos"] - 1
+        made = Transaction(self.writer, events, second, left, self.file, start)
+        self.transactions.append(made)
 
     def events(self, number: int, server: int) -> list[Event]:
         """The events of a transaction as a connector sends them that reads from `server`."""
@@ -100,7 +112,8 @@ class Servers:
     def _from(self, transaction: Transaction, server: int, value: bytes) -> bytes:
         record = json.loads(value)
         source = record["payload"]["source"]
-        number = int(source["file"].rpartition(".")[2]) + FIRST_FILES[server]
+        number = int(source["file"].rpartition(".")[2]) + FIRST_FILES[server] + transaction.file
+        source["pos"] -= transaction.file_start
         source["file"] = f"binlog.{number:06d}"
         written = source["gtid"].rpartition("-")[2]
         source["gtid"] = f"0-{transaction.server}-{written}" if self.gtids else None
