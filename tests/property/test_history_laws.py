@@ -24,7 +24,7 @@ from lakesplice.table.reading.table import Table
 from lakesplice.table.upkeep.index_check import check
 from tests.support.drawing import examples
 from tests.support.simulated import Source, driver_of, folder
-from tests.support.versions import HistoryWorld, Interval, intervals
+from tests.support.versions import HistoryWorld, Interval, intervals, moment
 
 KEYS = 4
 
@@ -119,6 +119,22 @@ def require_history(world: HistoryWorld, sent: Any) -> None:
         assert intervals(table.read_history(at=at)) == valid
     assert not table.snapshot.manifest.deltas
     assert check(table._store, table.snapshot).sound
+
+
+def test_a_change_that_changes_nothing_still_says_how_late_it_is(tmp_path: Path) -> None:
+    """The clock of server 3 is ahead, and that of server 2 is behind."""
+    world = HistoryWorld(tmp_path)
+    for server, kind in ((1, "put"), (3, "touch"), (2, "put")):
+        world.server = world.servers.writer = server
+        world.servers.commit([(kind, 1)])
+        world.send(1)
+        world.batch()
+    _, touched, last = world.servers.transactions
+    assert last.second < touched.second
+    require_history(world, range(3))
+    assert [str(row[3]) for row in world.servers.history(range(3)) if row[5]] == [
+        str(moment(touched.second))
+    ]
 
 
 def test_without_gtids_each_change_of_a_transaction_is_a_version(tmp_path: Path) -> None:
