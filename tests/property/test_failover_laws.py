@@ -23,6 +23,7 @@ import pyarrow as pa
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
+from lakesplice.model.arrays import Mask
 from lakesplice.model.offsets import Offset
 from lakesplice.model.position import Position
 from lakesplice.model.progress.epochs import in_epoch
@@ -143,7 +144,8 @@ class Reader:
                 stands = in_epoch(sent.place, int(epoch))
                 if sent.key not in self.rows or stands > self.rows[sent.key][0]:
                     self.rows[sent.key] = stands, sent.number
-            last = Offset(records[-1][0] + 1 if records else course.state.next_offset)
+            read = self.offsets(at, ends[at])
+            last = Offset(read[-1] + 1 if read else course.state.next_offset)
             states[at] = replace(course.state, next_offset=last).passed_to(Offset(ends[at]))
             for number, offset in course.entered.items():
                 epochs[number] = epochs[number].entered_by(at, offset)
@@ -152,18 +154,17 @@ class Reader:
     def course(self, partition: int, end: int) -> EpochPath:
         records = self.records(partition, end)
         state = self.source.partitions[partition]
-        offsets = np.array([offset for offset, _ in records], np.int64)
-        missing = MissingRecords.among(offsets, state)
-        places = ChangePositions(
-            offsets,
-            np.array([sent.place.file for _, sent in records], np.int64),
-            np.array([sent.place.offset for _, sent in records], np.int64),
-            pa.array([sent.gtid for _, sent in records], pa.string()),
-            missing.before_changes(np.arange(len(records))),
-        )
-        return follow(places, partition, state, self.source.epochs)
+        read = np.array(self.offsets(partition, end), np.int64)
+        rows = np.searchsorted(read, [offset for offset, _ in records])
+        missing = MissingRecords.among(read, state).before_changes(rows)
+        return follow(places_of(records, missing), partition, state, self.source.epochs)
+
+    def offsets(self, partition: int, end: int) -> list[int]:
+        """The offsets of the next records."""
+        return [offset for offset, _ in self.records(partition, end)]
 
     def records(self, partition: int, end: int) -> list[tuple[int, Sent]]:
+        """The next records that can be read."""
         log, start = self.world.topic[partition], self.source.partitions[partition].next_offset
         return [(at, sent) for at, sent in enumerate(log) if start <= at < end and sent]
 
@@ -185,6 +186,17 @@ class Reader:
 
     def numbers(self) -> dict[int, int]:
         return {key: number for key, (_, number) in self.rows.items()}
+
+
+def places_of(records: Sequence[tuple[int, Sent]], after_missing: Mask) -> ChangePositions:
+    """Where the records' changes stand, as the intake line takes them."""
+    return ChangePositions(
+        np.array([offset for offset, _ in records], np.int64),
+        np.array([sent.place.file for _, sent in records], np.int64),
+        np.array([sent.place.offset for _, sent in records], np.int64),
+        pa.array([sent.gtid for _, sent in records], pa.string()),
+        after_missing,
+    )
 
 
 def histories(*jumps: st.SearchStrategy[tuple[Any, ...]]) -> st.SearchStrategy[list[Any]]:

@@ -5,7 +5,7 @@ rows.
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -18,22 +18,21 @@ from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.files.dead_letters import (
-    DeadLetter,
     DeadLetterSelection,
+    dead_letters_of,
     table_of,
     write_dead_letters,
 )
 from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.ingest.dead_letter_replay import DeadLetterCounts, OpenDeadLetters
 from lakesplice.table.protocol.commit import Committed
-from lakesplice.table.protocol.intents import Ingest
+from lakesplice.table.protocol.intents import Replay
 from lakesplice.table.reading.table import Table
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
 from tests.support.drawing import examples
 from tests.support.feeds import require_feed
-from tests.support.malformed import letter_of
 from tests.support.simulated import Source, memory_folder, rows_of, truth_for
 
 KEYS = 3
@@ -73,7 +72,7 @@ class History:
         self.source, self.policy, self.folder = Source(), policy, folder
         true = self.source.topic
         self.readable = SimulatedTopic(true.name, 2, true.topic_id)
-        self.waiting: list[DeadLetter] = []
+        self.waiting: dict[tuple[int, int], bytes | None] = {}
         self.driver = SimulatedDriver(
             LocalStore(folder),
             self.readable,
@@ -99,24 +98,25 @@ class History:
         offset = self.source.topic.ends[step.partition]
         self.source.topic.append(step.partition, [event])
         unread = step.dead and event.value is not None
-        self.readable.append(step.partition, [event._replace(value=None) if unread else event])
+        self.readable.append(step.partition, [event._replace(value=b"{") if unread else event])
         if unread:
-            lost = event._replace(topic=self.source.topic.name)
-            self.waiting.append(letter_of(lost, step.partition, offset))
+            self.waiting[step.partition, offset] = event.value
 
     def batch(self) -> None:
-        """Take in what there is, and set aside what couldn't be read of it."""
+        """Take in what there is, and repair what couldn't be read of it."""
         assert self.driver.batch() is CommitOutcome.DONE
         if not self.waiting:
             return
         table = self.driver.table
         assert table.snapshot is not None
-        ref = write_dead_letters(table.store, table_of(self.waiting), SeededEntropy(self.seed))
-        ingest = Ingest(
-            1, table.version, {}, table.source, table.schema.version, dead_letters=(ref,)
-        )
-        assert isinstance(table.commit(ingest), Committed)
-        self.waiting = []
+        refs = table.manifest.dead_letters
+        letters = [
+            replace(one, value=self.waiting.pop((one.partition, one.offset), one.value))
+            for one in dead_letters_of(table.store, refs)
+        ]
+        ref = write_dead_letters(table.store, table_of(letters), SeededEntropy(self.seed))
+        paths = frozenset(ref.file.path for ref in refs)
+        assert isinstance(table.commit(Replay(1, table.version, paths, (ref,))), Committed)
 
     def require_once_elsewhere(self) -> None:
         """No other Delta reader finds a key twice, whatever moved its row."""

@@ -70,7 +70,8 @@ class DeadLetterRef:
     """A file of dead letters and their number.
 
     The commit stamps `committed_ms` and `position`, which all of them are above; `topic` if the
-    table has several.
+    table has several. `behind` has the partitions whose last records here had no higher position
+    behind them when the file was written, and the first one that was read since, None until then.
     """
 
     file: FileRef
@@ -78,6 +79,15 @@ class DeadLetterRef:
     committed_ms: EpochMs = NO_MOMENT
     position: Position = BEFORE_ALL
     topic: str = ""
+    behind: Mapping[int, Position | None] = field(default_factory=dict)
+
+    def read_on(self, lowest: Mapping[int, Position]) -> DeadLetterRef:
+        """Return it after higher positions were read: by partition the lowest of them."""
+        behind = {
+            at: lowest.get(at) if position is None else position
+            for at, position in self.behind.items()
+        }
+        return replace(self, behind=behind)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,11 +25,13 @@ ROWS = [
         "key": b"\x00\xff", "value": b"not JSON \xf0\x9f", "reason": "not-json", "detail": "ünï 😀",
         "headers": "[[\"h\", null]]",
         "first_seen": 1795247776001, "last_seen": 1 << 42, "attempts": 3,
+        "state_before": "{}", "behind_file": 7, "behind_offset": 1 << 40,
     },
     {
         "topic": "shop.orders", "partition": 0, "offset": 0, "timestamp": -1,
         "key": None, "value": b"", "reason": "empty", "detail": "",
         "headers": "[]", "first_seen": 0, "last_seen": 0, "attempts": 0,
+        "state_before": "", "behind_file": -1, "behind_offset": -1,
     },
 ]  # fmt: skip
 
@@ -48,7 +50,8 @@ def test_a_file_from_before_times_and_headers_were_kept_is_read() -> None:
     frame = pl.from_arrow(older)
     assert isinstance(frame, pl.DataFrame)
     frame.write_avro(sink, compression="uncompressed", name="lakesplice_dead_letter")
-    later = {"headers": "[]", "first_seen": 0, "last_seen": 0, "attempts": 0}
+    times = {"headers": "[]", "first_seen": 0, "last_seen": 0, "attempts": 0}
+    later = {**times, "state_before": "", "behind_file": -1, "behind_offset": -1}
     read = decode_dead_letters(sink.getvalue(), path="x")
     assert read.to_pylist() == [{**row, **later} for row in ROWS]
 
@@ -82,6 +85,9 @@ _text = st.text(st.characters(codec="utf-8"), max_size=20)
                 "first_seen": st.integers(0, 2**63 - 1),
                 "last_seen": st.integers(0, 2**63 - 1),
                 "attempts": st.integers(0, 2**31 - 1),
+                "state_before": _text,
+                "behind_file": st.integers(-1, 2**63 - 1),
+                "behind_offset": st.integers(-1, 2**63 - 1),
             }
         ),
         max_size=20,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,19 +12,18 @@ import pytest
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.files.dead_letters import (
-    DeadLetter,
     DeadLetterSelection,
+    dead_letters_of,
     table_of,
     write_dead_letters,
 )
 from lakesplice.table.ingest.dead_letter_replay import DeadLetterCounts, OpenDeadLetters
-from lakesplice.table.protocol.intents import Ingest
+from lakesplice.table.protocol.intents import Replay
 from lakesplice.table.reading.table import Table
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
 from tests.support.ledgers import Ledger
-from tests.support.malformed import letter_of
 
 # Each server's binlog is as long as its uptime: the second one is the younger.
 FIRST_FILES = {1: 400, 2: 1}
@@ -40,16 +40,15 @@ class Scene:
         self.driver = SimulatedDriver(
             LocalStore(folder), self.topic, FixedClock(), SeededEntropy(1)
         )
-        self._letters: list[DeadLetter] = []
+        self._lost: dict[int, bytes] = {}
 
     def send(self, server: int, events: Iterable[Event], *, readable: bool = True) -> None:
         for event in events:
             value = None if event.value is None else self._from(server, event.value)
-            if not readable:
-                at = self.topic.ends[0]
-                lost = event._replace(topic=self.topic.name, value=value)
-                self._letters.append(letter_of(lost, 0, at))
-            self.topic.append(0, [event._replace(value=value if readable else None)])
+            if not readable and value is not None:
+                self._lost[self.topic.ends[0]] = value
+                value = b"{"
+            self.topic.append(0, [event._replace(value=value)])
         self.driver.batch()
 
     def truncated(self, keys: Iterable[int]) -> Event:
@@ -69,12 +68,16 @@ class Scene:
         return json.dumps(record).encode()
 
     def replay(self) -> DeadLetterCounts:
-        """Set aside what couldn't be read, and take it again."""
+        """Repair what couldn't be read, and take it again."""
         table, entropy = self.driver.table, SeededEntropy(7)
-        ref = write_dead_letters(table.store, table_of(self._letters), entropy)
-        table.commit(
-            Ingest(1, table.version, {}, table.source, table.schema.version, dead_letters=(ref,))
-        )
+        refs = table.manifest.dead_letters
+        letters = [
+            replace(letter, value=self._lost[letter.offset])
+            for letter in dead_letters_of(table.store, refs)
+        ]
+        ref = write_dead_letters(table.store, table_of(letters), entropy)
+        paths = frozenset(ref.file.path for ref in refs)
+        table.commit(Replay(1, table.version, paths, (ref,)))
         assert table.snapshot is not None
         box = OpenDeadLetters(table.store, table.snapshot, table.commit, 1, FixedClock(), entropy)
         return box.replay(DeadLetterSelection(), RecordReading(table=self.driver.name))
@@ -130,3 +133,25 @@ def test_a_replayed_truncate_deletes_only_older_rows(scene: Scene) -> None:
     while scene.driver.table.manifest.deltas:
         scene.driver.compact()
     assert scene.texts == ["row 1", "row 2", "row 3"]
+
+
+def test_a_change_of_a_server_that_nothing_else_shows_is_refused(scene: Scene) -> None:
+    scene.send(1, scene.ledger.insert(0, 3))
+    scene.send(2, scene.ledger.update([0], "on the second"), readable=False)
+    scene.send(1, scene.ledger.update([1], "on the first"))
+    assert not scene.driver.table.source.epochs
+    assert scene.replay() == DeadLetterCounts(kept=1)
+    (letter,) = dead_letters_of(scene.driver.table.store, scene.driver.table.manifest.dead_letters)
+    assert letter.reason == "order-unproven"
+    assert "verify --repair" in letter.detail
+    assert scene.texts == ["row 0", "on the first", "row 2"]
+
+
+def test_a_letter_behind_which_nothing_was_read_is_a_bound_for_what_is_read_next(
+    scene: Scene,
+) -> None:
+    scene.send(2, scene.ledger.insert(0, 3))
+    scene.send(1, scene.ledger.update([0], "on the first"), readable=False)
+    assert scene.replay() == DeadLetterCounts(removed=1)
+    scene.send(2, scene.ledger.update([0], "on the second again"))
+    assert scene.texts == ["on the second again", "row 1", "row 2"]

@@ -15,8 +15,11 @@ The columns, each a union of null and its own Avro type, in one block without co
                         commit was made that names the file
     last_seen  long     likewise, for the last time
     attempts   int      how often it was replayed in vain
+    state_before string the state of its partition before it, as in a manifest; empty if unknown
+    behind_file  long   the first higher position that was read behind it; -1 while there is none
+    behind_offset long
 
-Files from before the last four columns lack them. Avro has no checksums; the manifest holds one of
+Files from before the last columns lack them. Avro has no checksums; the manifest holds one of
 the whole file, to be compared before decoding.
 """
 
@@ -45,14 +48,25 @@ DEAD_LETTER_SCHEMA = pa.schema(
         pa.field("first_seen", pa.int64(), nullable=False),
         pa.field("last_seen", pa.int64(), nullable=False),
         pa.field("attempts", pa.int32(), nullable=False),
+        pa.field("state_before", pa.string(), nullable=False),
+        pa.field("behind_file", pa.int64(), nullable=False),
+        pa.field("behind_offset", pa.int64(), nullable=False),
     ]
 )
-_LATER: dict[str, str | int] = {"headers": "[]", "first_seen": 0, "last_seen": 0, "attempts": 0}
+_LATER: dict[str, str | int] = {
+    "headers": "[]",
+    "first_seen": 0,
+    "last_seen": 0,
+    "attempts": 0,
+    "state_before": "",
+    "behind_file": -1,
+    "behind_offset": -1,
+}
 
 
 def encode_dead_letters(dead_letters: pa.Table) -> bytes:
     """Return the file of some letters, in the order given; `dead_letters` is in
-    `DEAD_LETTER_SCHEMA`, of which the last four columns may be missing.
+    `DEAD_LETTER_SCHEMA`, of which the columns from `headers` on may be missing.
     """
     frame = pl.from_arrow(
         _completed(dead_letters).select(DEAD_LETTER_SCHEMA.names).cast(DEAD_LETTER_SCHEMA)

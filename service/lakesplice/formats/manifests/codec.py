@@ -262,6 +262,14 @@ def _dead_letters_out(letters: DeadLetterRef) -> dict[str, Any]:
         "committed_ms": letters.committed_ms,
         "position": _position_out(letters.position),
         **({"topic": letters.topic} if letters.topic else {}),
+        **({"behind": _behind_out(letters)} if letters.behind else {}),
+    }
+
+
+def _behind_out(letters: DeadLetterRef) -> dict[str, Any]:
+    return {
+        str(partition): None if position is None else _position_out(position)
+        for partition, position in sorted(letters.behind.items())
     }
 
 
@@ -272,6 +280,10 @@ def _dead_letters_in(value: Any) -> DeadLetterRef:
         EpochMs(int(value["committed_ms"])),
         position_in(value.get("position", (-1, -1))),
         str(value.get("topic", "")),
+        {
+            int(partition): None if position is None else position_in(position)
+            for partition, position in value.get("behind", {}).items()
+        },
     )
 
 

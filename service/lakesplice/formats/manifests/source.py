@@ -30,7 +30,7 @@ def source_out(source: SourceState) -> dict[str, Any]:
         "topic": source.topic,
         "topic_id": source.topic_id,
         "partitions": {
-            str(partition): _partition_out(state) for partition, state in source.partitions.items()
+            str(partition): partition_out(state) for partition, state in source.partitions.items()
         },
         "format": source.format,
         "ordering": source.ordering,
@@ -110,7 +110,8 @@ def _presences_in(value: Any) -> dict[int, ColumnPresence]:
     }
 
 
-def _partition_out(state: PartitionState) -> dict[str, Any]:
+def partition_out(state: PartitionState) -> dict[str, Any]:
+    """Return the state of a partition in the form of JSON."""
     value: dict[str, Any] = {
         "next_offset": state.next_offset,
         "position": [state.position.file, state.position.offset],
@@ -199,7 +200,7 @@ def source_in(value: Any) -> SourceState:
         topic=str(value["topic"]),
         topic_id=str(value["topic_id"]),
         partitions={
-            int(number): _partition_in(state) for number, state in value["partitions"].items()
+            int(number): partition_in(state) for number, state in value["partitions"].items()
         },
         format=None if value.get("format") is None else FormatName(value["format"]),
         ordering=None if value.get("ordering") is None else Ordering(value["ordering"]),
@@ -215,7 +216,8 @@ def source_in(value: Any) -> SourceState:
     )
 
 
-def _partition_in(value: Any) -> PartitionState:
+def partition_in(value: Any) -> PartitionState:
+    """Read back `partition_out`; whatever indexing into other JSON raises."""
     return PartitionState(
         next_offset=Offset(int(value["next_offset"])),
         position=position_in(value["position"]),

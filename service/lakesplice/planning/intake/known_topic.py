@@ -17,6 +17,7 @@ from lakesplice.model.progress.epochs import Epoch
 from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.planning.intake.order.record_order import RecordIndex
 from lakesplice.planning.intake.order.shared_positions import SHARED, SharedPositions
+from lakesplice.planning.sources.late_order import LateRecords
 
 _RELOAD = "give `lakesplice reset --anew` to reload the table from the topic"
 
@@ -28,7 +29,8 @@ class KnownTopic:
     `format` and `ordering` are those of its table's changes, None if it has none yet; then follow
     the number of its partitions, the epochs after the first, ascending, and whether a snapshot has
     all rows of the table. `presences` is what is known of the columns of the topic's shard; None if
-    the table has no shards.
+    the table has no shards. `late` is what is known of the dead letters that are
+    replayed.
     """
 
     format: FormatName | None = None
@@ -37,6 +39,7 @@ class KnownTopic:
     epochs: tuple[Epoch, ...] = ()
     whole_snapshots: bool = True
     presences: ColumnPresences | None = None
+    late: LateRecords | None = None
 
 
 def known_topic(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
 from lakesplice.formats.events import SchemaText
 from lakesplice.model.offsets import Offset
+from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import Position
 from lakesplice.model.progress.source_state import PartitionState
 from lakesplice.model.schema import TableSchema
@@ -17,7 +18,9 @@ from lakesplice.model.source_schema import SourceSchema
 from lakesplice.planning.intake.known_topic import KnownTopic
 from lakesplice.planning.intake.line import IntakeLine, RecordReading, RecordSource
 from lakesplice.planning.intake.report import PartitionReport
+from lakesplice.planning.sources.late_order import UNPROVEN, LateChange
 
+ORDER_UNPROVEN = "order-unproven"
 # After a record that stops a block, the rest of the block is decoded again.
 _BLOCK_RECORDS = 256
 
@@ -28,13 +31,14 @@ class ReplayedRecords:
 
     `failed` maps the index of a record that still can't be applied to its reason and detail.
     `new_schemas` are schemas that the table doesn't have, as in `PartitionReport`; `reports` are
-    those of all blocks.
+    those of all blocks. `applied` are the records whose order was known.
     """
 
     changes: list[pa.Table] = field(default_factory=list)
     failed: dict[int, tuple[str, str]] = field(default_factory=dict)
     new_schemas: list[tuple[Position, SourceSchema]] = field(default_factory=list)
     reports: list[PartitionReport] = field(default_factory=list)
+    applied: list[LateChange] = field(default_factory=list)
 
 
 def replay_records(
@@ -62,7 +66,7 @@ def replay_records(
                 partition,
                 schema=schema,
                 state=PartitionState(Offset(0)),
-                known=known,
+                known=_after(known, replayed.applied),
                 origins=RecordSource.LATE_RECORDS,
             )
             start += _take(replayed, line, records.slice(start, stop - start), schemas, start)
@@ -82,16 +86,33 @@ def _take(
     replayed.changes += result.changes
     replayed.new_schemas += report.new_schemas
     replayed.reports.append(report)
+    offsets = block.column("offset").to_numpy()
     for letter in result.dead_letters:
         replayed.failed[start + letter.record] = letter.reason, letter.detail
+    refused = {int(offsets[letter.record]) for letter in result.dead_letters}
+    replayed.applied += (
+        change
+        for change in (report.late.applied if report.late else ())
+        if change.offset < report.state.next_offset and change.offset not in refused
+    )
     if not line.stopped:
         return int(block.num_rows)
-    at = int(np.searchsorted(block.column("offset").to_numpy(), report.state.next_offset))
-    replayed.failed[start + at] = _why(report)
+    at = int(np.searchsorted(offsets, report.state.next_offset))
+    why = _why(report)
+    if why is not None:
+        replayed.failed[start + at] = why
     return at + 1
 
 
-def _why(report: PartitionReport) -> tuple[str, str]:
+def _after(known: KnownTopic, applied: Sequence[LateChange]) -> KnownTopic:
+    late = known.late
+    return known if late is None else replace(known, late=late.with_applied(applied))
+
+
+def _why(report: PartitionReport) -> tuple[str, str] | None:
+    """Return why a record isn't applied; None if it has no effect, since it repeats another."""
+    if report.late and report.parked and report.parked.code is ParkCode.POSITIONS_FELL_BACK:
+        return (ORDER_UNPROVEN, UNPROVEN) if report.late.unproven else None
     if report.parked is None:
         return "schema-change", "the record has columns that the table lacks"
     return report.parked.code.value, report.parked.detail

@@ -22,6 +22,7 @@ from lakesplice.formats.events.values.declared_types import DeclaredType
 from lakesplice.model.arrays import Integers
 from lakesplice.model.choices import FormatName, NotInserts, TypeMapping
 from lakesplice.model.names import TableName
+from lakesplice.model.position import Ordering
 from lakesplice.model.progress.source_state import PartitionState
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.intake.known_topic import KnownTopic
@@ -33,6 +34,7 @@ from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.planning.shape.metadata_columns import RecordOrigin
 from lakesplice.planning.shape.shaping import Shape, shaped
 from lakesplice.planning.sources.epochs import ChangePositions, EpochPath, epochs_of_late_records
+from lakesplice.planning.sources.late_order import UNPROVEN, follow_late
 from lakesplice.planning.versions.version_columns import as_versions
 
 # Records of other formats name no schemas. If the format isn't known yet, any record may.
@@ -89,17 +91,18 @@ class RecordReading:
 class _LateRecordIntake(PartitionIntake):
     """Intake of records that come late: the partition has had higher positions since.
 
-    Their order needs no check: a change at or below its row's position has no effect, whenever it
-    comes.
+    Falling positions need no check: a change at or below its row's position has no effect, whenever
+    it comes. Dead letters have to be proven to lie where their positions are
+    (`planning/sources/late_order.py`); it stops at one that isn't.
     """
 
-    def _follow(
-        self,
-        positions: ChangePositions,
-        blocks: Sequence[ImageBlock],  # noqa: ARG002  # the caller's
-    ) -> EpochPath:
-        epochs = epochs_of_late_records(positions, self._partition, self._epochs)
-        return EpochPath(epochs, len(positions), self._state)
+    def _follow(self, positions: ChangePositions, blocks: Sequence[ImageBlock]) -> EpochPath:
+        known, orderings = self._known.late, {block.ordering for block in blocks}
+        if known is None or (orderings and Ordering.BINLOG not in orderings):
+            epochs = epochs_of_late_records(positions, self._partition, self._epochs)
+            return EpochPath(epochs, len(positions), self._state)
+        self._late = path = follow_late(positions, self._partition, self._epochs, known)
+        return EpochPath(np.array(path.epoch, np.int64), path.end, self._state, UNPROVEN)
 
 
 class _ReadRowIntake(PartitionIntake):

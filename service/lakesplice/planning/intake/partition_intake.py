@@ -39,6 +39,7 @@ from lakesplice.planning.intake.known_topic import (
     shared_position,
     with_ordering,
 )
+from lakesplice.planning.intake.order.dead_letter_places import read_around
 from lakesplice.planning.intake.order.further_snapshots import ADVICE, further_snapshots
 from lakesplice.planning.intake.order.missing_records import MissingRecords
 from lakesplice.planning.intake.order.record_order import RecordIndex, RecordOrder, records_in
@@ -49,6 +50,7 @@ from lakesplice.planning.intake.report import IntakeResult, NewDeadLetter, Parti
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.planning.sources.epochs import ChangePositions, EpochPath, Opening, follow
 from lakesplice.planning.sources.gaps import lowest_above
+from lakesplice.planning.sources.late_order import LatePath
 from lakesplice.planning.sources.position_order import accept_repetitions
 from lakesplice.planning.sources.snapshots import NewestSnapshot, is_lossy, snapshot_met
 from lakesplice.planning.versions.version_columns import at_positions
@@ -86,6 +88,7 @@ class PartitionIntake:
         self._opening: Opening | None = None
         self._entered: dict[int, Offset] = {}
         self._lowest: Position | None = None
+        self._late: LatePath | None = None
         self._fence = BEFORE_ALL
         self._snapshot: NewestSnapshot | None = None
         self._suspect_settings: frozenset[str] = frozenset()
@@ -104,7 +107,8 @@ class PartitionIntake:
         """Take the next records, which have these offsets. After a stop it must not be called
         again.
         """
-        missing = MissingRecords.among(offsets, self._state)
+        before, epochs = self._state, self._epochs
+        missing = MissingRecords.among(offsets, before)
         order = RecordOrder.of(offsets, decoded, missing)
         self._suspect_settings |= decoded.suspect_settings
         course, limit, found, positions = self._limit(offsets, decoded, order)
@@ -132,7 +136,22 @@ class PartitionIntake:
         if refused:
             more = (NewDeadLetter(row, *why) for row, why in refused.items())
             dead_letters = tuple(sorted((*dead_letters, *more), key=lambda letter: letter.record))
-        lossy = self._update_snapshot(order, files, limit, len(dead_letters))
+        if dead_letters and self._known.ordering in (None, Ordering.BINLOG):
+            records = [letter.record for letter in dead_letters]
+            around = read_around(
+                records,
+                offsets,
+                order,
+                course,
+                missing=missing,
+                partition=self._partition,
+                state=before,
+                epochs=epochs,
+            )
+            dead_letters = tuple(
+                replace(letter, around=around.get(letter.record)) for letter in dead_letters
+            )
+        lossy, lowest = self._update_snapshot(order, files, limit, len(dead_letters))
         self._count(changes, dead_letters, decoded.ignored, left)
         end = int(offsets[limit]) if limit < len(offsets) else int(offsets[-1]) + 1
         met_until = course.state.met_until if course.state.met_until > end else 0
@@ -142,7 +161,7 @@ class PartitionIntake:
         self._state = replace(
             state, next_offset=Offset(end), met_until=met_until, lossy=lossy, highest=highest
         )
-        return IntakeResult(changes, dead_letters, tuple(rows for rows, _ in kept))
+        return IntakeResult(changes, dead_letters, tuple(rows for rows, _ in kept), lowest)
 
     def report(self) -> PartitionReport:
         """Return the state of the partition."""
@@ -164,6 +183,7 @@ class PartitionIntake:
             observed_columns=dict(self._images.observed_columns),
             first_schema=self._images.first_schema,
             suspect_settings=self._suspect_settings,
+            late=self._late,
         )
 
     def _limit(
@@ -245,25 +265,28 @@ class PartitionIntake:
 
     def _update_snapshot(
         self, order: RecordOrder, files: Sequence[Integers], limit: RecordIndex, lost: int
-    ) -> bool:
-        """Record the snapshot that rows belong to; return whether the partition is lossy now."""
+    ) -> tuple[bool, Position | None]:
+        """Record the snapshot that rows belong to; return whether the partition is lossy now, and
+        the lowest position above the one before.
+        """
         count = int(np.searchsorted(order.rows, limit))
         file = np.concatenate(files)[order.order][:count]
         offset = order.positions.offset[:count]
-        self._lowest = self._lowest or lowest_above(file, offset, self._state.position)
+        lowest = lowest_above(file, offset, self._state.position)
+        self._lowest = self._lowest or lowest
         mark = order.marks()[:count]
         lossy = is_lossy(self._state.lossy, lost, mark)
         # In an insert-only table rows that are read again keep the position of the first time.
         whole = self._known.whole_snapshots and self._not_inserts is None
         if not whole or not mark.any():
-            return lossy
+            return lossy, lowest
         # Records that are read again were recorded the first time.
         mark = np.where(order.positions.record[:count] < self._state.met_until, 0, mark)
         before = replace(self._state, lossy=self._state.lossy or lossy)
         met = snapshot_met(file, offset, mark, before)
         if met is not None:
             self._snapshot = met if self._snapshot is None else self._snapshot.then(met)
-        return lossy
+        return lossy, lowest
 
     def _count(
         self,

@@ -19,16 +19,20 @@ from lakesplice.model.source_schema import SourceSchema
 from lakesplice.planning.intake.order.record_order import RecordIndex
 from lakesplice.planning.schema.shard_columns import ObservedColumn
 from lakesplice.planning.sources.epochs import Opening
+from lakesplice.planning.sources.late_order import LatePath, ReadAround
 from lakesplice.planning.sources.snapshots import NewestSnapshot
 
 
 @dataclass(frozen=True, slots=True)
 class NewDeadLetter:
-    """The index of a record that became a dead letter, and the reason."""
+    """The index of a record that became a dead letter, the reason, and what was read around it,
+    unless that isn't known.
+    """
 
     record: RecordIndex
     reason: str
     detail: str
+    around: ReadAround | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +40,14 @@ class IntakeResult:
     """The result of some records: changes in the table's layout, and dead letters.
 
     `rows` has, for each table of changes, the indexes of their records. A record that has neither a
-    change nor a dead letter was ignored, unless the partition stopped at it or before it.
+    change nor a dead letter was ignored, unless the partition stopped at it or before it. `lowest`
+    is the lowest position of the changes that is above the partition's before, if there is one.
     """
 
     changes: tuple[pa.Table, ...]
     dead_letters: tuple[NewDeadLetter, ...]
     rows: tuple[Integers, ...] = ()
+    lowest: Position | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +65,7 @@ class PartitionReport:
     without any. No row at or below `fence` lives. `snapshot` is the newest snapshot of which it had
     rows. `observed_columns` is what a shard's images showed of their columns, by id. `first_schema`
     is, for a table without columns, the schema that the changes are made for. `suspect_settings`
-    are as in `Decoded`.
+    are as in `Decoded`. `late` is the path of late records, if the order of these was judged.
     """
 
     partition: int
@@ -79,3 +85,4 @@ class PartitionReport:
     observed_columns: Mapping[int, ObservedColumn] = field(default_factory=dict)
     first_schema: TableSchema | None = None
     suspect_settings: frozenset[str] = frozenset()
+    late: LatePath | None = None

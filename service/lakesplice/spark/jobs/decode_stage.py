@@ -16,11 +16,13 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakesplice.errors import RetryableError
 from lakesplice.formats.events import SchemaText
 from lakesplice.model.manifest import DeadLetterRef
 from lakesplice.model.names import KEY_HIGH
+from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.intake.insert_only import in_key_order
 from lakesplice.planning.intake.key_ranges import range_of
@@ -28,7 +30,12 @@ from lakesplice.planning.intake.line import IntakeLine
 from lakesplice.planning.intake.report import NewDeadLetter
 from lakesplice.planning.rows.fold import fold
 from lakesplice.spark.jobs.batch_plan import BatchPlan, TaskError, TopicPlan, TopicRead
-from lakesplice.table.files.dead_letters import DEAD_LETTER_SCHEMA, headers_json, write_dead_letters
+from lakesplice.table.files.dead_letters import (
+    DEAD_LETTER_SCHEMA,
+    headers_json,
+    place_columns,
+    write_dead_letters,
+)
 
 ANSWERS = -1
 PAYLOAD_BYTES_MAX = 32 << 20
@@ -129,6 +136,10 @@ class _TopicTask:
         self._first_schema = self._first_schema or line.first_schema
         self._changes += result.changes
         self._rows += sum(table.num_rows for table in result.changes)
+        if result.lowest is not None:
+            self._dead_letters = [
+                _read_on(letters, partition, result.lowest) for letters in self._dead_letters
+            ]
         if result.dead_letters:
             self._dead_letters.append(
                 self._dead_letter_table(partition, records, result.dead_letters)
@@ -214,6 +225,7 @@ class _TopicTask:
         rows = records.take(pa.array([letter.record for letter in letters]))
         count = len(letters)
         bytes_of = {name: rows.column(name) for name in ("key", "value")}
+        places = [place_columns(letter.around) for letter in letters]
         details, headers = [letter.detail for letter in letters], _headers(rows)
         if self._topic.reading.withholds:
             bytes_of = dict.fromkeys(bytes_of, pa.nulls(count, pa.binary()))
@@ -231,9 +243,22 @@ class _TopicTask:
                 "first_seen": pa.array([0] * count, pa.int64()),
                 "last_seen": pa.array([0] * count, pa.int64()),
                 "attempts": pa.array([0] * count, pa.int32()),
+                **{name: [place[name] for place in places] for name in places[0]},
             },
             schema=DEAD_LETTER_SCHEMA,
         )
+
+
+def _read_on(letters: pa.Table, partition: int, lowest: Position) -> pa.Table:
+    """Return dead letters, all of one partition, after a higher position was read."""
+    last = pc.equal(letters["behind_file"], BEFORE_ALL.file)
+    if letters["partition"][0].as_py() != partition or not pc.any(last).as_py():
+        return letters
+    for name, value in (("behind_file", lowest.file), ("behind_offset", lowest.offset)):
+        at = letters.schema.get_field_index(name)
+        filled = pc.if_else(last, pa.scalar(value, pa.int64()), letters[name])
+        letters = letters.set_column(at, letters.schema.field(at), filled)
+    return letters
 
 
 def _as_source(records: pa.RecordBatch) -> pa.RecordBatch:

@@ -9,16 +9,19 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakesplice.formats.dead_letters import (
     DEAD_LETTER_SCHEMA,
     decode_dead_letters,
     encode_dead_letters,
 )
+from lakesplice.formats.manifests.source import partition_in, partition_out
 from lakesplice.model.manifest import DeadLetterRef
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.offsets import Offset, PartitionOffset
 from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.planning.sources.late_order import ReadAround
 from lakesplice.table.files.whole_files import put_file, read_file
 from lakesplice.table.protocol import layout
 from lakesplice.table.protocol.ports import Entropy, Store
@@ -29,6 +32,7 @@ __all__ = [
     "DeadLetterSelection",
     "dead_letters_of",
     "headers_json",
+    "place_columns",
     "read_dead_letters",
     "table_of",
     "write_dead_letters",
@@ -41,7 +45,8 @@ class DeadLetter:
 
     Times are in milliseconds since 1970; `timestamp` is the record's own. `headers` is JSON, an
     array of names with values in Base64. `attempts` counts the replays that failed. The record's
-    position is above `above`, as the manifest has it for the file.
+    position is above `above`, as the manifest has it for the file. `state_before` and
+    `behind` are what was read around the record, as the file has it.
     """
 
     topic: str
@@ -56,6 +61,9 @@ class DeadLetter:
     first_seen: EpochMs
     last_seen: EpochMs
     attempts: int
+    state_before: str = ""
+    behind_file: int = BEFORE_ALL.file
+    behind_offset: int = BEFORE_ALL.offset
     above: Position = BEFORE_ALL
 
     @property
@@ -67,6 +75,19 @@ class DeadLetter:
     def place(self) -> tuple[str, int, Offset]:
         """The place of the record: topic, partition, offset."""
         return self.topic, self.partition, self.offset
+
+    @property
+    def around(self) -> ReadAround | None:
+        """What was read around the record; None if that isn't known."""
+        if not self.state_before:
+            return None
+        behind = Position(self.behind_file, self.behind_offset)
+        before = partition_in(json.loads(self.state_before))
+        return ReadAround(before, None if behind == BEFORE_ALL else behind)
+
+    def lying(self, around: ReadAround) -> DeadLetter:
+        """Return it with what was read around the record."""
+        return replace(self, **place_columns(around))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +113,8 @@ class DeadLetterSelection:
 def write_dead_letters(store: Store, letters: pa.Table, entropy: Entropy) -> DeadLetterRef:
     """Write dead letters, in DEAD_LETTER_SCHEMA, to a new file; it is durable when this returns."""
     path = layout.dead_letter_path(entropy)
-    return DeadLetterRef(put_file(store, path, encode_dead_letters(letters)), letters.num_rows)
+    file = put_file(store, path, encode_dead_letters(letters))
+    return DeadLetterRef(file, letters.num_rows, behind=dict.fromkeys(_last_of(letters)))
 
 
 def read_dead_letters(store: Store, ref: DeadLetterRef) -> pa.Table:
@@ -137,10 +159,32 @@ def table_of(letters: Iterable[DeadLetter]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=DEAD_LETTER_SCHEMA)
 
 
+def place_columns(around: ReadAround | None) -> dict[str, Any]:
+    """Return what was read around a record as a file of dead letters has it."""
+    behind = (around.behind if around else None) or BEFORE_ALL
+    return {
+        "state_before": json.dumps(partition_out(around.before)) if around else "",
+        "behind_file": behind.file,
+        "behind_offset": behind.offset,
+    }
+
+
+def _last_of(letters: pa.Table) -> list[int]:
+    """Return the partitions behind whose last dead letters nothing higher was read."""
+    if "state_before" not in letters.column_names:
+        return []
+    last = pc.and_(pc.not_equal(letters["state_before"], ""), pc.equal(letters["behind_file"], -1))
+    return sorted(pc.unique(letters["partition"].filter(last)).to_pylist())
+
+
 def _stamped(row: dict[str, Any], ref: DeadLetterRef) -> DeadLetter:
     seen = row["last_seen"] or ref.committed_ms
     times = {"first_seen": row["first_seen"] or seen, "last_seen": seen}
-    return DeadLetter(**{**row, **times}, above=ref.position)
+    letter = DeadLetter(**{**row, **times}, above=ref.position)
+    around, behind = letter.around, ref.behind.get(letter.partition)
+    if around is None or around.behind is not None or behind is None:
+        return letter
+    return letter.lying(replace(around, behind=behind))
 
 
 def _merged(one: DeadLetter, other: DeadLetter) -> DeadLetter:
@@ -149,5 +193,6 @@ def _merged(one: DeadLetter, other: DeadLetter) -> DeadLetter:
         later,
         first_seen=min(earlier.first_seen, later.first_seen),
         attempts=earlier.attempts + later.attempts,
+        **place_columns(earlier.around or later.around),
         above=min(earlier.above, later.above),
     )

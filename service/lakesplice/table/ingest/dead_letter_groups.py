@@ -1,13 +1,24 @@
-"""Groups of dead letters: by commit, by partition, and by what they are above."""
+"""Groups of dead letters: by commit, by partition, and by what they are above; and what was read
+around them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
 from lakesplice.model.manifest import DeadLetterRef, Manifest
 from lakesplice.model.position import Position
+from lakesplice.model.progress.source_state import PartitionState, SourceState
+from lakesplice.planning.sources.late_order import (
+    LateChange,
+    LateRecords,
+    ReadAround,
+    narrowed,
+    raised,
+)
 from lakesplice.table.files.dead_letters import DeadLetter
 
 # All dead letters of one commit are in memory.
@@ -28,11 +39,14 @@ def refs_of(manifest: Manifest, topic: str) -> list[DeadLetterRef]:
 
 
 def commit_shares(refs: Sequence[DeadLetterRef]) -> Iterator[frozenset[str]]:
-    """Split the files of dead letters into shares that fit into memory."""
+    """Split the files of dead letters into shares that fit into memory, unless some may be in a
+    group with those of another file (`planning/sources/late_order.py`): replayed together.
+    """
     share: set[str] = set()
     size = 0
+    joined = any(ref.behind for ref in refs)
     for ref in refs:
-        if share and size + ref.file.bytes > _BYTES_PER_COMMIT:
+        if share and not joined and size + ref.file.bytes > _BYTES_PER_COMMIT:
             yield frozenset(share)
             share, size = set(), 0
         share.add(ref.file.path)
@@ -67,3 +81,47 @@ def records_of(dead_letters: Sequence[DeadLetter]) -> pa.RecordBatch:
     """Return the records as the intake line takes them."""
     rows = [{name: getattr(letter, name) for name in _RECORDS.names} for letter in dead_letters]
     return pa.RecordBatch.from_pylist(rows, schema=_RECORDS)
+
+
+def late_records(
+    dead_letters: Sequence[DeadLetter], source: SourceState, partition: int
+) -> LateRecords:
+    """Return what is known of the dead letters of a partition that are replayed."""
+    around = {letter.offset: letter.around for letter in dead_letters}
+    state = source.partitions.get(partition)
+    known = {int(offset): _as_read(one, state) for offset, one in around.items() if one is not None}
+    return LateRecords(known, {} if state is None else {None: replace(state, met_until=0)})
+
+
+def _as_read(around: ReadAround, state: PartitionState | None) -> ReadAround:
+    """Whatever is read or applied next closes the last group. If a dead letter were still in it
+    although the partition went on, nothing may rise there.
+    """
+    reached = around.before.position
+    if around.behind is not None or (state is not None and state.position == reached):
+        return around
+    return replace(around, behind=reached)
+
+
+def left_behind(
+    dead_letters: Sequence[DeadLetter], applied: Mapping[int, Sequence[LateChange]]
+) -> list[DeadLetter]:
+    """Return dead letters that stay, after others were applied, given by partition."""
+    return [_narrowed(letter, applied.get(letter.partition, ())) for letter in dead_letters]
+
+
+def _narrowed(letter: DeadLetter, applied: Sequence[LateChange]) -> DeadLetter:
+    around = letter.around
+    if around is None or not applied:
+        return letter
+    return letter.lying(narrowed(letter.offset, around, applied))
+
+
+def source_after(source: SourceState, applied: Mapping[int, Sequence[LateChange]]) -> SourceState:
+    """Return the source after late changes were applied, given by partition."""
+    states = dict(source.partitions)
+    for partition, changes in applied.items():
+        if partition in states:
+            states[partition], epochs = raised(states[partition], partition, source.epochs, changes)
+            source = replace(source, epochs=epochs)
+    return source if states == source.partitions else replace(source, partitions=states)

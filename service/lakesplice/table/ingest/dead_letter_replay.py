@@ -2,7 +2,8 @@
 
 A dead letter that can be decoded now becomes a change like any other. Positions and digests decide
 whether it has an effect: it corrects its row, unless a newer change did, and never makes a row
-older. A dead letter that still can't be decoded stays, with one more attempt counted. Each commit
+older. A dead letter that still can't be decoded, or whose place in the order isn't proven
+(`planning/sources/late_order.py`), stays with one more attempt counted. Each commit
 replaces some files of dead letters. It is valid only if nothing was committed since it was planned;
 otherwise it is planned again (`OpenDeadLetters.replay`).
 """
@@ -35,8 +36,11 @@ from lakesplice.table.ingest.dead_letter_groups import (
     by_partition,
     by_position_above,
     commit_shares,
+    late_records,
+    left_behind,
     records_of,
     refs_of,
+    source_after,
 )
 from lakesplice.table.ingest.fence import fence_deltas
 from lakesplice.table.ingest.moved_row_deletes import with_moved_rows_deleted
@@ -152,7 +156,11 @@ class OpenDeadLetters:
             self._failed_again(one, failed[one.place]) for one in selected if one.place in failed
         ]
         done = DeadLetterCounts(len(selected) - len(kept), len(kept))
-        intent = self._intent(refs, [*rest, *kept], done, "replayed")
+        applied = {part.partition: part.replayed.applied for part in again}
+        left = left_behind([*rest, *kept], applied)
+        intent = self._intent(refs, left, done, "replayed")
+        source = source_after(self._source(), applied)
+        intent = replace(intent, source=None if source == self._source() else source)
         insert_only = reading.insert_only
         intent = self._with_changes(intent, again, insert_only=insert_only)
         intent = self._with_fence(intent, again)
@@ -194,10 +202,10 @@ class OpenDeadLetters:
                 topic,
                 partition,
                 schema=self.snapshot.manifest.schema,
-                known=known,
+                known=replace(known, late=late_records(share, source, partition)),
                 schemas=registry.schemas(numbers) if registry else None,
             )
-            parts.append(_Part.of(share, found))
+            parts.append(_Part.of(partition, share, found))
         return parts
 
     def _source(self) -> SourceState:
@@ -217,7 +225,7 @@ class OpenDeadLetters:
         plan = AppendPlan.of(self.snapshot.manifest, self._source().topic, insert_only=insert_only)
         written = append(self.store, plan, changes, RunCache(), self.entropy)
         reports = [report for part in parts for report in part.replayed.reports if report.ordering]
-        source = self._source()
+        source = intent.source or self._source()
         deltas = (written.delta,) if written.delta else ()
         changed = replace(
             intent,
@@ -303,10 +311,13 @@ class OpenDeadLetters:
 class _Part:
     """The replayed dead letters of one partition; `failed` by the records' places."""
 
+    partition: int
     replayed: ReplayedRecords
     failed: Mapping[tuple[str, int, Offset], tuple[str, str]]
 
     @classmethod
-    def of(cls, dead_letters: Sequence[DeadLetter], replayed: ReplayedRecords) -> _Part:
+    def of(
+        cls, partition: int, dead_letters: Sequence[DeadLetter], replayed: ReplayedRecords
+    ) -> _Part:
         failed = {dead_letters[at].place: why for at, why in replayed.failed.items()}
-        return cls(replayed, failed)
+        return cls(partition, replayed, failed)

@@ -57,6 +57,7 @@ def ingest_intent(
         parked=_parked(reports),
         counts=_counts(reports, appended),
         read=read_to_move(appended),
+        lowest={report.partition: report.lowest for report in reports if report.lowest},
     )
 
 

@@ -24,7 +24,8 @@ class Ingest:
     metrics of the commit. If rows moved between partitions, `read` has the paths of the deltas from
     which their state was read, otherwise None; `replaced` then maps the base files that the rows
     left to their next versions, with the same segments, in which the rows are deleted. `images` are
-    as in `Splice`.
+    as in `Splice`. `lowest` has, for some partitions, the lowest position of the changes that is
+    above the partition's before.
     """
 
     generation: int
@@ -42,6 +43,7 @@ class Ingest:
     read: frozenset[str] | None = None
     replaced: Mapping[str, NewFile] = field(default_factory=dict)
     images: tuple[ChangeImages, ...] | None = None
+    lowest: Mapping[int, Position] = field(default_factory=dict)
 
     @property
     def sources(self) -> frozenset[str]:

@@ -38,7 +38,10 @@ def after_ingest(before: Manifest, intent: Ingest, moment: CommitPoint) -> Trans
         deltas=before.deltas
         + tuple(replace(d, committed_ms=now_ms, floor=floor, topic=topic) for d in intent.deltas),
         runs=before.runs + stamped_runs(intent.runs, moment.version),
-        dead_letters=before.dead_letters
+        dead_letters=tuple(
+            letters.read_on(intent.lowest) if letters.topic == topic else letters
+            for letters in before.dead_letters
+        )
         + tuple(
             replace(
                 letters,
