@@ -27,7 +27,7 @@ _SIX_DIGITS = "the connector's snapshot reads a FLOAT with six digits"
 _ZERO = "the connector's snapshot sends null for a TIMESTAMP of zero"
 ROLLED_BACK = (
     "the change was rolled back to a savepoint: the binlog keeps such changes of transactions that"
-    " also write to tables without transactions (MyISAM, Aria)"
+    " also write to tables without transactions (MyISAM, for example)"
 )
 _FLOAT_DIGITS = 6
 
