@@ -16,6 +16,7 @@ _KEEPING = (
     "many_tables",
     "freshness",
     "merges",
+    "layout",
     "changes",
     "change_feed",
     "erasure",
