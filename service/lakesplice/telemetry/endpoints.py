@@ -19,9 +19,8 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ExceptionHandler
 
 from lakesplice.telemetry.access import UNTRUSTED, TokenGuard
-from lakesplice.telemetry.exposition import CONTENT_TYPE
 from lakesplice.telemetry.health import Health
-from lakesplice.telemetry.registry import Metrics
+from lakesplice.telemetry.registry import CONTENT_TYPE, Metrics
 
 # These threads do all that blocks. They are few, so that pages can't slow down ingest.
 _THREADS = 4

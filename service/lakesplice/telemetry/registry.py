@@ -14,13 +14,15 @@ from prometheus_client import (
     Gauge,
     Histogram,
     disable_created_metrics,
+    generate_latest,
 )
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from lakesplice.telemetry.catalogue import CATALOGUE, PARKED, SUSPECT_SETTING, TABLES, TOPIC_STATE
-from lakesplice.telemetry.exposition import exposition
 from lakesplice.telemetry.metric import NOT_PARKED, TABLE, Metric, MetricKind
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Metrics:
@@ -144,10 +146,10 @@ class Metrics:
         self._measures.append(measure)
 
     def page(self) -> bytes:
-        """Return all series in Prometheus' text format."""
+        """Return all series in Prometheus' text format (`CONTENT_TYPE`)."""
         for measure in self._measures:
             measure()
-        return exposition(self._registry)
+        return generate_latest(self._registry)
 
     def value(self, metric: Metric, **labels: str) -> float | None:
         """Return the present value of a counter, gauge or age; None for an unknown series."""

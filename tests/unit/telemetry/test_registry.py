@@ -6,14 +6,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from prometheus_client import (
-    CollectorRegistry,
-    Counter,
-    Gauge,
-    Histogram,
-    disable_created_metrics,
-    generate_latest,
-)
 from prometheus_client.parser import text_string_to_metric_families
 
 from lakesplice.telemetry.catalogue import (
@@ -27,7 +19,6 @@ from lakesplice.telemetry.catalogue import (
     TABLES,
 )
 from lakesplice.telemetry.document import metrics_page, series_per_table
-from lakesplice.telemetry.exposition import exposition
 from lakesplice.telemetry.families.compaction import DELTA_FILES, DELTA_OLDEST
 from lakesplice.telemetry.metric import PREFIX, TABLE, Metric, MetricKind
 from lakesplice.telemetry.registry import Metrics
@@ -49,19 +40,6 @@ def touch(metrics: Metrics, metric: Metric) -> None:
             metrics.observe(metric, 3, **labels_of(metric))
         case MetricKind.AGE:
             metrics.since(metric, 97, **labels_of(metric))
-
-
-def test_the_page_is_what_the_client_library_writes() -> None:
-    disable_created_metrics()  # type: ignore[no-untyped-call]  # has no types
-    registry = CollectorRegistry()
-    text = 'a\\b "c"\nd ü'
-    Gauge("plain", "A \\ and\na new line.", registry=registry).set(float("nan"))
-    labelled = Gauge("labelled", text, ("z", "a"), registry=registry)
-    for number, value in enumerate((0, -1.5, 1e7, 123456789.25, 1e-9, float("inf"), -float("inf"))):
-        labelled.labels(text, str(number)).set(value)
-    Counter("counted", "Of a total.", ("table",), registry=registry).labels(text).inc(3)
-    Histogram("took", "Seconds.", ("phase",), registry=registry).labels("x").observe(0.3)
-    assert exposition(registry) == generate_latest(registry)
 
 
 @pytest.mark.parametrize("metric", CATALOGUE, ids=lambda metric: metric.name)
