@@ -32,7 +32,7 @@ from lakesplice.formats.manifests import (
 )
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.offsets import Offset
-from lakesplice.model.progress.met_gtids import GtidNumbers
+from lakesplice.model.progress.met_gtids import GtidNumbers, GtidRange, GtidRanges
 from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Primitive
@@ -108,14 +108,23 @@ def test_a_manifest_is_given_back(manifest: Manifest) -> None:
     assert decode_manifest(encode_manifest(manifest), "x") == manifest
 
 
-def test_numbers_that_counted_as_met_before_they_had_a_beginning_still_count() -> None:
-    numbers = {"a": GtidNumbers(3, 9)}
-    state = PartitionState(Offset(1), recent_gtids=numbers)
-    manifest = Manifest(1, sources={"t": SourceState("t", "i", {0: state})})
+def test_numbers_that_counted_as_met_before_they_had_an_order_still_count() -> None:
+    manifest = Manifest(1, sources={"t": SourceState("t", "i", {0: PartitionState(Offset(1))})})
     value = json.loads(encode_manifest(manifest))
-    assert value["source"]["partitions"]["0"].pop("recent_from") == {"a": 3}
-    former = decode_manifest(json.dumps(value).encode(), "x").sources["t"].partitions[0]
-    assert former.met.numbers == {"a": (0, 9)}
+    partition = value["source"]["partitions"]["0"]
+
+    def read() -> GtidRanges | None:
+        former = decode_manifest(json.dumps(value).encode(), "x").sources["t"].partitions[0]
+        return former.met_gtids
+
+    partition |= {"recent_gtids": {"a": 8, "b": 2}, "recent_from": {"a": 3, "b": 3}}
+    own = (GtidRange({"a": GtidNumbers(3, 9)}),)
+    assert read() == GtidRanges(own, whole=False, since_missing={"a": 8, "b": 2})
+    del partition["recent_from"]
+    both = (GtidRange({"a": GtidNumbers(0, 9), "b": GtidNumbers(0, 3)}),)
+    assert read() == GtidRanges(both, whole=False, since_missing={"a": 8, "b": 2})
+    del partition["recent_gtids"]
+    assert read() is None
 
 
 @given(manifests, st.data())

@@ -21,7 +21,7 @@ from lakesplice.model.names import SYSTEM_COLUMNS
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import Position
 from lakesplice.model.progress.epochs import Epoch
-from lakesplice.model.progress.met_gtids import GtidNumbers, Transaction
+from lakesplice.model.progress.met_gtids import GtidNumbers, GtidRange, GtidRanges, Transaction
 from lakesplice.model.progress.source_state import PartitionState, SnapshotState, SourceState
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Primitive
@@ -69,6 +69,13 @@ park_reasons = st.builds(
     ParkReason, st.sampled_from(ParkCode), texts, texts, st.integers(-1), counts
 )
 gtid_numbers = st.builds(GtidNumbers, counts, counts.map(lambda number: number + 1))
+gtid_ranges = st.builds(
+    GtidRange, st.dictionaries(texts, gtid_numbers, max_size=2), positions, st.booleans()
+)
+streams = st.dictionaries(texts, counts, max_size=2)
+met_gtids = st.builds(
+    GtidRanges, st.lists(gtid_ranges, max_size=2).map(tuple), st.booleans(), streams
+)
 sources = st.builds(
     SourceState,
     texts,
@@ -83,8 +90,8 @@ sources = st.builds(
             counts,
             st.booleans(),
             st.booleans(),
-            recent_gtids=st.none() | st.dictionaries(texts, gtid_numbers, max_size=2),
-            last_transaction=st.none() | st.builds(Transaction, texts, counts, positions),
+            met_gtids=st.none() | met_gtids,
+            last_transaction=st.none() | st.builds(Transaction, texts, counts, positions, streams),
         ),
         max_size=3,
     ),

@@ -91,10 +91,9 @@ class DriverRules(MachineState):
         known = self.driver.table.snapshot
         return known is not None and known.version == Table(self.bare).version
 
-    @precondition(lambda self: self.can_be_directed() and not self.has_repeats)
+    @precondition(lambda self: self.can_be_directed())
     @rule(ahead=st.tuples(FEW, FEW))
     def lose_records_and_continue(self, ahead: tuple[int, int]) -> None:
-        self.has_losses = True
         topic, table = self.source.topic, self.driver.table
         there = self.ends(self.driver, ahead)
         assert can_continue(table.source, topic.topic_id, topic.ends)

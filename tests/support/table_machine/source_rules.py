@@ -47,10 +47,8 @@ class SourceRules(MachineState):
         self.send([delete, tombstone], gone)
         self.send([create], come)
 
-    @precondition(lambda self: not self.has_losses)
     @rule(count=FEW, origin=PARTITIONS, partition=PARTITIONS)
     def send_the_last_again(self, count: int, origin: int, partition: int) -> None:
-        self.has_repeats = True
         end = self.source.topic.ends[origin]
         start = max(self.snapshot_events[origin], end - count)
         self.send(list(self.source.topic.events(origin, start)), partition)

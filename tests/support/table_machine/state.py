@@ -52,9 +52,6 @@ class MachineState(RuleBasedStateMachine):
         self.maintenance: Maintenance | None = None
         self.snapshot_events = [0, 0]
         self.offsets: dict[int, int] = {}
-        # Repeats behind a loss begin an epoch, which shows older rows (decision 27): a life has one
-        # of the two. The laws of failovers draw them together.
-        self.has_losses = self.has_repeats = False
         self.version = -1
         self.generation = 0
         self.expired_ms = 0

@@ -122,7 +122,7 @@ def test_in_a_recreated_topic_only_the_sources_positions_show_what_is_newer() ->
     assert not can_continue(replace(SOURCE, epochs=(Epoch(1),)), "new id", {0: Offset(3)})
     after = after_loss(SOURCE, "new id", {0: Offset(2)})
     assert after.topic_id == "new id"
-    assert after.partitions == {0: PartitionState(Offset(2), HIGH, lossy=True).forgetting()}
+    assert after.partitions == {0: PartitionState(Offset(2), HIGH, lossy=True).before_missing()}
     assert [(gap.topic_id, gap.text) for gap in after.gaps] == [
         ("id", "0:40-"),
         ("id", "1:50-"),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from unittest.mock import ANY
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakesplice.model.position import BEFORE_ALL, Position
-from lakesplice.model.progress.met_gtids import NOTHING_MET, GtidNumbers, MetGtids, Transaction
+from lakesplice.model.progress.met_gtids import (
+    NOTHING_MET,
+    GtidRanges,
+    MetGtids,
+    Transaction,
+)
+from lakesplice.planning.sources.met_gtids import RANGES_MAX
 from lakesplice.planning.sources.position_order import OrderCheck, accept_repetitions, check_order
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -38,10 +44,10 @@ def check(
 
 def up_to(last: Position | None = None, **highest: int) -> MetGtids:
     """All numbers up to these are met; the last transaction of the first stream is at `last`."""
-    numbers = {name.lstrip("_"): GtidNumbers(0, number + 1) for name, number in highest.items()}
+    numbers = {name.lstrip("_"): number for name, number in highest.items()}
     stream = next(iter(numbers), "")
-    transaction = Transaction(stream, numbers[stream].stop - 1, last) if last else None
-    return MetGtids(numbers, last=transaction)
+    transaction = Transaction(stream, numbers[stream], last) if last else None
+    return MetGtids(GtidRanges.up_to(numbers), transaction)
 
 
 def at(file: int, offset: int) -> Position:
@@ -93,7 +99,7 @@ def test_another_transaction_at_the_highest_position_comes_from_another_server()
 
 
 def test_a_failover_between_batches_stops_at_its_first_row() -> None:
-    met = MetGtids({UUID: GtidNumbers(0, 901)})
+    met = MetGtids(GtidRanges.up_to({UUID: 900}))
     result = check([(1, 4, f"{OTHER}:1")], at(7, 200), met)
     assert (result.first_violation, result.high, result.met) == (0, at(7, 200), met)
 
@@ -143,76 +149,28 @@ row = st.tuples(
 )
 
 
-Met = dict[str, tuple[int, int]]
-
-
-@dataclass
-class RowByRow:
-    """The rule, applied to one row after the other: what it says about rows of two batches."""
-
-    violation: int | None = None
-    high: Position = BEFORE_ALL
-    met: Met = field(default_factory=dict)
-    whole: bool = True
-    last: tuple[str, int, Position] | None = None
-    repetitions: int = 0
-
-    def take(self, rows: Rows, missing: Container[int]) -> None:
-        for number, (file, offset, gtid) in enumerate(rows):
-            if number in missing:
-                self.met, self.whole, self.last = {}, False, None
-            position = at(file, offset)
-            stream, sequence = "", -1
-            if gtid is not None:
-                parts = gtid.split(":") if ":" in gtid else gtid.split("-")
-                stream, sequence = parts[0], int(parts[-1])
-            start, stop = self.met.get(stream, (0, 0))
-            met = start <= sequence < stop
-            if met and self.last and (stream, sequence) == self.last[:2]:
-                met = position >= self.last[2]
-            if not met and (position < self.high or (position == self.high and stream)):
-                self.violation = number
-                return
-            self.repetitions += position < self.high
-            if position > self.high and stream:
-                self.rise(stream, sequence, position)
-            self.high = max(self.high, position)
-
-    def rise(self, stream: str, sequence: int, position: Position) -> None:
-        start, stop = self.met.get(stream, (0, 0))
-        if self.last and (stream, sequence, position.file) == (*self.last[:2], self.last[2].file):
-            return
-        forward = sequence >= stop if stream in self.met else self.whole
-        if not forward:
-            self.whole = False
-            start = start if stream in self.met and start <= sequence else sequence
-            self.met = {name: (stop, stop) for name, (_, stop) in self.met.items()}
-        self.met[stream] = start, sequence + 1
-        self.last = stream, sequence, position
-
-
 @given(st.lists(row, max_size=12), st.integers(0, 12), st.sets(st.integers(0, 11), max_size=2))
-def test_batches_of_any_size_come_to_what_the_rule_says_row_by_row(
+def test_batches_of_any_size_come_to_what_their_rows_show_one_by_one(
     rows: Rows, cut: int, missing: set[int]
 ) -> None:
-    rule = RowByRow()
-    rule.take(rows[:cut], missing)
+    state: tuple[Position, MetGtids] = BEFORE_ALL, MetGtids()
+    found = None
+    for number, one in enumerate(rows):
+        result = check([one], *state, *([0] if number in missing else []))
+        if result.first_violation is not None:
+            found = number
+            break
+        state = result.high, result.met
     first = check(rows[:cut], BEFORE_ALL, None, *missing)
-    assert_as(rule, first)
-    if first.first_violation is None:
-        behind = {number - cut for number in missing}
-        rule.take(rows[cut:], behind)
-        rule.repetitions -= first.repetitions
-        assert_as(rule, check(rows[cut:], first.high, first.met, *behind))
-
-
-def assert_as(rule: RowByRow, found: OrderCheck) -> None:
-    met = found.met
-    last = met.last and (met.last.stream, met.last.number, met.last.position)
-    assert (found.first_violation, found.high, found.repetitions, dict(met.numbers), last) == (
-        *(rule.violation, rule.high, rule.repetitions, rule.met, rule.last),
-    )
-    assert met.whole is rule.whole
+    second = check(rows[cut:], first.high, first.met, *(number - cut for number in missing))
+    if first.first_violation is not None:
+        assert (first.first_violation, first.high) == (found, state[0])
+        return
+    at_cut = second.first_violation
+    assert (None if at_cut is None else cut + at_cut) == found
+    assert second.high == state[0]
+    if found is None:
+        assert second.met == state[1]
 
 
 def test_a_change_applied_again_at_a_higher_position_ends_what_is_proven_of_later_ones() -> None:
@@ -221,26 +179,54 @@ def test_a_change_applied_again_at_a_higher_position_ends_what_is_proven_of_late
         *((7, 100, "0-1-8"), (7, 100, "0-1-8"), (3, 200, "0-1-9")),
     ]
     assert check(rows[:3]).met.highest == {"0": 9, "1": 1}
-    assert check(rows[:5]).met.numbers == {"0": (0, 9), "1": (2, 2)}
+    assert check(rows[:5]).met.highest == {"0": 8}
     assert check(rows).first_violation == 5
     assert check([*rows[:5], (3, 100, "0-1-7")]).first_violation is None
     assert check([*rows[:5], (3, 300, "1-1-1")]).first_violation == 5
 
 
-def test_where_records_are_missing_only_what_is_read_behind_them_proves_a_repetition() -> None:
-    rows = [(1, 100 * n, f"0-1-{n}") for n in range(1, 7)]
-    assert check([*rows, (1, 200, "0-1-2")]).first_violation is None
-    assert check([*rows, (1, 200, "0-1-2")], BEFORE_ALL, None, 3).first_violation == 6
-    assert check([*rows, (1, 400, "0-1-4")], BEFORE_ALL, None, 3).first_violation is None
-    assert check([*rows, (1, 600, "0-1-6")], BEFORE_ALL, None, 6).first_violation == 6
+def test_a_change_applied_again_between_others_covers_later_ones_up_to_its_position() -> None:
+    sent = [(1, 100 * n, f"0-1-{n}") for n in range(1, 6)]
+    other = [*sent, (1, 250, "0-2-1")]
+    assert check([*other, (1, 350, "0-2-2"), (1, 500, "0-2-3")]).first_violation is None
+    assert check([*other, (1, 200, "0-1-2")]).first_violation == 6
+    again = [*other, (1, 350, "0-2-2"), (1, 450, "0-2-3"), (1, 100, "0-1-1"), (1, 200, "0-1-2")]
+    assert check(again).first_violation is None
+    assert check([*again, (1, 300, "0-1-3")]).first_violation == 10
 
 
-def test_a_stream_first_met_behind_missing_records_may_be_one_of_former_changes() -> None:
+def test_missing_records_that_come_later_are_told_from_those_of_another_server() -> None:
+    rows = [(1, 100 * n, f"0-1-{n}") for n in (1, 2, 5, 6)]
+    for again in (1, 2, 3, 4, 5, 6):
+        assert check([*rows, (1, 100 * again, f"0-1-{again}")], BEFORE_ALL, None, 2) == (
+            OrderCheck(None, "", at(1, 600), ANY, int(again < 6))
+        )
+    for lower in ((1, 150, "0-2-3"), (1, 200, "0-2-4"), (1, 150, "0-2-5"), (1, 550, "0-2-7")):
+        assert check([*rows, lower], BEFORE_ALL, None, 2).first_violation == 4
+    assert check([*rows, (1, 550, "0-2-7")], BEFORE_ALL, None, 4).first_violation == 4
+    in_turn = [*rows, (1, 300, "0-1-3"), (1, 400, "0-1-4"), (1, 500, "0-1-5")]
+    assert check(in_turn, BEFORE_ALL, None, 2).first_violation is None
+    assert check([*rows, (1, 400, "0-1-3"), (1, 350, "0-2-4")], BEFORE_ALL, None, 2) == (
+        OrderCheck(5, ANY, at(1, 600), ANY, 1)
+    )
+
+
+def test_behind_missing_records_a_stream_that_was_not_met_may_be_one_of_former_changes() -> None:
     rows = [(1, 100, "0-1-4"), (1, 200, "0-1-5"), (3, 10, "1-1-1"), (1, 100, "0-1-4")]
     assert check(rows).first_violation is None
     assert check(rows, BEFORE_ALL, None, 0).first_violation == 3
     forward = [*rows[:3], (3, 20, "0-1-6"), (3, 30, "1-1-2")]
     assert check([*forward, (3, 10, "1-1-1")], BEFORE_ALL, None, 0).first_violation is None
+
+
+def test_of_many_ranges_the_oldest_are_joined() -> None:
+    numbers = range(1, 400, 3)
+    rows = [(1, 100 * n, f"0-1-{n}") for n in numbers]
+    met = check(rows, BEFORE_ALL, None, *range(len(rows))).met
+    assert len(met.read.ranges) == RANGES_MAX
+    for known in (398, 397, 380):
+        assert check([(1, 100 * known, f"0-1-{known}")], at(1, 39700), met).first_violation is None
+    assert check([(1, 100, "0-1-1")], at(1, 39700), met).first_violation == 0
 
 
 def test_a_transaction_that_another_server_continues_is_no_repetition() -> None:

@@ -15,7 +15,7 @@ from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.progress.column_presence import ColumnPresence, ColumnPresences
 from lakesplice.model.progress.epochs import Epoch
-from lakesplice.model.progress.met_gtids import GtidNumbers, Transaction
+from lakesplice.model.progress.met_gtids import GtidNumbers, GtidRange, GtidRanges, Transaction
 from lakesplice.model.progress.source_state import (
     HighestChange,
     PartitionState,
@@ -125,34 +125,82 @@ def partition_out(state: PartitionState) -> dict[str, Any]:
         value["lossy"] = True
     if state.highest is not None:
         value["highest"] = _highest_out(state.highest)
-    if state.recent_gtids is not None:
-        value["recent_gtids"] = {name: met.stop - 1 for name, met in state.recent_gtids.items()}
-        value["recent_from"] = {name: met.start for name, met in state.recent_gtids.items()}
+    if state.met_gtids is not None:
+        value["met_gtids"] = _met_out(state.met_gtids)
+        value["recent_gtids"] = {}  # versions that don't know ranges take nothing for met
     if state.last_transaction is not None:
         value["last_transaction"] = _transaction_out(state.last_transaction)
     return value
 
 
-def _recent_in(value: Any) -> dict[str, GtidNumbers] | None:
-    if "recent_gtids" not in value:
-        return None
-    starts = _numbers_in(value.get("recent_from", {}))
-    return {
-        name: GtidNumbers(starts.get(name, 0), number + 1)
-        for name, number in _numbers_in(value["recent_gtids"]).items()
+def _met_out(met: GtidRanges) -> dict[str, Any]:
+    value: dict[str, Any] = {"ranges": [_range_out(part) for part in met.ranges]}
+    if met.whole:
+        value["whole"] = True
+    if met.since_missing:
+        value["since_missing"] = dict(met.since_missing)
+    return value
+
+
+def _range_out(part: GtidRange) -> dict[str, Any]:
+    value: dict[str, Any] = {"numbers": {name: list(own) for name, own in part.numbers.items()}}
+    if part.above != BEFORE_ALL:
+        value["above"] = [part.above.file, part.above.offset]
+    if part.from_start:
+        value["from_start"] = True
+    return value
+
+
+def _met_in(value: Any) -> GtidRanges | None:
+    if "met_gtids" in value:
+        met = value["met_gtids"]
+        return GtidRanges(
+            tuple(_range_in(part) for part in met["ranges"]),
+            bool(met.get("whole", False)),
+            _numbers_in(met.get("since_missing", {})),
+        )
+    return _recent_in(value) if "recent_gtids" in value else None
+
+
+def _range_in(value: Any) -> GtidRange:
+    numbers = {
+        str(name): GtidNumbers(int(start), int(stop))
+        for name, (start, stop) in value["numbers"].items()
     }
+    above = position_in(value["above"]) if "above" in value else BEFORE_ALL
+    return GtidRange(numbers, above, bool(value.get("from_start", False)))
+
+
+def _recent_in(value: Any) -> GtidRanges:
+    """Read the form without an order of streams."""
+    highest, starts = _numbers_in(value["recent_gtids"]), _numbers_in(value.get("recent_from", {}))
+    numbers = {
+        name: GtidNumbers(starts.get(name, 0), number + 1)
+        for name, number in highest.items()
+        if starts.get(name, 0) <= number
+    }
+    ranges = (GtidRange(numbers),) if numbers else ()
+    return GtidRanges(ranges, whole=False, since_missing=highest)
 
 
 def _transaction_out(transaction: Transaction) -> dict[str, Any]:
-    return {
+    value: dict[str, Any] = {
         "stream": transaction.stream,
         "number": transaction.number,
         "position": [transaction.position.file, transaction.position.offset],
     }
+    if transaction.executed:
+        value["executed"] = dict(transaction.executed)
+    return value
 
 
 def _transaction_in(value: Any) -> Transaction:
-    return Transaction(str(value["stream"]), int(value["number"]), position_in(value["position"]))
+    return Transaction(
+        str(value["stream"]),
+        int(value["number"]),
+        position_in(value["position"]),
+        _numbers_in(value.get("executed", {})),
+    )
 
 
 def _highest_out(change: HighestChange) -> dict[str, Any]:
@@ -226,7 +274,7 @@ def partition_in(value: Any) -> PartitionState:
         repeating=bool(value.get("repeating", False)),
         lossy=bool(value.get("lossy", False)),
         highest=_highest_in(value["highest"]) if "highest" in value else None,
-        recent_gtids=_recent_in(value),
+        met_gtids=_met_in(value),
         last_transaction=_transaction_in(value["last_transaction"])
         if "last_transaction" in value
         else None,

@@ -12,7 +12,7 @@ from lakesplice.model.parking import ParkReason
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.progress.column_presence import ColumnPresences
 from lakesplice.model.progress.epochs import Epoch
-from lakesplice.model.progress.met_gtids import NOTHING_MET, GtidNumbers, MetGtids, Transaction
+from lakesplice.model.progress.met_gtids import NOTHING_MET, GtidRanges, MetGtids, Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class PartitionState:
     While `repeating`, an operator has said that positions below `position` are repetitions.
     `lossy`: since its last change that isn't from a snapshot, records were skipped or became dead
     letters. `highest` is its highest change; None before the first one and in older manifests.
-    `recent_gtids` and `last_transaction` are those of `met`; `recent_gtids` is None if nothing was
-    forgotten, so that all numbers up to those of `gtids` count.
+    `met_gtids` and `last_transaction` are those of `met`; `met_gtids` is None if all numbers up to
+    those of `gtids` count.
     """
 
     next_offset: Offset
@@ -50,31 +50,33 @@ class PartitionState:
     repeating: bool = False
     lossy: bool = False
     highest: HighestChange | None = None
-    recent_gtids: Mapping[str, GtidNumbers] | None = None
+    met_gtids: GtidRanges | None = None
     last_transaction: Transaction | None = None
 
     @property
     def met(self) -> MetGtids:
-        """Return what proves that a change at a lower position is a repetition."""
-        if self.recent_gtids is not None:
-            return MetGtids(self.recent_gtids, whole=False, last=self.last_transaction)
-        numbers = {name: GtidNumbers(0, number + 1) for name, number in self.gtids.items()}
-        return MetGtids(numbers, last=self.last_transaction)
+        """Return what proves that a change at a lower position isn't one of another server."""
+        read = GtidRanges.up_to(self.gtids) if self.met_gtids is None else self.met_gtids
+        return MetGtids(read, self.last_transaction)
 
     def having_met(self, met: MetGtids) -> PartitionState:
         """Return the state with this as `met`; all of it is in `gtids`, too."""
-        recent = None if met.whole else met.numbers
-        return replace(self, recent_gtids=recent, last_transaction=met.last)
+        read = None if met.read == GtidRanges.up_to(self.gtids) else met.read
+        return replace(self, met_gtids=read, last_transaction=met.last)
 
     def passed_to(self, end: Offset) -> PartitionState:
         """Return the state at an offset before which there are no more records: what isn't read
-        of them is missing, so nothing counts as met behind it.
+        of them is missing.
         """
         missing = end > max(self.next_offset, self.met_until)
-        return replace(self.forgetting() if missing else self, next_offset=end)
+        return replace(self.before_missing() if missing else self, next_offset=end)
+
+    def before_missing(self) -> PartitionState:
+        """Return the state behind which records are missing."""
+        return self.having_met(self.met.before_missing())
 
     def forgetting(self) -> PartitionState:
-        """Return the state in which nothing counts as met."""
+        """Return the state in which nothing counts as met, as where an epoch begins."""
         return self.having_met(NOTHING_MET)
 
 

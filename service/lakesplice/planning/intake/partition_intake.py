@@ -157,7 +157,7 @@ class PartitionIntake:
         met_until = course.state.met_until if course.state.met_until > end else 0
         highest = positions.highest(limit)
         applied = order.rows[: int(np.searchsorted(order.rows, limit))]
-        state = course.state.forgetting() if missing.behind(applied, limit) else course.state
+        state = course.state.before_missing() if missing.behind(applied, limit) else course.state
         self._state = replace(
             state, next_offset=Offset(end), met_until=met_until, lossy=lossy, highest=highest
         )

@@ -207,7 +207,7 @@ def raised(
         state,
         position=after.position,
         gtids=after.gtids,
-        recent_gtids=after.recent_gtids,
+        met_gtids=after.met_gtids,
         last_transaction=after.last_transaction,
         highest=None if after.position > state.position else state.highest,
     )

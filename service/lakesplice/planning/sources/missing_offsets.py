@@ -48,7 +48,7 @@ def _in_new_topic(source: SourceState, topic_id: str, earliest: Offsets) -> Sour
     )
     partitions = {
         at: replace(
-            source.partitions.get(at, PartitionState(Offset(0))).forgetting(),
+            source.partitions.get(at, PartitionState(Offset(0))).before_missing(),
             next_offset=Offset(0),
             met_until=0,
             repeating=False,

@@ -23,17 +23,16 @@ behind replicas.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from lakesplice.model.arrays import Integers, Mask
-from lakesplice.model.position import Position
-from lakesplice.model.progress.met_gtids import GtidNumbers, MetGtids, Transaction
+from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.model.progress.met_gtids import MetGtids, Transaction
 from lakesplice.planning.sources.gtids import GtidStreams, read_gtid_set
-from lakesplice.planning.sources.met_gtids import Gtid, GtidSets, Memory, SingleGtids
+from lakesplice.planning.sources.met_gtids import Gtid, Memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +54,9 @@ class OrderCheck:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Rows with their GTIDs. `suspect` need a proof, `rising` have a GTID and a new highest
-    position, and between those in `after_missing` and the rows before them records are missing.
+    """Rows with their GTIDs. `suspect` need a proof; `rising` have a GTID and a new highest
+    position, and so do the `returned` ones, which were passed over before. Between those in
+    `after_missing` and the rows before them records are missing.
     """
 
     file: Integers
@@ -65,6 +65,7 @@ class _Rows:
     streams: GtidStreams
     suspect: Mask
     rising: Mask
+    returned: Mask
     after_missing: Mask
 
     def position(self, row: int) -> Position:
@@ -101,10 +102,11 @@ def check_order(
         streams=streams,
         suspect=(below | (again & named)) & ~known,
         rising=~(below | again | known) & named,
+        returned=~(below | again) & known & named,
         after_missing=none if after_missing is None else after_missing,
     )
     forward = _forward(rows, met)
-    first, met = _row_by_row(rows, met) if forward is None else (None, forward)
+    first, met = _row_by_row(rows, met, start) if forward is None else (None, forward)
     high = _high(position_file[:first], position_offset[:first], start)
     detail = ""
     if first is not None:
@@ -122,25 +124,24 @@ def _forward(rows: _Rows, met: MetGtids) -> MetGtids | None:
     usually does; None if it didn't, or isn't sure.
     """
     streams = rows.streams
-    if rows.suspect.any() or rows.after_missing.any() or streams.from_sets:
+    uneven = rows.suspect | rows.returned | rows.after_missing
+    if uneven.any() or streams.from_sets:
         return None
     first = _first_of_transactions(rows, met.last)
-    numbers = dict(met.numbers)
+    if not len(first):
+        return met
+    memory, highest = Memory(met), met.highest
     for at in np.unique(streams.stream[first]).tolist():
         name = streams.names[at]
         own = streams.number[first[streams.stream[first] == at]]
-        start, stop = numbers.get(name, (0, 0))
-        if name not in numbers and not met.whole:
+        rises = own[0] > highest.get(name, -1) and not np.any(np.diff(own) <= 0)
+        if not (rises and memory.is_at_end() and memory.follows(name, int(own[0]))):
             return None
-        if own[0] < stop or np.any(np.diff(own) <= 0):
-            return None
-        numbers[name] = GtidNumbers(start, int(own[-1]) + 1)
-    if not len(first):
-        return met
-    row = int(first[-1])
-    stream = streams.names[int(streams.stream[row])]
-    last = Transaction(stream, int(streams.number[row]), rows.position(row))
-    return replace(met, numbers=numbers, last=last)
+    lasts = np.flatnonzero(np.append(np.diff(streams.stream[first]) != 0, [True]))
+    for row in first[lasts].tolist():
+        gtid = Gtid(streams.names[int(streams.stream[row])], int(streams.number[row]))
+        memory.note(gtid, rows.position(row), BEFORE_ALL)
+    return memory.met()
 
 
 def _first_of_transactions(rows: _Rows, last: Transaction | None) -> Integers:
@@ -158,38 +159,39 @@ def _first_of_transactions(rows: _Rows, last: Transaction | None) -> Integers:
     return rising[first]
 
 
-def _row_by_row(rows: _Rows, met: MetGtids) -> tuple[int | None, MetGtids]:
-    """Return the first violation, and what counts as met before it.
+def _row_by_row(rows: _Rows, met: MetGtids, high: Position) -> tuple[int | None, MetGtids]:
+    """Return the first violation, and what counts as met before it; `high` is the highest position
+    before the rows.
 
     Each row decides what the next one means. Few batches need this.
     """
+    memory = Memory(met)
+    suspect, rising = rows.suspect.tolist(), rows.rising.tolist()
+    returned, after_missing = rows.returned.tolist(), rows.after_missing.tolist()
+    for row, gtid in enumerate(_gtids_of(rows)):
+        position = rows.position(row)
+        if after_missing[row] or returned[row]:
+            memory.pass_missing()
+        if suspect[row] and (gtid is None or not memory.proves(gtid, position)):
+            return row, memory.met()
+        if gtid is not None and (suspect[row] or rising[row] or returned[row]):
+            memory.note(gtid, position, high)
+        if returned[row]:
+            memory.pass_missing()
+        high = max(high, position)
+    return None, memory.met()
+
+
+def _gtids_of(rows: _Rows) -> list[Gtid | None]:
     if rows.streams.from_sets:
-        return _walk(rows, GtidSets(met), _sets_of(rows))
+        encoded = rows.gtid.dictionary_encode()
+        texts = [*encoded.dictionary.to_pylist(), None]
+        found = [read_gtid_set(text) if text else None for text in texts]
+        sets = [Gtid.of_set(executed) if executed else None for executed in found]
+        return [sets[code] for code in encoded.indices.fill_null(len(sets) - 1).to_pylist()]
     names = rows.streams.names
     pairs = zip(rows.streams.stream.tolist(), rows.streams.number.tolist(), strict=True)
-    singles = [(names[at], number) if at >= 0 else None for at, number in pairs]
-    return _walk(rows, SingleGtids(met), singles)
-
-
-def _sets_of(rows: _Rows) -> list[Mapping[str, int] | None]:
-    encoded = rows.gtid.dictionary_encode()
-    sets = [*(read_gtid_set(text) for text in encoded.dictionary.to_pylist()), None]
-    return [sets[code] for code in encoded.indices.fill_null(len(sets) - 1).to_pylist()]
-
-
-def _walk(
-    rows: _Rows, memory: Memory[Gtid], gtids: Sequence[Gtid | None]
-) -> tuple[int | None, MetGtids]:
-    asked = np.flatnonzero(rows.suspect | rows.rising | rows.after_missing)
-    for row in asked.tolist():
-        gtid = gtids[row]
-        if rows.after_missing[row]:
-            memory.forget()
-        if rows.suspect[row] and (gtid is None or not memory.proves(gtid, rows.position(row))):
-            return row, memory.met()
-        if rows.rising[row] and gtid is not None:
-            memory.rise(gtid, rows.position(row))
-    return None, memory.met()
+    return [Gtid(names[at], number) if at >= 0 else None for at, number in pairs]
 
 
 def accept_repetitions(

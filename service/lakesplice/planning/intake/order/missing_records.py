@@ -1,9 +1,9 @@
 """Records that can't be read: where they are missing among those that are read.
 
 Offsets without a record are those of transaction markers, which miss nothing, and of records that
-the broker's compaction removed, which may have been changes; the difference doesn't show. Behind
-them, what was met before proves nothing any more (`planning/sources/met_gtids.py`). A dead letter
-isn't missing: it is kept, and can be applied later.
+the broker's compaction removed, which may have been changes; the difference doesn't show. What they
+mean for the changes behind them says `planning/sources/met_gtids.py`. A dead letter isn't missing:
+it is kept, and can be applied later.
 """
 
 from __future__ import annotations
