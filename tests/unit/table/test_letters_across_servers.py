@@ -14,6 +14,7 @@ from lakesplice.storage.local import LocalStore
 from lakesplice.table.files.dead_letters import (
     DeadLetterSelection,
     dead_letters_of,
+    groups_in,
     table_of,
     write_dead_letters,
 )
@@ -145,6 +146,21 @@ def test_a_change_of_a_server_that_nothing_else_shows_is_refused(scene: Scene) -
     assert letter.reason == "order-unproven"
     assert "verify --repair" in letter.detail
     assert scene.texts == ["row 0", "on the first", "row 2"]
+
+
+def test_letters_of_two_batches_are_in_one_group_until_a_higher_position_is_read(
+    scene: Scene,
+) -> None:
+    scene.send(1, scene.ledger.insert(0, 3))
+    scene.send(1, scene.ledger.update([0], "lost"), readable=False)
+    scene.send(1, scene.ledger.update([1], "lost"), readable=False)
+    scene.send(1, scene.ledger.update([2], "read"))
+    scene.send(1, scene.ledger.update([0], "lost again"), readable=False)
+    table = scene.driver.table
+    first, second, third = (groups_in(table.store, ref) for ref in table.manifest.dead_letters)
+    assert len(first) == 1
+    assert first == second
+    assert third == {(0, None)}
 
 
 def test_a_letter_behind_which_nothing_was_read_is_a_bound_for_what_is_read_next(

@@ -31,6 +31,7 @@ __all__ = [
     "DeadLetter",
     "DeadLetterSelection",
     "dead_letters_of",
+    "groups_in",
     "headers_json",
     "place_columns",
     "read_dead_letters",
@@ -137,6 +138,21 @@ def dead_letters_of(store: Store, refs: Iterable[DeadLetterRef]) -> list[DeadLet
             known = found.get(letter.place)
             found[letter.place] = letter if known is None else _merged(known, letter)
     return [found[place] for place in sorted(found)]
+
+
+def groups_in(store: Store, ref: DeadLetterRef) -> frozenset[tuple[int, Position | None]]:
+    """Return the groups of one file's dead letters: partitions, and the position that was read
+    behind them (`planning/sources/late_order.py`). Errors as in `read_dead_letters`.
+    """
+    letters = read_dead_letters(store, ref)
+    known = letters.filter(pc.not_equal(letters["state_before"], ""))
+    names = ("partition", "behind_file", "behind_offset")
+    groups = known.select(names).group_by(list(names)).aggregate([]).to_pylist()
+    places = ((row["partition"], Position(*(row[name] for name in names[1:]))) for row in groups)
+    return frozenset(
+        (partition, ref.behind.get(partition) if behind == BEFORE_ALL else behind)
+        for partition, behind in places
+    )
 
 
 def headers_json(headers: Iterable[Mapping[str, Any]]) -> str:

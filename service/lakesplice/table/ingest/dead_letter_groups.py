@@ -4,7 +4,7 @@ around them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -38,21 +38,29 @@ def refs_of(manifest: Manifest, topic: str) -> list[DeadLetterRef]:
     return [ref for ref in manifest.dead_letters if ref.topic in ("", topic)]
 
 
-def commit_shares(refs: Sequence[DeadLetterRef]) -> Iterator[frozenset[str]]:
-    """Split the files of dead letters into shares that fit into memory, unless some may be in a
-    group with those of another file (`planning/sources/late_order.py`): replayed together.
+def commit_shares(
+    refs: Sequence[DeadLetterRef],
+    groups_of: Callable[[DeadLetterRef], Collection[Hashable]],
+    bytes_max: int = _BYTES_PER_COMMIT,
+) -> Iterator[frozenset[str]]:
+    """Split the files of dead letters into shares that fit into memory, by their paths.
+
+    Dead letters of one group (`planning/sources/late_order.py`) are replayed together, so a share
+    is larger than `bytes_max` only if one group is.
     """
-    share: set[str] = set()
-    size = 0
-    joined = any(ref.behind for ref in refs)
-    for ref in refs:
-        if share and not joined and size + ref.file.bytes > _BYTES_PER_COMMIT:
-            yield frozenset(share)
-            share, size = set(), 0
-        share.add(ref.file.path)
-        size += ref.file.bytes
+    groups = [groups_of(ref) for ref in refs]
+    last = {group: at for at, of_file in enumerate(groups) for group in of_file}
+    share: list[DeadLetterRef] = []
+    end = 0  # the file that has the last dead letter of the share's groups
+    for at, ref in enumerate(refs):
+        size = sum(one.file.bytes for one in share) + ref.file.bytes
+        if share and end < at and size > bytes_max:
+            yield frozenset(one.file.path for one in share)
+            share = []
+        share.append(ref)
+        end = max(end, *(last[group] for group in groups[at]), at)
     if share:
-        yield frozenset(share)
+        yield frozenset(one.file.path for one in share)
 
 
 def by_position_above(

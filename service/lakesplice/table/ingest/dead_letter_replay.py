@@ -27,6 +27,7 @@ from lakesplice.table.files.dead_letters import (
     DeadLetter,
     DeadLetterSelection,
     dead_letters_of,
+    groups_in,
     table_of,
     write_dead_letters,
 )
@@ -108,7 +109,8 @@ class OpenDeadLetters:
         self, work: Callable[[Sequence[DeadLetterRef]], DeadLetterCounts | None]
     ) -> DeadLetterCounts:
         total = DeadLetterCounts()
-        for paths in commit_shares(refs_of(self.snapshot.manifest, self._source().topic)):
+        refs = refs_of(self.snapshot.manifest, self._source().topic)
+        for paths in commit_shares(refs, lambda ref: groups_in(self.store, ref)):
             retries = Retries(self.clock, self.entropy, _ATTEMPTS_MAX)
             while True:
                 self.snapshot = latest(self.store, self.snapshot)
