@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from lakesplice.testing.shop import Database, Event, TableSpec
 from lakesplice.testing.shop.columns import integer, varchar
 from lakesplice.testing.shop.database import Row
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
+from tests.support.command_line import CommandLine
 from tests.support.service_settings import settings_of
 
 CLICKS = TableSpec("clicks", (varchar("page"), integer("n")), ())
@@ -43,7 +46,21 @@ class Scene:
             key=APPENDED,
             not_inserts=not_inserts,
         )
+        self.folder = folder
         self.store = LocalStore(folder / self.driver.name.path)
+
+    def restart(self) -> None:
+        """Start another driver, as after a command that took the table's generation."""
+        generation = Table(self.store).snapshot.manifest.generation
+        self.driver = SimulatedDriver(
+            LocalStore(self.folder),
+            self.topic,
+            FixedClock(),
+            SeededEntropy(2),
+            key=APPENDED,
+            not_inserts=NotInserts.PARK,
+            generation=generation,
+        )
 
     def click(self, *rows: Row) -> list[Event]:
         self.database.insert("clicks", rows)
@@ -61,6 +78,16 @@ class Scene:
     def rows(self) -> list[tuple[Any, ...]]:
         found = self.table.select(["page", "n"]).to_pylist()
         return sorted(tuple(row.values()) for row in found)
+
+
+def without_gtid(events: Iterable[Event]) -> list[Event]:
+    """Return events as a server without GTIDs would have them sent."""
+    sent = []
+    for event in events:
+        record = json.loads(event.value or b"")
+        record["payload"]["source"]["gtid"] = None
+        sent.append(event._replace(value=json.dumps(record).encode()))
+    return sent
 
 
 def test_equal_rows_are_rows_each(tmp_path: Path) -> None:
@@ -162,6 +189,27 @@ def test_rows_appended_by_two_servers_at_one_place_are_distinguished_by_their_sh
         ("shop_1", "home"),
     ]
     assert len({row[SOURCE_POSITION] for row in rows}) == 2
+
+
+def test_a_row_at_a_place_of_the_binlog_before_a_reset_is_another_row(
+    tmp_path: Path, lakesplice: CommandLine
+) -> None:
+    scene = Scene(tmp_path)
+    scene.take(without_gtid(scene.click(SAME, ("cart", 2))))
+    scene.database = Database((CLICKS,))  # after RESET MASTER, at the same places
+    first = without_gtid(scene.click(("away", 5), ("cart", 6)))
+    scene.take(first)
+    parked = scene.driver.table.parked
+    assert parked is not None
+    assert parked.code is ParkCode.POSITIONS_FELL_BACK
+    assert lakesplice("unpark", tmp_path / scene.driver.name.path, "--new-epoch").code == 0
+    scene.restart()
+    scene.driver.batch()
+    scene.take([*without_gtid(scene.click(("late", 4))), *first])
+    assert scene.rows == [("away", 5), ("cart", 2), ("cart", 6), SAME, ("late", 4)]
+    places = [place.split(":", 1) for place in scene.table[SOURCE_POSITION].to_pylist()]
+    assert Counter(epoch for epoch, _ in places) == {"": 2, "epoch-1": 3}
+    assert len({place for _, place in places}) == 3
 
 
 def test_a_further_snapshot_parks_instead_of_doubling_rows(tmp_path: Path) -> None:

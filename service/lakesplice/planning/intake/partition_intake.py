@@ -47,6 +47,7 @@ from lakesplice.planning.intake.order.shared_positions import Found, SharedPosit
 from lakesplice.planning.intake.order.truncations import fence_of, parking_truncations
 from lakesplice.planning.intake.refused_records import refused_records
 from lakesplice.planning.intake.report import IntakeResult, NewDeadLetter, PartitionReport
+from lakesplice.planning.rows.appended_rows import in_epochs
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.planning.sources.epochs import ChangePositions, EpochPath, Opening, follow
 from lakesplice.planning.sources.gaps import lowest_above
@@ -204,7 +205,7 @@ class PartitionIntake:
         files = order.lifted(course)
         self._images.take_first_schema(decoded.blocks, files, limit)
         columns = self._images.column_stops(decoded.blocks, files, limit)
-        blocks = at_positions(decoded.blocks, files)
+        blocks = in_epochs(at_positions(decoded.blocks, files), files)
         found = self._images.changes(blocks, files, limit)
         positions = SharedPositions.of(found, self._state.highest, self._images.schema.version)
         stops = [

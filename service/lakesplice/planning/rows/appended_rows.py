@@ -7,10 +7,13 @@
                                     which share one, and changes not ordered by the binlog
 
 The GTID is included since after a failover the numbers of the source's binlog files start again.
+A change without a GTID has the number of its epoch in that place, as `epoch-<number>`, except in
+the first epoch.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -20,7 +23,7 @@ from lakesplice.formats.events.values.blocks import Decoded, ImageBlock
 from lakesplice.model.arrays import Integers
 from lakesplice.model.change import Op
 from lakesplice.model.names import APPENDED, SOURCE_POSITION
-from lakesplice.model.position import Ordering
+from lakesplice.model.position import FILE_BITS, Ordering
 from lakesplice.model.source_schema import SourceField
 from lakesplice.model.types import ColumnType, Primitive
 
@@ -40,6 +43,37 @@ def placed(decoded: Decoded, offsets: Integers, partition: int) -> Decoded:
             for block in decoded.blocks
         ),
     )
+
+
+def in_epochs(blocks: Sequence[ImageBlock], files: Sequence[Integers]) -> Sequence[ImageBlock]:
+    """Return the blocks with final values of `_source_position`, where `placed` has added it;
+    `files` are the first integers of the changes' positions, which include the epoch.
+    """
+    return [
+        _in_epochs(block, file >> FILE_BITS)
+        if block.schema.key[-1:] == APPENDED and block.ordering is Ordering.BINLOG
+        else block
+        for block, file in zip(blocks, files, strict=False)
+    ]
+
+
+def _in_epochs(block: ImageBlock, epoch: Integers) -> ImageBlock:
+    unmarked = pc.and_(pa.array((epoch > 0) & (block.op != Op.READ)), block.gtid.is_null())
+    if SOURCE_POSITION not in block.after.column_names or not pc.any(unmarked).as_py():
+        return block
+    marked = pc.binary_join_element_wise("epoch-", _text(epoch), "")
+    place = pc.binary_join_element_wise(
+        marked, _text(block.position_file), _text(block.position_offset), ":"
+    )
+    before, after = (
+        image.set_column(
+            image.column_names.index(SOURCE_POSITION),
+            SOURCE_POSITION,
+            pc.if_else(unmarked, place, image.column(SOURCE_POSITION)),
+        )
+        for image in (block.before, block.after)
+    )
+    return replace(block, before=before, after=after)
 
 
 def _placed(block: ImageBlock, offsets: Integers, partition: int) -> ImageBlock:
