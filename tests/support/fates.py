@@ -78,6 +78,7 @@ class FateOracle:
     topic: SimulatedTopic
     insert_only: bool = False
     told: dict[int, list[Told]] = field(default_factory=dict)
+    deletes: set[tuple[int, int]] = field(default_factory=set)
     stands: dict[int, Position] = field(default_factory=dict)
     known: Version | None = None
 
@@ -175,11 +176,15 @@ class FateOracle:
             self.stands[key] = winner
 
     def _fence(self, key: int, fence: Position, now: Version) -> None:
-        """A TRUNCATE deleted the row, perhaps just after it came."""
+        """A TRUNCATE deleted the row, perhaps just after it came; a row that was deleted before is
+        left as it is.
+        """
         self.stands[key] = fence
         self.told[key] = [
             (at, offset, RecordOutcome.OLDER, version)
-            if version == now.number and outcome is RecordOutcome.APPLIED
+            if version == now.number
+            and outcome is RecordOutcome.APPLIED
+            and (at, offset) not in self.deletes
             else (at, offset, outcome, version)
             for at, offset, outcome, version in self.told.get(key, [])
         ]
@@ -190,6 +195,8 @@ class FateOracle:
     def _note(self, key: int, record: Record, outcome: RecordOutcome, now: Version) -> None:
         told = record.partition, record.offset, outcome, now.number
         self.told.setdefault(key, []).append(told)
+        if outcome is RecordOutcome.APPLIED and _op(record) == "d":
+            self.deletes.add((record.partition, record.offset))
 
     def _between(
         self, starts: Mapping[int, Offset], ends: Mapping[int, Offset]

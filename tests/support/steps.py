@@ -67,9 +67,11 @@ def cluster_beside_a_batch(driver: SimulatedDriver) -> None:
     assert driver.batch() is CommitOutcome.DONE
     if planned is not None and isinstance(table.commit(planned), Conflict):
         again = clustering.plan(table.snapshot, table.generation)
-        assert again is not None
-        assert again.outputs == planned.outputs, "nothing but what waits is written again"
-        assert isinstance(table.commit(again), Committed)
+        # A row that moves to another partition replaces the file that it leaves.
+        if set(planned.inputs) <= table.snapshot.manifest.files.keys():
+            assert again is not None
+            assert again.outputs == planned.outputs, "nothing but what waits is written again"
+        assert again is None or isinstance(table.commit(again), Committed)
 
 
 def redirect(

@@ -102,8 +102,11 @@ class Servers:
         """Update a row so that it stays as it is, as far as its events show."""
         rows = self.source.database.rows(SMALL.name)
         before = rows[key,]
-        (updated,) = self.source.put(key)
+        updates = self.source.put(key)
         rows.put((key,), before)
+        if not updates:  # the transaction had set the same value already
+            return []
+        (updated,) = updates
         record = json.loads(updated.value or b"")
         record["payload"]["after"] = record["payload"]["before"]
         return [updated._replace(value=json.dumps(record).encode())]
@@ -165,6 +168,7 @@ class HistoryWorld:
         self.next = 0
         self.starts = 0
         self.letters: list[DeadLetter] = []
+        self.has_refused = False
         self.driver = self.start()
 
     def start(self) -> SimulatedDriver:
@@ -225,7 +229,9 @@ class HistoryWorld:
             table=self.driver.name, keeps_versions=True, policy=DEFAULT_POLICY.for_history
         )
         counts = box.replay(DeadLetterSelection(), reading)
-        assert counts.kept == 0
+        # Beside a failover it isn't proven where a letter lies (docs/limits.md).
+        assert counts.kept == 0 or table.source.epochs
+        self.has_refused = self.has_refused or counts.kept > 0
         self.letters = []
 
     @property
