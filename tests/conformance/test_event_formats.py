@@ -22,7 +22,6 @@ from lakesplice.table.reading.scan import View
 from lakesplice.table.reading.table import Table
 from lakesplice.testing.compare import compare
 from lakesplice.testing.simulation import SimulatedDriver
-from tests.support.avro import captured_schemas
 from tests.support.debezium import captured, decode_all
 from tests.support.workload import DECLARED, TRUTH, taken_in, truth
 
@@ -33,22 +32,6 @@ FORMATS = {
     "dbavro": (FormatName.AVRO, Ordering.BINLOG),
 }
 Take = Callable[..., SimulatedDriver]
-
-
-@pytest.fixture
-def take(shared: Callable[..., Path], tmp_path: Path) -> Take:
-    def take(capture: str, table: str, **more: Any) -> SimulatedDriver:
-        records = captured(shared("examples", "captures", f"debezium-mariadb-{capture}.jsonl"))
-        topic = f"{capture}.shop.{table}"
-        partitions = [found for (name, _), found in records.items() if name == topic]
-        declared = DECLARED[table] if capture in ("dbplain", "dbflat") else None
-        schemas = None
-        if capture == "dbavro":
-            kept = shared("examples", "captures", "debezium-mariadb-dbavro.schemas.json")
-            schemas = captured_schemas(kept)
-        return taken_in(tmp_path / capture, topic, partitions, declared, schemas=schemas, **more)
-
-    return take
 
 
 @pytest.mark.parametrize("batch_records", [1, 7, 1000])

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from lakesplice.apps.table_commands.dispatch import RequestWait, answer_of, command_table
 from lakesplice.config import Settings
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.parking import ParkCode, ParkReason
-from lakesplice.model.schema import TableSchema
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.generation import Generation, claim_generation
 from lakesplice.table.driver.requests import CommandAnswer, CommandRequest
 from lakesplice.table.protocol.intents import Redirect
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from tests.support.made import GENERATION, MadeTable
-from tests.support.service_settings import settings_of
 
 REASON = ParkReason(ParkCode.NO_KEY, "no key")
 ONWARD: dict[str, Any] = {"offsets": [], "stated": None}
@@ -44,23 +39,6 @@ class Time:
 
     def patience(self) -> RequestWait:
         return RequestWait(60, self, self.wait)
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> LocalStore:
-    return LocalStore(tmp_path / "lake")
-
-
-@pytest.fixture
-def table(lake: LocalStore) -> MadeTable:
-    made = MadeTable(lake.root / "shop" / "orders", TableSchema())
-    park(made)
-    return made
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return settings_of(tmp_path / "lake", topic_pattern="a.*")
 
 
 def park(table: MadeTable) -> None:

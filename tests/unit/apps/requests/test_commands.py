@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,33 +12,14 @@ from lakesplice.apps.table_commands.work import UNPARK, VERIFIED
 from lakesplice.config import Settings
 from lakesplice.errors import ParkedTableError, RetryableError, TableNotFoundError, UsageError
 from lakesplice.model.names import TableName
-from lakesplice.model.schema import TableSchema
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.generation import LEASE_SECONDS, newest_generation
 from lakesplice.table.driver.requests import answer, pending
 from lakesplice.table.protocol.intents import Redirect
 from lakesplice.table.protocol.snapshot import open_snapshot
 from lakesplice.table.reading.table import Table
-from tests.support.commanding import ONWARD, REASON, Time, answered, driver, park
+from tests.support.commanding import ONWARD, REASON, Time, answered, driver
 from tests.support.made import MadeTable
-from tests.support.service_settings import settings_of
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> LocalStore:
-    return LocalStore(tmp_path / "lake")
-
-
-@pytest.fixture
-def table(lake: LocalStore) -> MadeTable:
-    made = MadeTable(lake.root / "shop" / "orders", TableSchema())
-    park(made)
-    return made
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return settings_of(tmp_path / "lake", topic_pattern="a.*")
 
 
 def test_a_command_commits_under_its_own_generation_and_releases_it(

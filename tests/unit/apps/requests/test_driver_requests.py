@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,7 +24,6 @@ from lakesplice.apps.table_commands.work import (
 from lakesplice.config import Settings
 from lakesplice.errors import FencedError
 from lakesplice.model.change import Op
-from lakesplice.model.schema import TableSchema
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.protocol.intents import Intent, Redirect
@@ -34,7 +32,6 @@ from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from tests.support.commanding import ONWARD, REASON, answered, driver, park, request
 from tests.support.every_type import EVERY_TYPE, HIGH, LOW, row
 from tests.support.made import MadeTable
-from tests.support.service_settings import settings_of
 
 AGAIN: dict[str, Any] = {
     "offsets": [],
@@ -46,23 +43,6 @@ AGAIN: dict[str, Any] = {
     "why": "a probe",
 }
 LETTERS: dict[str, Any] = {"places": [], "reasons": [], "why": "a probe"}
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> LocalStore:
-    return LocalStore(tmp_path / "lake")
-
-
-@pytest.fixture
-def table(lake: LocalStore) -> MadeTable:
-    made = MadeTable(lake.root / "shop" / "orders", TableSchema())
-    park(made)
-    return made
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    return settings_of(tmp_path / "lake", topic_pattern="a.*")
 
 
 def test_a_request_that_a_driver_executed_before_it_died_is_not_repeated(
