@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import statistics
 import tempfile
 import time
@@ -29,7 +28,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from benchmarks.splice.data import KEY, make_store_sales
+from benchmarks.splice.data import KEY, copied, make_store_sales
 from lakesplice import Table
 from lakesplice.spark.jars import DELTA, ensure_jars
 from lakesplice.spark.session import build_session
@@ -109,7 +108,7 @@ class Ours:
 
     def run(self, edit: Edit) -> tuple[float, float, int]:
         """Edit a copy; return the seconds, those of the processor, and the rows left."""
-        copy = _copied(self._folder / "ours", self._folder / "copy")
+        copy = copied(self._folder / "ours")
         table = Table.open(copy.joinpath(*_WHERE))
         clock, processor = time.monotonic(), time.process_time()
         edit.ours(table, self._given)
@@ -134,17 +133,11 @@ class Delta:
 
     def run(self, edit: Edit) -> tuple[float, float, int]:
         """As `Ours.run`."""
-        copy = _copied(self._folder / "delta", self._folder / "delta copy")
+        copy = copied(self._folder / "delta")
         clock, processor = time.monotonic(), _processor(self._jvm)
         self._spark.sql(edit.delta.format(t=f"delta.`{copy}`", on=ON)).collect()
         took = time.monotonic() - clock, _processor(self._jvm) - processor
         return *took, self._spark.read.format("delta").load(str(copy)).count()
-
-
-def _copied(source: Path, copy: Path) -> Path:
-    shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(source, copy)
-    return copy
 
 
 def _processor(pid: int) -> float:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import statistics
 import tempfile
 import time
@@ -27,7 +26,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from benchmarks.splice.data import KEY, SEED, make_store_sales
+from benchmarks.splice.data import KEY, SEED, copied, make_store_sales
 from lakesplice import Table
 from lakesplice.planning.upkeep.clustering import ClusterPolicy
 from lakesplice.spark.jars import DELTA, ensure_jars
@@ -65,14 +64,14 @@ class Bench:
 
     def ours(self) -> float:
         """Lay out a copy of our table; returns seconds."""
-        table = Table.open(self._copied("ours").joinpath(*_WHERE))
+        table = Table.open(copied(self._folder / "ours").joinpath(*_WHERE))
         started = time.monotonic()
         table.optimize(BY, policy=ClusterPolicy(file_bytes=_FILE_BYTES))
         return time.monotonic() - started
 
     def delta(self) -> float:
         """Lay out a copy of Delta's; returns seconds."""
-        copy = self._copied("delta")
+        copy = copied(self._folder / "delta")
         started = time.monotonic()
         self.spark.sql(f"optimize delta.`{copy}` zorder by ({', '.join(BY)})").collect()
         return time.monotonic() - started
@@ -110,12 +109,6 @@ class Bench:
 
     def _of(self, columns: tuple[str, ...]) -> list[tuple[str, tuple[int, int]]]:
         return [(column, self.ranges[column]) for column in columns]
-
-    def _copied(self, name: str) -> Path:
-        copy = self._folder / f"copy-{name}"
-        shutil.rmtree(copy, ignore_errors=True)
-        shutil.copytree(self._folder / name, copy)
-        return copy
 
 
 def main() -> None:

@@ -24,7 +24,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.splice.data import KEY, make_store_sales
+from benchmarks.splice.data import KEY, copied, make_store_sales
 from lakesplice import Table
 from lakesplice.planning.upkeep.file_merge import FileMergePolicy
 from lakesplice.spark.jars import DELTA, ensure_jars
@@ -69,7 +69,7 @@ class Bench:
 
     def ours(self) -> float:
         """Merge a copy of our table; returns seconds."""
-        copy = self._copied("ours").joinpath(*_WHERE)
+        copy = copied(self._folder / "ours").joinpath(*_WHERE)
         table = Table.open(copy)
         started = time.monotonic()
         table.merge_files(policy=_ALL_TOGETHER)
@@ -77,7 +77,7 @@ class Bench:
 
     def delta(self) -> float:
         """Merge a copy of Delta's; returns seconds."""
-        copy = self._copied("delta")
+        copy = copied(self._folder / "delta")
         started = time.monotonic()
         self.spark.sql(f"optimize delta.`{copy}`").collect()
         return time.monotonic() - started
@@ -98,12 +98,6 @@ class Bench:
                 if turn:
                     seconds.append(time.monotonic() - started)
         return found
-
-    def _copied(self, name: str) -> Path:
-        copy = self._folder / f"copy-{name}"
-        shutil.rmtree(copy, ignore_errors=True)
-        shutil.copytree(self._folder / name, copy)
-        return copy
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -125,3 +126,11 @@ def _changed(values: pa.ChunkedArray, random: np.random.Generator) -> pa.Chunked
         cent = pc.cast(pa.scalar("0.01"), moved.type)
         return pc.add(moved, cent).cast(moved.type)
     return pc.add(moved.cast(pa.int64()), one).cast(moved.type)
+
+
+def copied(table: Path) -> Path:
+    """Return a fresh copy of a table's folder, beside it; the copy before is deleted."""
+    copy = table.with_name(f"copy-{table.name}")
+    shutil.rmtree(copy, ignore_errors=True)
+    shutil.copytree(table, copy)
+    return copy
