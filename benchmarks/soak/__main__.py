@@ -49,7 +49,9 @@ _RUN = [sys.executable, "-c", "from lakesplice.apps.cli import main; main()", "r
 Trouble = Callable[[], object]
 
 
-def soak(work: Path, seconds: float, tables: int, rows: int, rate: int) -> dict[str, Any]:
+def soak(
+    work: Path, seconds: float, tables: int, rows: int, rate: int, trigger: str
+) -> dict[str, Any]:
     """Run it, and return what was measured."""
     fleet, port = Fleet(tables, rows, seed=1), free_port()
     broker = LocalBroker(ensure_jars(KAFKA_BROKER), work / "broker")
@@ -65,7 +67,7 @@ def soak(work: Path, seconds: float, tables: int, rows: int, rate: int) -> dict[
         if is_volume:
             troubles["disk full"] = (_FULL * seconds, lambda: fill_disk(work / "volume"))
         config = work / "lakesplice.yaml"
-        config.write_text(yaml.safe_dump(_settings(servers, lake, port)))
+        config.write_text(yaml.safe_dump(_settings(servers, lake, port, trigger, seconds)))
         with _service(config, work / "service.log") as process:
             with _changing(fleet, servers, rate) as sent:
                 samples = _watched(process, port, lake, seconds, troubles)
@@ -75,6 +77,7 @@ def soak(work: Path, seconds: float, tables: int, rows: int, rate: int) -> dict[
         "tables": tables,
         "rows_each": rows,
         "changes_per_second": rate,
+        "trigger": trigger,
         "changes": sum(sent),
         "seconds": seconds,
         "incidents": {name: at for name, (at, _) in troubles.items()},
@@ -85,15 +88,16 @@ def soak(work: Path, seconds: float, tables: int, rows: int, rate: int) -> dict[
     }
 
 
-def _settings(servers: str, lake: Path, port: int) -> dict[str, Any]:
+def _settings(servers: str, lake: Path, port: int, trigger: str, seconds: float) -> dict[str, Any]:
+    # Often enough that even a short run has many compactions of each table.
+    age = max(120, round(seconds / 24))
     return {
         "kafka": {"bootstrap_servers": servers, "topic_pattern": rf"{SERVER}\.{DATABASE}\..*"},
         "lake": {"root": str(lake)},
-        "trigger": "10s",
+        "trigger": trigger,
         "spark": {"master": "local[2]"},
         "metrics": {"port": port},
-        # Often enough that a short run sees all of it many times.
-        "compaction": {"deltas_max": 4, "age_max": "2m"},
+        "compaction": {"deltas_max": 4, "age_max": f"{age}s"},
         "log": {"retention": "5m", "readers_may_fail": True},
         "vacuum": {"every": "2m"},
     }
@@ -206,13 +210,16 @@ def main() -> None:
     parser.add_argument("--tables", type=int, default=400)
     parser.add_argument("--rows", type=int, default=500, help="rows of each table at first")
     parser.add_argument("--rate", type=int, default=400, help="changes a second, of all tables")
+    parser.add_argument("--trigger", default="10s", help="how often a batch begins")
     parser.add_argument("--out", type=Path, help="a folder for the figures and their drawing")
     parser.add_argument("--log", type=Path, help="where to keep the service's log")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="bench-soak-", ignore_cleanup_errors=True) as work:
         log = Path(work) / "service.log"
         try:
-            found = soak(Path(work), 3_600 * args.hours, args.tables, args.rows, args.rate)
+            found = soak(
+                Path(work), 3_600 * args.hours, args.tables, args.rows, args.rate, args.trigger
+            )
         except RuntimeError:
             print(log.read_text()[-4_000:], file=sys.stderr)
             raise
