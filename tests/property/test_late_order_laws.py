@@ -1,8 +1,8 @@
 """Order of dead letters across failovers: one that is replayed stands where its record lies, or it
 isn't applied.
 
-The world and the reader are those of `test_failover_laws.py`, but some changes can't be read: their
-records are dead letters, whatever the connector sends again, until a replay.
+The world and the reader are those of `tests/support/failovers.py`, but some changes can't be read:
+their records are dead letters, whatever the connector sends again, until a replay.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from lakesplice.planning.sources.late_order import (
     narrowed,
     raised,
 )
-from tests.property import test_failover_laws as failovers
-from tests.property.test_failover_laws import Form, Sent, World, places_of, truth
+from tests.support import failovers
+from tests.support.failovers import Form, Sent, World, places_of, truth
 
 ALL = 3
 
