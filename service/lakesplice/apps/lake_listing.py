@@ -10,6 +10,8 @@ from typing import Any
 from lakesplice.apps.lake import table_names
 from lakesplice.errors import LakespliceError, TableNotFoundError
 from lakesplice.model.driver_status import (
+    FED_BY_HAND,
+    UNREAD,
     WORST_FIRST,
     DriverStatus,
     TopicState,
@@ -62,6 +64,9 @@ def listing(
 
     def row(table: str) -> Row:
         details = _table_details(lake, names[table], count or live_rows) if table in names else {}
+        by_hand = details.pop("by_hand", False)
+        if not topics.get(table) and not details.get("parked"):
+            details = _without_topic(status, by_hand=by_hand) | details
         if table in names and names[table].path in verified:
             details["verified"] = _verified(verified[names[table].path])
         return _row(table, details, topics.get(table, []), now_ms)
@@ -133,6 +138,15 @@ def _of_topic(topic: TopicStatus, parked: Parkings, now_ms: EpochMs) -> Row:
     }
 
 
+def _without_topic(status: DriverStatus | None, *, by_hand: bool) -> Row:
+    """The state of a table that no topic of the driver feeds."""
+    if by_hand:
+        return {"state": FED_BY_HAND}
+    if status is None:
+        return {}
+    return {"state": UNREAD, "detail": "no topic that the service knows feeds the table"}
+
+
 def _verified(result: LastResult) -> Row:
     return {
         "outcome": result.outcome.value,
@@ -183,6 +197,7 @@ def _table_details(lake: AnyStore, name: TableName, count: RowCount) -> Row:
         "gaps": gap_names(manifest),
         "committed": moment(snapshot.timestamp_ms),
         "parked": _parked(manifest),
+        "by_hand": manifest.upserts is not None,
     }
 
 

@@ -38,6 +38,8 @@ WORST_FIRST = (
     TopicState.EXCLUDED,
 )
 """A table shows the state of its worst topic; the worst state comes first here."""
+FED_BY_HAND, UNREAD = "by hand", "unread"
+"""The states of a table that no topic of the driver feeds: programs write it, or nobody does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from structlog.testing import capture_logs
 
 from lakesplice.errors import FencedError, StorageError
 from lakesplice.model.offsets import Offset
@@ -240,7 +241,10 @@ def test_a_table_that_parks_for_what_its_batch_brought_is_left_out_by_the_next_q
     spoilt = scene.sources[1]
     unreadable = [event._replace(value=b"{") for key in range(40) for event in spoilt.put(key)]
     spoilt.topic.append(0, unreadable)
-    scene.batch()
+    with capture_logs() as logged:
+        scene.batch()
+    told = [one["table"] for one in logged if one["event"] == "table-parked"]
+    assert told == [str(scene.table(1).name)], "once, although it was parked within its commit"
     parked = scene.table(1).parked
     assert parked is not None
     assert parked.code is ParkCode.DEAD_LETTERS

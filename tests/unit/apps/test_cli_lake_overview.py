@@ -9,8 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from lakesplice import Table
 from lakesplice.apps.cli.tables.showing.lake_overview import print_overview
 from lakesplice.apps.lake_listing import listing
 from lakesplice.model.driver_status import (
@@ -49,6 +51,33 @@ def test_tables_lists_a_lake_with_what_is_parked_and_what_cannot_be_read(
     out = lakesplice("tables", lake).out
     assert "parked (no-key): the table has no primary key (at record 0:7)" in out
     assert rows["shop.no_key"]["record"] == "0:7"
+
+
+def test_a_table_that_no_topic_feeds_does_not_count_as_running(
+    lakesplice: CommandLine, lake: Path, items: IndexedTable, parked: IndexedTable
+) -> None:
+    rows = pa.table({"id": pa.array([1], pa.int64())})
+    for name in ("mine", "disputed"):
+        Table.create(lake / "shop" / name, rows, key=["id"])
+    publish(
+        lake,
+        topic(
+            "a.shop.disputed",
+            "shop.disputed",
+            TopicCondition(TopicState.PARKED, "why", "fed-by-hand"),
+        ),
+    )
+    states = {row["table"]: row["state"] for row in lakesplice.rows("tables", lake)}
+    assert states == {
+        "shop.mine": "by hand",
+        "shop.disputed": "parked",
+        "shop.items": "unread",
+        "shop.no_key": "parked",
+    }
+    out = lakesplice("tables", lake).out
+    assert "shop.items: unread: no topic that the service knows feeds the table" in out
+    assert "shop.mine: " not in out
+    assert "by hand" in lakesplice("status", lake).out
 
 
 def test_tables_shows_which_differed_from_their_database(

@@ -1,12 +1,18 @@
-"""What `lakesplice demo --serve` says, and the ports that it takes."""
+"""What `lakesplice demo --serve` says, and the folder and ports that it takes."""
 
 from __future__ import annotations
 
 import socket
+from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 
+import pytest
+
+from lakesplice.apps.demo.claims import claimed_folder, claimed_port
 from lakesplice.apps.demo.servers import Addresses
 from lakesplice.apps.demo.words import what_is_served
+from lakesplice.errors import UsageError
 from lakesplice.testing.servers.process import HOST, free_port
 
 ADDRESSES = Addresses(
@@ -42,3 +48,20 @@ def test_a_port_that_is_taken_is_replaced_by_a_free_one() -> None:
         taken = server.getsockname()[1]
         assert free_port(taken) not in (0, taken)
     assert free_port(taken) == taken
+
+
+def test_two_demos_at_once_have_ports_and_folders_of_their_own(tmp_path: Path) -> None:
+    usual = free_port()
+    with ExitStack() as first, ExitStack() as second:
+        assert claimed_port(usual, first) == usual
+        # Nothing listens there yet: the first demo's server starts later.
+        assert claimed_port(usual, second) not in (0, usual)
+    with ExitStack() as third:
+        assert claimed_port(usual, third) == usual
+    folder = tmp_path / "demo"
+    with claimed_folder(folder):
+        (folder / "lake").mkdir()
+        with pytest.raises(UsageError, match="another demo runs"), claimed_folder(folder):
+            pass
+    with claimed_folder(folder):
+        assert (folder / "lake").exists()

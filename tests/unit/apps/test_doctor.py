@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -114,6 +115,32 @@ def test_without_java_the_doctor_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_the_room_for_a_lake_is_that_of_its_folder(tmp_path: Path) -> None:
     assert LakeExamination(settings_of(tmp_path), 5.0).folder == tmp_path
+
+
+def test_the_room_for_temporary_files_is_looked_for_where_python_and_spark_write_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, first, second = (tmp_path / name for name in ("own", "first", "second"))
+    for folder in (own, first):
+        folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(own))
+    settings = settings_of(tmp_path, spark={"options": {"spark.local.dir": f"{first}, {second}"}})
+
+    def looked_at() -> dict[str, str]:
+        found = machine.rooms(settings, tmp_path)
+        return {one.check: one.seen.partition(" free at ")[2] for one in found}
+
+    monkeypatch.delenv("SPARK_LOCAL_DIRS", raising=False)
+    assert looked_at() == {
+        "disk for the lake and Spark's scratch": str(tmp_path),  # the second doesn't exist yet
+        "disk for temporary files": str(own),
+        "disk for Spark's scratch": str(first),
+    }
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(own))
+    assert looked_at() == {
+        "disk for the lake": str(tmp_path),
+        "disk for temporary files and Spark's scratch": str(own),
+    }
 
 
 def test_a_probe_leaves_a_lake_as_it_found_it(tmp_path: Path) -> None:

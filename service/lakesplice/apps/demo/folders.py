@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from lakesplice.config import Settings, load
-from lakesplice.errors import UsageError
 from lakesplice.testing.servers.process import free_port
 
-_MARK: Final = ".lakesplice-demo"
 # Short intervals, so that a minute shows what a day would.
 _CONFIG: Final = """\
 # What the demo's service runs with, as long as the demo's broker runs. With servers of your own:
@@ -83,9 +81,8 @@ class DemoFolders:
 
 
 def prepare(places: DemoFolders) -> Settings:
-    """Create the folder, empty, and return the settings that the demo runs with.
-
-    An earlier demo in it is removed; `UsageError` if it contains anything else.
+    """Empty the claimed folder of an earlier demo, and return the settings that the demo runs
+    with.
     """
     config = _CONFIG.format(
         kafka_port=free_port(), page_port=0, lake=_quoted(places.lake), log_level="warning"
@@ -108,17 +105,9 @@ def prepare_served(
 
 
 def _prepared(places: DemoFolders, config: str) -> Settings:
-    mark = places.folder / _MARK
-    if mark.exists():
-        for old in (places.lake, places.broker, places.database, places.connect):
-            shutil.rmtree(old, ignore_errors=True)
-    elif places.folder.exists() and any(places.folder.iterdir()):
-        raise UsageError(
-            "the folder contains something else; name another one with --folder",
-            folder=str(places.folder),
-        )
+    for old in (places.lake, places.broker, places.database, places.connect):
+        shutil.rmtree(old, ignore_errors=True)
     places.lake.mkdir(parents=True)
-    mark.touch()
     places.config.write_text(config)
     return load(places.config)
 

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table as Shown
 
 from lakesplice.apps.demo import comparison
+from lakesplice.apps.demo.claims import claimed_folder
 from lakesplice.apps.demo.folders import DemoFolders, prepare
 from lakesplice.apps.demo.generator import Generator
 from lakesplice.apps.demo.progress import Progress
@@ -40,12 +41,14 @@ def run(folder: Path, seconds: int, rate: int, *, as_json: bool = False) -> int:
     one JSON object for each view of each table.
 
     0: both views of every table equal the truth; 1: one differs; 130: it was interrupted. An
-    earlier demo in the folder is replaced; any other folder with something in it is refused.
+    earlier demo in the folder is replaced; any other folder with something in it is refused, and so
+    is one in which another demo runs.
     """
     places = DemoFolders(folder.absolute())
-    settings = prepare(places)
-    configure_logs(settings.logging.level, settings.logging.format)
-    return _Demo(places, settings, seconds, rate, as_json=as_json).run()
+    with claimed_folder(places.folder):
+        settings = prepare(places)
+        configure_logs(settings.logging.level, settings.logging.format)
+        return _Demo(places, settings, seconds, rate, as_json=as_json).run()
 
 
 class _Demo:

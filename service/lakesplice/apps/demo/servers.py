@@ -18,13 +18,14 @@ import pymysql
 from urllib3 import PoolManager
 from urllib3.exceptions import HTTPError
 
+from lakesplice.apps.demo.claims import claimed_port
 from lakesplice.apps.demo.folders import DemoFolders, prepare_served
 from lakesplice.errors import ConfigurationError
 from lakesplice.spark.jars import KAFKA_BROKER, JarSet, ensure_jars, folder_of
 from lakesplice.testing.broker import LocalBroker
 from lakesplice.testing.servers import mariadb
 from lakesplice.testing.servers.connect import DEBEZIUM, LocalConnect
-from lakesplice.testing.servers.process import HOST, LocalServer, free_port
+from lakesplice.testing.servers.process import HOST, LocalServer
 
 _Server = TypeVar("_Server", bound=LocalServer)
 
@@ -114,7 +115,9 @@ class DemoServers:
             )
         places = self._places
         wanted = (_DATABASE_PORT, _KAFKA_PORT, _CONNECT_PORT, _PAGE_PORT)
-        database_port, kafka_port, connect_port, page_port = map(free_port, wanted)
+        database_port, kafka_port, connect_port, page_port = (
+            claimed_port(port, self._stack) for port in wanted
+        )
         settings = prepare_served(
             places,
             kafka_port=kafka_port,

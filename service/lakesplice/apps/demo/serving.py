@@ -10,6 +10,7 @@ from typing import Final
 
 from rich.console import Console
 
+from lakesplice.apps.demo.claims import claimed_folder
 from lakesplice.apps.demo.folders import DemoFolders
 from lakesplice.apps.demo.servers import Addresses, DemoServers
 from lakesplice.apps.demo.stopping import Stopper, StopRequested
@@ -23,12 +24,15 @@ def serve(folder: Path, *, as_json: bool = False) -> int:
     """Start a database, a broker, a connector and the service in `folder`, say where each is, and
     keep them running until SIGINT, SIGTERM or SIGHUP; then stop all of them. Returns 0.
 
-    An earlier demo in the folder is replaced; any other folder with something in it is refused.
+    An earlier demo in the folder is replaced; any other folder with something in it is refused, and
+    so is one in which another demo runs.
     With `as_json` the addresses are one JSON object on the standard output, and all words go to the
     standard error. A server that ends by itself is reported, and the others keep running. Must be
     called in the main thread.
     """
-    return _Serving(DemoFolders(folder.absolute()), as_json=as_json).run()
+    places = DemoFolders(folder.absolute())
+    with claimed_folder(places.folder):
+        return _Serving(places, as_json=as_json).run()
 
 
 class _Serving:

@@ -35,6 +35,7 @@ _LIMITS = (
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
 _UNITS = {"m": 20, "g": 30}
+_JAVA_TEMPORARIES = "/tmp"  # noqa: S108  what Java has on Linux
 
 
 def java() -> Iterator[Finding]:
@@ -92,14 +93,28 @@ def _tasks_here(master: str) -> int:
 
 
 def rooms(settings: Settings, lake: Path | None) -> Iterator[Finding]:
-    """Look at the free space on the disks of the lake (None: it isn't on a disk) and of Spark's
-    scratch folder.
+    """Look at the free space of each folder that the service writes to: the lake (None: it isn't on
+    a disk), this process's temporary files, and Spark's local folders. Folders that are one, or
+    that don't exist yet beside another one, are looked at once.
     """
-    scratch = settings.spark.options.get("spark.local.dir") or tempfile.gettempdir()
-    wanted = [*([("the lake", lake)] if lake else []), ("Spark's scratch", Path(scratch))]
+    wanted = [("the lake", lake)] if lake is not None else []
+    wanted += [("temporary files", Path(tempfile.gettempdir()))]
+    wanted += [("Spark's scratch", folder) for folder in _local_folders(settings)]
+    uses: dict[Path, list[str]] = {}
     for use, folder in wanted:
         there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-        yield judge_room(RoomFacts(use, str(there), shutil.disk_usage(there).free))
+        uses.setdefault(there, []).append(use)
+    for there, found in uses.items():
+        free = shutil.disk_usage(there).free
+        yield judge_room(RoomFacts(" and ".join(found), str(there), free))
+
+
+def _local_folders(settings: Settings) -> list[Path]:
+    """Where Spark's driver writes shuffles and spills: SPARK_LOCAL_DIRS, then `spark.local.dir`,
+    then Java's own folder for temporary files, which isn't TMPDIR.
+    """
+    named = os.environ.get("SPARK_LOCAL_DIRS") or settings.spark.options.get("spark.local.dir")
+    return [Path(folder.strip()) for folder in (named or _JAVA_TEMPORARIES).split(",")]
 
 
 def port_is_free(settings: Settings) -> bool:

@@ -14,7 +14,7 @@ import typer
 from lakesplice.apps.cli.options import ConfigOption, LakeArgument, duration, lake_options
 from lakesplice.apps.cli.output import JsonOption, how_fresh, json_line, visible
 from lakesplice.errors import TableNotFoundError, UsageError
-from lakesplice.model.driver_status import TopicState
+from lakesplice.model.driver_status import FED_BY_HAND, UNREAD, TopicState
 from lakesplice.model.moments import EpochMs, age
 
 if TYPE_CHECKING:
@@ -30,10 +30,13 @@ _STYLES = {
     TopicState.WAITING.value: "cyan",
     TopicState.EXCLUDED.value: "dim",
     TopicState.RESTING.value: "yellow",
+    FED_BY_HAND: "green",
+    UNREAD: "yellow",
 }
 _TROUBLE = "bold red"
 # States that need an operator come first.
-_QUIET = (TopicState.RUNNING.value, TopicState.WAITING.value, TopicState.EXCLUDED.value)
+_QUIET_STATES = (TopicState.RUNNING, TopicState.WAITING, TopicState.EXCLUDED)
+_QUIET = (*(state.value for state in _QUIET_STATES), FED_BY_HAND)
 # The number of lines above and below the rows.
 _OTHER_LINES = 12
 _ROWS_MIN = 5

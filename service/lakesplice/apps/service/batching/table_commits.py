@@ -89,12 +89,7 @@ class TableCommits:
     def _committed(self, table: ServiceTable) -> None:
         self.failures.went_well(table)
         if table.parked is not None:
-            self.driver.log.warning(
-                "table-parked",
-                table=str(table.name),
-                code=table.parked.code.value,
-                detail=table.parked.detail,
-            )
+            table.report_parking()
             self.restart.ask(RestartReason.REDIRECT)
         elif self.drops.calls_for(table):  # of a table before its first change
             self.restart.ask(RestartReason.REDIRECT)

@@ -79,6 +79,7 @@ class ServiceTable(DriverTable):
         self._rest = RetryPauses(driver.clock)
         self._unwritable = False
         self._to_park: ParkReason | None = None
+        self._reported: ParkReason | None = None
         self._sightings = TopicProgress()
         self._lag: int | None = None
         self.holders.append(self)
@@ -213,10 +214,20 @@ class ServiceTable(DriverTable):
 
     def park(self, reason: ParkReason) -> None:
         """See `DriverTable.park`; if that fails, the table rests and parking is retried."""
-        self._driver.log.warning(
-            "table-parked", table=str(self.name), code=reason.code.value, detail=reason.detail
-        )
+        self._report(reason)
         self._park(reason)
+
+    def report_parking(self) -> None:
+        """Log why the table is parked, unless that was logged already."""
+        if self.parked is not None:
+            self._report(self.parked)
+
+    def _report(self, reason: ParkReason) -> None:
+        if reason != self._reported:
+            self._reported = reason
+            self._driver.log.warning(
+                "table-parked", table=str(self.name), code=reason.code.value, detail=reason.detail
+            )
 
     def _park(self, reason: ParkReason) -> None:
         self._to_park = None
@@ -285,4 +296,6 @@ class ServiceTable(DriverTable):
 
     def _hold(self, snapshot: Snapshot) -> None:
         super()._hold(snapshot)
+        if super().parked is None:
+            self._reported = None
         self.show()

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from lakesplice.apps.cli.output import how_fresh, print_table, visible
-from lakesplice.model.driver_status import DriverStatus, TopicState
+from lakesplice.model.driver_status import FED_BY_HAND, DriverStatus, TopicState
 from lakesplice.model.moments import EpochMs, age, utc_time
 
 Row = dict[str, Any]
@@ -22,7 +22,7 @@ _COLUMNS = ("table", "state", "rows", "lag", "fresh", "waiting", "dead")
 # Shown only if some table has a value, to save width.
 _NOTE = "note"
 _NAMED_MAX = 3
-_QUIET = (TopicState.RUNNING.value, TopicState.EXCLUDED.value)
+_QUIET = (TopicState.RUNNING.value, TopicState.EXCLUDED.value, FED_BY_HAND)
 # A driver publishes every ten seconds.
 _SILENT_SECONDS = 60.0
 
