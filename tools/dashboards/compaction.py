@@ -117,7 +117,10 @@ def _splices() -> tuple[Panel, ...]:
 
 
 def _files() -> tuple[Panel, ...]:
-    entries = ratio(total(LAKE, of(metric.INDEX_ENTRIES)), total(LAKE, of(metric.BASE_ROWS)))
+    return (*_base_files(), *_row_index(), *_log())
+
+
+def _base_files() -> tuple[Panel, ...]:
     return (
         graph(
             "Rows",
@@ -138,6 +141,12 @@ def _files() -> tuple[Panel, ...]:
             ten_tables(total(EACH, of(metric.SMALL_FILES))),
             width=8,
         ),
+    )
+
+
+def _row_index() -> tuple[Panel, ...]:
+    entries = ratio(total(LAKE, of(metric.INDEX_ENTRIES)), total(LAKE, of(metric.BASE_ROWS)))
+    return (
         graph(
             "Runs of the row index",
             "Of the ten tables that have most. Above index.runs_max for long: index merges fail.",
@@ -157,6 +166,11 @@ def _files() -> tuple[Panel, ...]:
             unit="cps",
             width=8,
         ),
+    )
+
+
+def _log() -> tuple[Panel, ...]:
+    return (
         graph(
             "Commits since the last checkpoint",
             "Of ten tables. Far above log.checkpoint_every: checkpoints fail.",

@@ -12,8 +12,35 @@ from lakesplice.apps.cli.options import PASSWORD, CertificatesOption
 from lakesplice.apps.cli.output import json_line
 from lakesplice.errors import UsageError
 
-_TimePrecision = Literal[
-    "adaptive_time_microseconds", "adaptive", "connect", "isostring", "microseconds", "nanoseconds"
+TablesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--table",
+        help="A table's name, or a glob. May be given several times. Without it all tables.",
+    ),
+]
+DecimalsOption = Annotated[
+    Literal["precise", "string", "double"],
+    typer.Option("--decimal-handling-mode", help="As at the connector."),
+]
+UnsignedOption = Annotated[
+    Literal["long", "precise"],
+    typer.Option("--bigint-unsigned-handling-mode", help="As at the connector."),
+]
+TimesOption = Annotated[
+    Literal[
+        "adaptive_time_microseconds",
+        "adaptive",
+        "connect",
+        "isostring",
+        "microseconds",
+        "nanoseconds",
+    ],
+    typer.Option("--time-precision-mode", help="As at the connector."),
+]
+DecimalFormatOption = Annotated[
+    Literal["base64", "numeric"],
+    typer.Option("--decimal-format", help="As at the connector's JSON converter."),
 ]
 
 
@@ -21,28 +48,11 @@ def declare(
     database: Annotated[
         str, typer.Argument(help="mysql://user@host:port/database", show_default=False)
     ],
-    tables: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--table",
-            help="A table's name, or a glob. May be given several times. Without it all tables.",
-        ),
-    ] = None,
-    decimals: Annotated[
-        Literal["precise", "string", "double"],
-        typer.Option("--decimal-handling-mode", help="As at the connector."),
-    ] = "precise",
-    unsigned: Annotated[
-        Literal["long", "precise"],
-        typer.Option("--bigint-unsigned-handling-mode", help="As at the connector."),
-    ] = "long",
-    times: Annotated[
-        _TimePrecision, typer.Option("--time-precision-mode", help="As at the connector.")
-    ] = "adaptive_time_microseconds",
-    decimal_format: Annotated[
-        Literal["base64", "numeric"],
-        typer.Option("--decimal-format", help="As at the connector's JSON converter."),
-    ] = "base64",
+    tables: TablesOption = None,
+    decimals: DecimalsOption = "precise",
+    unsigned: UnsignedOption = "long",
+    times: TimesOption = "adaptive_time_microseconds",
+    decimal_format: DecimalFormatOption = "base64",
     certificates: CertificatesOption = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="JSON instead of YAML; the service reads either.")

@@ -23,38 +23,41 @@ _STYLES = {"ok": "green", "unknown": "cyan", "warning": "yellow", "problem": "bo
 # The connector's own settings have these names, whatever the configuration says.
 _CONNECT, _DATABASE = "LAKESPLICE_DOCTOR__CONNECT_URL", "LAKESPLICE_DOCTOR__DATABASE"
 
+ConnectOption = Annotated[
+    str | None,
+    typer.Option(
+        "--connect", help="Kafka Connect's address, http://host:8083; as doctor.connect_url."
+    ),
+]
+DatabaseOption = Annotated[
+    str | None,
+    typer.Option(
+        "--database",
+        help="The source's server, mysql://user@host:3306, best with the connector's user; as"
+        f" doctor.database. The password is taken from {PASSWORD}.",
+    ),
+]
+TimeoutOption = Annotated[
+    float,
+    typer.Option(
+        "--timeout",
+        parser=duration(5, 3_600),
+        help="How long all checks together may take, such as 90s or 5m.",
+    ),
+]
+OnlyWrongOption = Annotated[
+    bool,
+    typer.Option("--only-wrong", help="Show only problems, warnings and what couldn't be checked."),
+]
+
 
 def doctor(
     config: ConfigOption = None,
-    connect: Annotated[
-        str | None,
-        typer.Option(
-            "--connect", help="Kafka Connect's address, http://host:8083; as doctor.connect_url."
-        ),
-    ] = None,
-    database: Annotated[
-        str | None,
-        typer.Option(
-            "--database",
-            help="The source's server, mysql://user@host:3306, best with the connector's user; as"
-            f" doctor.database. The password is taken from {PASSWORD}.",
-        ),
-    ] = None,
+    connect: ConnectOption = None,
+    database: DatabaseOption = None,
     certificates: CertificatesOption = None,
-    timeout: Annotated[
-        float,
-        typer.Option(
-            "--timeout",
-            parser=duration(5, 3_600),
-            help="How long all checks together may take, such as 90s or 5m.",
-        ),
-    ] = 60.0,
-    only_wrong: Annotated[
-        bool,
-        typer.Option(
-            "--only-wrong", help="Show only problems, warnings and what couldn't be checked."
-        ),
-    ] = False,
+    timeout: TimeoutOption = 60.0,
+    only_wrong: OnlyWrongOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Check a set-up: machine, lake, Kafka, topics, records, and the source if its addresses are

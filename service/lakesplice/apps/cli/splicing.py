@@ -14,12 +14,30 @@ from lakesplice.apps.cli.progress import progress_bar
 if TYPE_CHECKING:
     from lakesplice.apps.library.splice_file import SpliceSummary
 
-_ThreadsOption = Annotated[
+KeyOption = Annotated[
+    str | None,
+    typer.Option("--key", help="Columns by which to find a row, separated by commas."),
+]
+ByPositionOption = Annotated[
+    str | None,
+    typer.Option("--by-position", help="Column of the changes with row positions, from 0."),
+]
+ThreadsOption = Annotated[
     int | None,
     typer.Option(
         min=1,
         help="How many columns to encode at the same time; without it one per core, up to 8.",
     ),
+]
+VerifyOption = Annotated[
+    bool,
+    typer.Option(
+        help="Read the encoded pages back and compare them before the file gets its name."
+    ),
+]
+EraseOption = Annotated[
+    bool,
+    typer.Option("--erase", help="Remove every trace of old values, also from dictionaries."),
 ]
 
 
@@ -29,28 +47,14 @@ def splice(
         Path, typer.Option("--changes", help="Parquet file with a row for each row to change.")
     ],
     out: Annotated[Path, typer.Option("--out", help="The new file to write.")],
-    key: Annotated[
-        str | None,
-        typer.Option("--key", help="Columns by which to find a row, separated by commas."),
-    ] = None,
-    by_position: Annotated[
-        str | None,
-        typer.Option("--by-position", help="Column of the changes with row positions, from 0."),
-    ] = None,
+    key: KeyOption = None,
+    by_position: ByPositionOption = None,
     require_all: Annotated[
         bool, typer.Option("--require-all", help="Fail if no row has the key of a change.")
     ] = False,
-    threads: _ThreadsOption = None,
-    verify: Annotated[
-        bool,
-        typer.Option(
-            help="Read the encoded pages back and compare them before the file gets its name."
-        ),
-    ] = True,
-    erase: Annotated[
-        bool,
-        typer.Option("--erase", help="Remove every trace of old values, also from dictionaries."),
-    ] = False,
+    threads: ThreadsOption = None,
+    verify: VerifyOption = True,
+    erase: EraseOption = False,
     form: ListingOption = Listing.TABLE,
 ) -> None:
     """Write a Parquet file with changed rows; only pages that change are re-encoded.

@@ -90,24 +90,7 @@ def compared_table(
     shard = {name for name, _ in state.shard}
     of_source = columns_at(schema, at_source, shard=bool(shard))
     names = {column.id: name for name, column in of_source.items()}
-    columns: list[ReadColumn] = []
-    left_out = dict.fromkeys(schema.left_out, "the table doesn't take it")
-    for column in schema.columns:
-        if column.hidden or column.name in shard or column.source_type.startswith(_NOT_OF_ROWS):
-            continue
-        read = _read(column, at_source.get(names.get(column.id, "")))
-        if isinstance(read, str):
-            left_out[column.source_name or column.name] = read
-        else:
-            columns.append(read)
-    compared = {column.name for column in columns}
-    # A name may be that of one column at the source and of another in the lake.
-    left_out = {
-        f"{name} in the lake" if name in compared else name: reason
-        for name, reason in left_out.items()
-    }
-    for name in at_source.keys() - compared - left_out.keys():
-        left_out[name] = "the table lacks it"
+    columns, left_out = _columns(schema, names, at_source, shard)
     key = _key(schema, names, shard, columns, left_out)
     if isinstance(key, NotComparable):
         return key
@@ -132,6 +115,33 @@ def compared_table(
         insert_only=insert_only,
         unread=_unread(schema, state, {of_source[column.name].id for column in columns}),
     )
+
+
+def _columns(
+    schema: TableSchema,
+    names_at_source: Mapping[int, str],
+    at_source: Mapping[str, DatabaseColumn],
+    shard: set[str],
+) -> tuple[list[ReadColumn], dict[str, str]]:
+    """Return the columns that are compared, and the others with the reasons."""
+    columns: list[ReadColumn] = []
+    left_out = dict.fromkeys(schema.left_out, "the table doesn't take it")
+    for column in schema.columns:
+        if column.hidden or column.name in shard or column.source_type.startswith(_NOT_OF_ROWS):
+            continue
+        read = _read(column, at_source.get(names_at_source.get(column.id, "")))
+        if isinstance(read, str):
+            left_out[column.source_name or column.name] = read
+        else:
+            columns.append(read)
+    compared = {column.name for column in columns}
+    # A name may be that of one column at the source and of another in the lake.
+    left_out = {
+        f"{name} in the lake" if name in compared else name: reason
+        for name, reason in left_out.items()
+    }
+    lacking = dict.fromkeys(at_source.keys() - compared - left_out.keys(), "the table lacks it")
+    return columns, {**left_out, **lacking}
 
 
 def _unread(schema: TableSchema, state: SourceState, compared: set[int]) -> tuple[str, ...]:

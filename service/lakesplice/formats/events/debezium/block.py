@@ -147,13 +147,9 @@ def build_block(
         if nulls_are_replaced(source.get("snapshot"), op, build.live):
             ledger.suspect_settings.add(nulls)
         ledger.suspect_settings.update(cautions_by_types(shape.cells, context.history))
-    build.drop_marked(
-        (op != Op.DELETE) & ~present["after"], DeadReason.MISSING_IMAGE, "no row after the change"
-    )
-    place = position_source.positions(source, op, group.offsets)
-    build.refuse_missing_positions(place)
-    if position_source is not BY_RECORD:
-        build.leave_beyond(place, group.template.span)
+    without_row = (op != Op.DELETE) & ~present["after"]
+    build.drop_marked(without_row, DeadReason.MISSING_IMAGE, "no row after the change")
+    place = _positions(source, op, group, position_source, build)
     raw = {name: members_of(image) for name, image in images.items()}
     check_keys(raw, group.keys, key, op, present, build)
     tables = build.tables(raw, shape.cells, present)
@@ -173,6 +169,23 @@ def build_block(
         snapshot=snapshot_marks(source.get("snapshot"), op),
     )
     ledger.add(block.filter(build.live))
+
+
+def _positions(
+    source: Mapping[str, pa.Array],
+    op: Marks,
+    group: Group,
+    position_source: PositionSource,
+    build: BlockBuilder,
+) -> Positions:
+    """Return the positions; a change without one is a dead letter, and one that its template
+    doesn't cover remains open.
+    """
+    positions = position_source.positions(source, op, group.offsets)
+    build.refuse_missing_positions(positions)
+    if position_source is not BY_RECORD:
+        build.leave_beyond(positions, group.template.span)
+    return positions
 
 
 def _gtids(source: Mapping[str, pa.Array], positions: PositionSource, count: int) -> pa.Array:

@@ -19,6 +19,18 @@ if TYPE_CHECKING:
     from lakesplice.table.explaining.record_values import RecordAccess
 
 RECORDS_MAX = 100_000
+FromTopicOption = Annotated[
+    bool,
+    typer.Option(
+        "--from-topic",
+        help="Also read the topic again, and show what happened to each record. Starts Spark; "
+        "needs the service's --config.",
+    ),
+]
+RecordsOption = Annotated[
+    int,
+    typer.Option("--records", min=1, help="With --from-topic: how many records are read at most."),
+]
 
 
 def explain_key(
@@ -31,20 +43,8 @@ def explain_key(
             show_default=False,
         ),
     ],
-    from_topic: Annotated[
-        bool,
-        typer.Option(
-            "--from-topic",
-            help="Also read the topic again, and show what happened to each record. Starts Spark; "
-            "needs the service's --config.",
-        ),
-    ] = False,
-    records: Annotated[
-        int,
-        typer.Option(
-            "--records", min=1, help="With --from-topic: how many records are read at most."
-        ),
-    ] = RECORDS_MAX,
+    from_topic: FromTopicOption = False,
+    records: RecordsOption = RECORDS_MAX,
     values: Annotated[
         bool,
         typer.Option("--values", help="Show the row's values, and details that may quote one."),

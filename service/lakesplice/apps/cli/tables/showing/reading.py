@@ -47,6 +47,18 @@ class View(StrEnum):
     READ_OPTIMISED = "read_optimised"
 
 
+FilterOption = Annotated[
+    str | None,
+    typer.Option("--filter", help="SQL condition, such as \"status = 'open' and total > 10\"."),
+]
+LimitOption = Annotated[
+    int | None,
+    typer.Option(
+        min=0, help=f"How many rows at most; without it {ROWS_SHOWN} for a table, otherwise all."
+    ),
+]
+
+
 def read(
     table: TableArgument,
     view: Annotated[
@@ -56,23 +68,14 @@ def read(
     columns: Annotated[
         str | None, typer.Option(help="Columns to show, separated by commas; without it all.")
     ] = None,
-    where: Annotated[
-        str | None,
-        typer.Option("--filter", help="SQL condition, such as \"status = 'open' and total > 10\"."),
-    ] = None,
+    where: FilterOption = None,
     version: Annotated[
         int | None, typer.Option("--version", min=0, help="The version; the newest without it.")
     ] = None,
     as_of: AsOfOption = None,
     pin: PinOption = None,
     at_offset: AtOffsetsOption = None,
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help=f"How many rows at most; without it {ROWS_SHOWN} for a table, otherwise all.",
-        ),
-    ] = None,
+    limit: LimitOption = None,
     form: Annotated[
         Format, typer.Option("--format", help="JSON is one object per line, with bytes in Base64.")
     ] = Format.TABLE,
