@@ -9,10 +9,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,6 +23,7 @@ from kafka.admin import KafkaAdminClient
 
 from benchmarks.faults import processes
 from benchmarks.faults.disks import Disks
+from benchmarks.repeating import repeating
 from lakesplice import Table
 from lakesplice.errors import LakespliceError
 from lakesplice.testing.servers.process import HOST, free_port
@@ -102,22 +102,9 @@ class Demo:
         self.sql(f"insert into {table} (id) values ({new})")
         return new
 
-    @contextmanager
-    def changing(self, table: str) -> Iterator[None]:
+    def changing(self, table: str) -> AbstractContextManager[None]:
         """Insert a row into the table every second while the block runs."""
-        over = threading.Event()
-
-        def work() -> None:
-            while not over.wait(1.0):
-                self.insert(table)
-
-        thread = threading.Thread(target=work)
-        thread.start()
-        try:
-            yield
-        finally:
-            over.set()
-            thread.join()
+        return repeating(lambda: self.insert(table), 1.0)
 
     def has(self, table: str, wanted: int) -> bool:
         """Whether the real-time view of a table has the row."""

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import secrets
 import socket
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import pytest
 
+from benchmarks.repeating import repeating
 from lakesplice.telemetry.catalogue import (
     COMMIT_CONFLICTS,
     DUPLICATES,
@@ -113,7 +112,7 @@ def watched(kafka_broker: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
     with (
         Prometheus(folder / "prometheus", [f"127.0.0.1:{port}"]) as prometheus,
         lake.running() as service,
-        _working(source),
+        repeating(source.work, 1.0),
     ):
         seen = [query.text for query in _expected()]
         service.until(lake.path(database.topic("ledger")).exists, "the first table")
@@ -128,24 +127,6 @@ def watched(kafka_broker: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 def _expected() -> list[Query]:
     return [query for query in dashboard_queries() if not query.metrics & NEVER_HERE]
-
-
-@contextmanager
-def _working(source: Source) -> Iterator[None]:
-    """Has the source change every second while the block runs."""
-    over = threading.Event()
-
-    def work() -> None:
-        while not over.wait(1.0):
-            source.work()
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
 
 
 def test_every_panel_shows_the_service_at_work(watched: Prometheus) -> None:

@@ -11,13 +11,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
 
+from benchmarks.repeating import repeating
 from lakesplice.model.names import TableName
 from lakesplice.model.progress.verified import LastResult
 from lakesplice.storage.local import LocalStore
@@ -110,23 +111,9 @@ class Fleet:
             consumer.close()
         return {(place.topic, place.partition): end for place, end in found.items() if end}
 
-    @contextmanager
-    def written_to(self) -> Iterator[None]:
+    def written_to(self) -> AbstractContextManager[None]:
         """The database while statements run at it, in another thread."""
-        stopping = threading.Event()
-
-        def work() -> None:
-            while not stopping.is_set():
-                self.source.run(1)
-                stopping.wait(0.05)
-
-        thread = threading.Thread(target=work)
-        thread.start()
-        try:
-            yield
-        finally:
-            stopping.set()
-            thread.join()
+        return repeating(lambda: self.source.run(1), 0.05)
 
     def command(self, *arguments: str) -> subprocess.Popen[str]:
         """A command in a process group of its own."""

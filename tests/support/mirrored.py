@@ -7,14 +7,14 @@ position.
 from __future__ import annotations
 
 import random
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from benchmarks.repeating import repeating
 from lakesplice.apps.verifying.catch_up import CatchUp
 from lakesplice.apps.verifying.read_limit import ReadLimit
 from lakesplice.apps.verifying.report import TableReport
@@ -243,23 +243,11 @@ class Mirror:
         self.insert(self.table.mark(self.marks))
         self.feed()
 
-    @contextmanager
-    def changing(self) -> Iterator[None]:
-        """Let rows be inserted, and taken in, again and again while the block runs."""
-        stop = threading.Event()
-
-        def work() -> None:
-            with suppress(FencedError):  # a command that repairs takes the lake
-                while not stop.wait(0.2):
-                    self.insert_mark()
-
-        thread = threading.Thread(target=work)
-        thread.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            thread.join()
+    def changing(self) -> AbstractContextManager[None]:
+        """Let rows be inserted, and taken in, again and again while the block runs, or until a
+        command that repairs takes the lake.
+        """
+        return repeating(self.insert_mark, 0.2, ends_with=FencedError)
 
     def verify(self, request: VerificationRequest | None = None, **of: Any) -> TableReport:
         """What `lakesplice verify` finds."""
