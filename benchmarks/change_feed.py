@@ -26,10 +26,9 @@ from typing import Any
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from benchmarks.delta_session import delta_session
 from benchmarks.splice.data import COLUMNS, KEY, Cell, make_changes, make_store_sales
 from lakesplice import Table
-from lakesplice.spark.jars import DELTA, ensure_jars
-from lakesplice.spark.session import build_session
 
 FIGURES = Path(__file__).parents[1] / "docs" / "benchmarks" / "figures" / "change_feed.json"
 SHARE_MAX = 1.0  # images cost at most as much as the splice
@@ -173,15 +172,6 @@ def _cell(
         },
         "seconds": seconds,
     }
-
-
-def delta_session() -> SparkSession:
-    """Return a session of all cores that knows Delta."""
-    settings = {
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    }
-    return build_session("local[*]", "4g", ensure_jars(DELTA), settings)
 
 
 if __name__ == "__main__":

@@ -36,11 +36,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
+from benchmarks.delta_session import delta_session
 from benchmarks.splice.data import KEY, SEED, make_store_sales
 from lakesplice import Table
-from lakesplice.spark.jars import DELTA, ensure_jars
 from lakesplice.spark.python_workers import keep_zip_directories
-from lakesplice.spark.session import build_session
 
 FIGURES = Path(__file__).parents[1] / "docs" / "benchmarks" / "figures" / "changes.json"
 OURS, DELTA_FEED, NOTHING, READY = "lakesplice", "delta", "nothing", "ready"
@@ -127,12 +126,7 @@ class Bench:
     def __init__(self, folder: Path, rows: pa.Table, share: float) -> None:
         self.folder, self._rows, self._share = folder, rows, share
         self._random, self._number = np.random.default_rng(SEED), 0
-        settings = {
-            "spark.sql.shuffle.partitions": "2",
-            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        }
-        self.spark = build_session("local[2]", "3g", ensure_jars(DELTA), settings)
+        self.spark = delta_session("local[2]", "3g", {"spark.sql.shuffle.partitions": "2"})
         self.spark.sparkContext.setLogLevel("ERROR")
         self.spark.dataSource.register(Nothing)
         self.spark.dataSource.register(Ready)

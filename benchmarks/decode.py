@@ -19,6 +19,7 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,7 @@ def _value(name: str, kind: str, chance: random.Random) -> object:
     return base64.b64encode(unscaled.to_bytes(4, "big", signed=True)).decode()
 
 
-def _event(row: int, chance: random.Random) -> dict[str, object]:
+def _event(row: int, chance: random.Random) -> dict[str, Any]:
     before = {name: _value(name, kind, chance) for name, kind in TYPES.items()}
     before["id"] = row
     after = {**before, "quantity_0": chance.randrange(100), "price_0": "JxA="}
@@ -89,31 +90,46 @@ def _event(row: int, chance: random.Random) -> dict[str, object]:
 
 
 def _malformed(event: dict[str, Any], kind: int) -> bytes:
-    text = _text(event)
+    text = as_json(event)
     after = dict(event["after"])
     wrong = {"quantity_1": "many"} if kind < 6 else {"label_1": 5} if kind < 7 else {"sold": 10**12}
     broken = (text[: len(text) // 2], b"", text.replace(b"bench", b"ben\nch"), b"no JSON")
-    return broken[kind] if kind < len(broken) else _text({**event, "after": {**after, **wrong}})
+    return broken[kind] if kind < len(broken) else as_json({**event, "after": {**after, **wrong}})
 
 
-def _text(event: dict[str, object]) -> bytes:
+def as_json(event: Mapping[str, object]) -> bytes:
+    """Return the event as producers write it."""
     return json.dumps(event, separators=(",", ":")).encode()
 
 
-def records(rows: int, share: float) -> tuple[pa.RecordBatch, int]:
-    """Return a batch of events, and how many of them are malformed."""
-    chance = random.Random(SEED)
-    values, keys, bad = [], [], 0
-    for row in range(rows):
-        event = _event(row, chance)
-        if chance.random() < share:
-            values.append(_malformed(event, bad % 8))
-            bad += 1
-        else:
-            values.append(_text(event))
-        keys.append(b'{"id":%d}' % row)
-    batch = {"key": pa.array(keys, pa.binary()), "value": pa.array(values, pa.binary())}
-    return pa.record_batch({"offset": pa.array(range(len(keys)), pa.int64()), **batch}), bad
+@dataclass(frozen=True)
+class EventSample:
+    """Events of a format: that of a row, one of its eight malformed kinds, and a row's key."""
+
+    event: Callable[[int, random.Random], dict[str, Any]]
+    malformed: Callable[[dict[str, Any], int], bytes]
+    key: Callable[[int], bytes]
+
+    def records(self, rows: int, share: float) -> tuple[pa.RecordBatch, int]:
+        """Return a batch of events, and how many of them are malformed."""
+        chance = random.Random(SEED)
+        values, bad = [], 0
+        for row in range(rows):
+            event = self.event(row, chance)
+            if chance.random() < share:
+                values.append(self.malformed(event, bad % 8))
+                bad += 1
+            else:
+                values.append(as_json(event))
+        columns = {
+            "offset": pa.array(range(rows), pa.int64()),
+            "key": pa.array(map(self.key, range(rows)), pa.binary()),
+            "value": pa.array(values, pa.binary()),
+        }
+        return pa.record_batch(columns), bad
+
+
+SAMPLE = EventSample(_event, _malformed, lambda row: b'{"id":%d}' % row)
 
 
 def floor(text: bytes) -> pa.Table:
@@ -148,18 +164,18 @@ def rates(rows: int, works: Sequence[Callable[[], object]], repeats: int) -> lis
 
 def compare(
     types: Mapping[str, str],
-    records: Callable[[int, float], tuple[pa.RecordBatch, int]],
+    sample: EventSample,
     floor: Callable[[bytes], object],
     arguments: Sequence[str] | None = None,
 ) -> None:
     """Print a line per share of malformed events: the decoder's rate, and the floor's."""
     options = _options(arguments)
     context = DecodeContext(TableName("shop", "sales"), declare(types))
-    sound, _ = records(options.rows, 0.0)
+    sound, _ = sample.records(options.rows, 0.0)
     text = b"\n".join(value.as_py() for value in sound["value"])
     print(f"{options.rows} events of {len(text) // options.rows} bytes")
     for share in MALFORMED_SHARES:
-        batch, bad = records(options.rows, share)
+        batch, bad = sample.records(options.rows, share)
         decoded = decode(batch, context)
         assert sum(map(len, decoded.blocks)) == options.rows - bad, "a sound event was lost"
         works = (lambda batch=batch: decode(batch, context), lambda: floor(text))
@@ -210,7 +226,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure Debezium's events."""
-    compare(TYPES, records, floor, arguments)
+    compare(TYPES, SAMPLE, floor, arguments)
     options = _options(arguments)
     compare_schemas(min(options.rows, _SCHEMA_ROWS_MAX), options.repeats)
 

@@ -89,7 +89,7 @@ def values(rows: int) -> list[bytes]:
     """The events' values, without heads."""
     node = cast("Record", parse_schema(envelope()))
     chance = random.Random(SEED)
-    events = (cast("dict[str, Any]", _event(row, chance)) for row in range(rows))
+    events = (_event(row, chance) for row in range(rows))
     return [
         write_value(
             node, {**event, "before": _in_avro(event["before"]), "after": _in_avro(event["after"])}

@@ -6,14 +6,13 @@ changed, in 0.8 kB: Maxwell sends of the row before only these. Every ninth was 
 
 from __future__ import annotations
 
-import json
 import random
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import json as arrow_json
 
-from benchmarks.decode import SEED, compare
+from benchmarks.decode import EventSample, as_json, compare
 
 TYPES = {
     "id": "long",
@@ -48,7 +47,7 @@ def _value(kind: str, chance: random.Random) -> object:
     return f"2026-11-{chance.randrange(1, 30):02} 02:30:00{fraction}"
 
 
-def _event(row: int, chance: random.Random) -> dict[str, object]:
+def _event(row: int, chance: random.Random) -> dict[str, Any]:
     data = {name: _value(kind, chance) for name, kind in TYPES.items()} | {"id": row}
     old = {"quantity_0": chance.randrange(100), "label_0": None if row % 9 == 0 else "was"}
     return {
@@ -58,32 +57,17 @@ def _event(row: int, chance: random.Random) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _text(event: dict[str, object]) -> bytes:
-    return json.dumps(event, separators=(",", ":")).encode()
-
-
 def _malformed(event: dict[str, Any], kind: int) -> bytes:
-    text = _text(event)
+    text = as_json(event)
     data = dict(event["data"])
     wrong = {"quantity_1": "many"} if kind < 6 else {"label_1": 5} if kind < 7 else {"sold": "x"}
     broken = (text[: len(text) // 2], b"", text.replace(b"shop", b"sh\nop"), b"no JSON")
-    return broken[kind] if kind < len(broken) else _text({**event, "data": {**data, **wrong}})
+    return broken[kind] if kind < len(broken) else as_json({**event, "data": {**data, **wrong}})
 
 
-def records(rows: int, share: float) -> tuple[pa.RecordBatch, int]:
-    """Return a batch of events, and how many of them are malformed."""
-    chance = random.Random(SEED)
-    values, keys, bad = [], [], 0
-    for row in range(rows):
-        event = _event(row, chance)
-        if chance.random() < share:
-            values.append(_malformed(event, bad % 8))
-            bad += 1
-        else:
-            values.append(_text(event))
-        keys.append(b'{"database":"shop","table":"sales","pk.id":%d}' % row)
-    columns = {"key": pa.array(keys, pa.binary()), "value": pa.array(values, pa.binary())}
-    return pa.record_batch({"offset": pa.array(range(rows), pa.int64()), **columns}), bad
+SAMPLE = EventSample(
+    _event, _malformed, lambda row: b'{"database":"shop","table":"sales","pk.id":%d}' % row
+)
 
 
 def floor(text: bytes) -> pa.Table:
@@ -103,4 +87,4 @@ def floor(text: bytes) -> pa.Table:
 
 
 if __name__ == "__main__":
-    compare(TYPES, records, floor)
+    compare(TYPES, SAMPLE, floor)

@@ -28,10 +28,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from benchmarks.delta_session import delta_session
 from benchmarks.splice.data import KEY, copied, make_store_sales
 from lakesplice import Table
-from lakesplice.spark.jars import DELTA, ensure_jars
-from lakesplice.spark.session import build_session
 
 FIGURES = Path(__file__).parents[1] / "docs" / "benchmarks" / "figures" / "edits.json"
 ON = " AND ".join(f"t.{name} = s.{name}" for name in KEY)
@@ -169,7 +168,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=Path, default=FIGURES)
     args = parser.parse_args()
-    spark = _session()
+    spark = delta_session()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         made, rows = folder / "store_sales.parquet", folder / "rows.parquet"
@@ -211,14 +210,6 @@ def _measured(edit: Edit, sides: dict[str, Any], repeats: int) -> dict[str, Any]
         "processor_seconds": processor,
         "ratios": ratios,
     }
-
-
-def _session() -> SparkSession:
-    settings = {
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    }
-    return build_session("local[*]", "4g", ensure_jars(DELTA), settings)
 
 
 if __name__ == "__main__":

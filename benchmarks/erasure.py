@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from benchmarks.change_feed import delta_session
+from benchmarks.delta_session import delta_session
 from benchmarks.splice.data import KEY, SEED, make_store_sales
 from lakesplice import Table
 from lakesplice.apps.erasing.byte_search import files_in, search

@@ -18,6 +18,7 @@ from pyarrow import json as arrow_json
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from benchmarks.delta_session import DELTA_SETTINGS
 from benchmarks.service import COLUMNS, ingests, offsets, seconds, settings
 from lakesplice import Table
 from lakesplice.apps.service import run
@@ -30,8 +31,7 @@ from lakesplice.table.upkeep.compact import compact_files
 
 Task = dict[str, Any]
 _DELTA = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    **DELTA_SETTINGS,
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
     "spark.sql.shuffle.partitions": "4",

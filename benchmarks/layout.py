@@ -26,21 +26,16 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from benchmarks.delta_session import delta_session
 from benchmarks.splice.data import KEY, SEED, copied, make_store_sales
 from lakesplice import Table
 from lakesplice.planning.upkeep.clustering import ClusterPolicy
-from lakesplice.spark.jars import DELTA, ensure_jars
-from lakesplice.spark.session import build_session
 
 FIGURES = Path(__file__).parents[1] / "docs" / "benchmarks" / "figures" / "layout.json"
 BY = ("ss_sold_date_sk", "ss_item_sk")
 _FILES, _FILE_BYTES, _SHARE = 32, 4 * 2**20, 0.01
 _WHERE = ("lake", "s", "sales")
-_SETTINGS = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    "spark.databricks.delta.optimize.maxFileSize": str(_FILE_BYTES),
-}
+_SETTINGS = {"spark.databricks.delta.optimize.maxFileSize": str(_FILE_BYTES)}
 
 
 class Bench:
@@ -48,7 +43,7 @@ class Bench:
 
     def __init__(self, folder: Path, rows: pa.Table) -> None:
         self._folder = folder
-        self.spark: SparkSession = build_session("local[*]", "4g", ensure_jars(DELTA), _SETTINGS)
+        self.spark: SparkSession = delta_session(settings=_SETTINGS)
         self.ranges = {name: _middle(rows.column(name)) for name in BY}
         size = -(-rows.num_rows // _FILES)
         table, source = None, folder / "rows.parquet"

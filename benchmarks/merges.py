@@ -24,11 +24,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.delta_session import delta_session
 from benchmarks.splice.data import KEY, copied, make_store_sales
 from lakesplice import Table
 from lakesplice.planning.upkeep.file_merge import FileMergePolicy
-from lakesplice.spark.jars import DELTA, ensure_jars
-from lakesplice.spark.session import build_session
 
 FIGURES = Path(__file__).parents[1] / "docs" / "benchmarks" / "figures" / "merges.json"
 FASTER_MIN, SCAN_MAX = 5.0, 1.2
@@ -42,11 +41,7 @@ class Bench:
 
     def __init__(self, folder: Path, rows: pa.Table) -> None:
         self._folder, self._rows = folder, rows
-        settings = {
-            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        }
-        self.spark = build_session("local[*]", "4g", ensure_jars(DELTA), settings)
+        self.spark = delta_session()
 
     def fill(self, rows_a_file: int) -> int:
         """Make both tables anew; returns their number of files."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 
 from benchmarks.faults import processes
@@ -109,83 +110,72 @@ def _heartbeat_from_the_future(demo: Demo) -> None:
     demo.connector("PUT", "/pause")
 
 
+_service_down = partial(
+    Fault,
+    section="/healthz is not 200",
+    metric="absent(lakesplice_build_info)",
+    alert="LakespliceDown",
+    alert_after=420,
+    page=lambda demo: not demo.ask("lake").get("drives"),
+    probe="shop.customers",
+)
+_no_batch = partial(
+    Fault,
+    section="lakesplice_last_batch_age_seconds is well above trigger",
+    metric="lakesplice_last_batch_age_seconds > 30",
+    alert="LakespliceNoBatch",
+    alert_after=420,
+    probe="shop.customers",
+)
+_connector_silent = partial(
+    Fault,
+    section="lakesplice_connector_event_age_seconds rises",
+    metric="lakesplice_connector_event_age_seconds > 30",
+    alert="LakespliceConnectorSilent",
+    page=lambda demo: bool(_silent(demo)),
+    probe="shop.customers",
+)
+
 SERVICE_FAULTS = (
-    Fault(
+    _service_down(
         name="the service is killed",
-        section="/healthz is not 200",
         provoke=lambda demo: demo.end(SERVICE, signal.SIGKILL),
-        page=lambda demo: not demo.ask("lake").get("drives"),
-        metric="absent(lakesplice_build_info)",
-        alert="LakespliceDown",
-        alert_after=420,
         mend=lambda demo: demo.start(SERVICE),
-        probe="shop.customers",
     ),
-    Fault(
+    _no_batch(
         name="the broker is gone",
-        section="lakesplice_last_batch_age_seconds is well above trigger",
         provoke=lambda demo: demo.end(_BROKER, signal.SIGKILL),
         page=lambda demo: bool(demo.ask("lake").get("query_failure")),
-        metric="lakesplice_last_batch_age_seconds > 30",
-        alert="LakespliceNoBatch",
-        alert_after=420,
         mend=lambda demo: demo.start(_BROKER),
-        probe="shop.customers",
     ),
-    Fault(
+    _connector_silent(
         name="the database is gone",
-        section="lakesplice_connector_event_age_seconds rises",
         provoke=lambda demo: demo.end(_DATABASE, signal.SIGKILL),
-        page=lambda demo: bool(_silent(demo)),
-        metric="lakesplice_connector_event_age_seconds > 30",
-        alert="LakespliceConnectorSilent",
         alert_after=120,
         mend=lambda demo: demo.start(_DATABASE),
-        probe="shop.customers",
     ),
-    Fault(
+    _connector_silent(
         name="the connector is paused",
-        section="lakesplice_connector_event_age_seconds rises",
         provoke=lambda demo: demo.connector("PUT", "/pause"),
-        page=lambda demo: bool(_silent(demo)),
-        metric="lakesplice_connector_event_age_seconds > 30",
-        alert="LakespliceConnectorSilent",
         alert_after=1_000,
         mend=lambda demo: demo.connector("PUT", "/resume"),
-        probe="shop.customers",
     ),
-    Fault(
+    _service_down(
         name="the service is frozen",
-        section="/healthz is not 200",
         provoke=lambda demo: demo.freeze(SERVICE),
-        page=lambda demo: not demo.ask("lake").get("drives"),
-        metric="absent(lakesplice_build_info)",
-        alert="LakespliceDown",
-        alert_after=420,
         mend=_killed_and_started,
-        probe="shop.customers",
     ),
-    Fault(
+    _no_batch(
         name="the service's JVM is frozen",
-        section="lakesplice_last_batch_age_seconds is well above trigger",
         provoke=lambda demo: demo.freeze(SERVICE, _is_java),
         page=lambda demo: "main-loop" in demo.ask("lake").get("waits_for", {}),
-        metric="lakesplice_last_batch_age_seconds > 30",
-        alert="LakespliceNoBatch",
-        alert_after=420,
         mend=_killed_and_started,
-        probe="shop.customers",
     ),
-    Fault(
+    _no_batch(
         name="the service's workers are frozen",
-        section="lakesplice_last_batch_age_seconds is well above trigger",
         provoke=_workers_frozen,
         page=lambda demo: bool(demo.ask("lake").get("is_batch_overdue")),
-        metric="lakesplice_last_batch_age_seconds > 30",
-        alert="LakespliceNoBatch",
-        alert_after=420,
         mend=_killed_and_started,
-        probe="shop.customers",
     ),
     Fault(
         name="a second driver takes over from one that froze",
@@ -210,16 +200,11 @@ SERVICE_FAULTS = (
         probe="shop.customers",
         prepare=_lake_on_small_disk,
     ),
-    Fault(
+    _no_batch(
         name="the disk for temporary files is full",
-        section="lakesplice_last_batch_age_seconds is well above trigger",
         provoke=_scratch_full,
         page=lambda demo: bool(demo.ask("lake").get("query_failure")),
-        metric="lakesplice_last_batch_age_seconds > 30",
-        alert="LakespliceNoBatch",
-        alert_after=420,
         mend=lambda demo: demo.disks.empty(_scratch(demo)),
-        probe="shop.customers",
         prepare=_scratch_on_small_disk,
     ),
     Fault(
@@ -234,15 +219,10 @@ SERVICE_FAULTS = (
         probe="shop.customers",
         prepare=_clock_movable,
     ),
-    Fault(
+    _connector_silent(
         name="the connector is paused after a record from the future",
-        section="lakesplice_connector_event_age_seconds rises",
         provoke=_heartbeat_from_the_future,
-        page=lambda demo: bool(_silent(demo)),
-        metric="lakesplice_connector_event_age_seconds > 30",
-        alert="LakespliceConnectorSilent",
         alert_after=180,
         mend=lambda demo: demo.connector("PUT", "/resume"),
-        probe="shop.customers",
     ),
 )

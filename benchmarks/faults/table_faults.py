@@ -52,10 +52,6 @@ def _renamed(demo: Demo) -> None:
     demo.sql("rename table shop.former to shop.renamed", "insert into shop.renamed values (3, 3)")
 
 
-def _is_renamed_parked(demo: Demo) -> bool:
-    return demo.row("shop.renamed").get("state") == "parked"
-
-
 def _rename_followed(demo: Demo) -> None:
     parked = [name for name in ("shop.former", "shop.renamed") if _state(name, "parked")(demo)]
     demo.snapshot("shop.renamed")
@@ -120,17 +116,38 @@ def _table_read_only(demo: Demo) -> None:
     demo.sql("update shop.full set n = 5 where id = 1")
 
 
-TABLE_FAULTS = (
-    Fault(
-        name="a thousand records that aren't events",
-        section="dead-letters",
-        provoke=lambda demo: demo.send(_NOISY, b"{}", b"no JSON", count=_MANY),
-        page=_state("shop.noisy", "parked"),
-        metric='lakesplice_table_parked{code="dead-letters"} == 1',
+def _parking(
+    table: str,
+    code: str,
+    *,
+    name: str,
+    provoke: Callable[[Demo], object],
+    mend: Callable[[Demo], object],
+    prepare: Callable[[Demo], object] = lambda _: None,
+    alert_after: float = 120,
+) -> Fault:
+    """Return a fault that parks a table for the reason with this code."""
+    return Fault(
+        name=name,
+        section=code,
+        provoke=provoke,
+        page=_state(table, "parked"),
+        metric=f'lakesplice_table_parked{{code="{code}"}} == 1',
         alert="LakespliceTableParked",
-        alert_after=120,
+        alert_after=alert_after,
+        mend=mend,
+        probe=table,
+        prepare=prepare,
+    )
+
+
+TABLE_FAULTS = (
+    _parking(
+        "shop.noisy",
+        "dead-letters",
+        name="a thousand records that aren't events",
+        provoke=lambda demo: demo.send(_NOISY, b"{}", b"no JSON", count=_MANY),
         mend=_many_letters_mended,
-        probe="shop.noisy",
         prepare=_made("noisy"),
     ),
     Fault(
@@ -167,41 +184,30 @@ TABLE_FAULTS = (
         mend=lambda demo: _verified(demo, "--repair"),
         probe="shop.customers",
     ),
-    Fault(
+    _parking(
+        "shop.keyless",
+        "no-key",
         name="a table without a key",
-        section="no-key",
         provoke=lambda demo: demo.sql(
             "create table shop.keyless (id int not null)", "insert into shop.keyless values (1)"
         ),
-        page=_state("shop.keyless", "parked"),
-        metric='lakesplice_table_parked{code="no-key"} == 1',
-        alert="LakespliceTableParked",
-        alert_after=120,
         mend=_key_added,
-        probe="shop.keyless",
     ),
-    Fault(
+    _parking(
+        "shop.renamed",
+        "rows-moved",
         name="a RENAME moves rows without events",
-        section="rows-moved",
         provoke=_renamed,
-        page=_is_renamed_parked,
-        metric='lakesplice_table_parked{code="rows-moved"} == 1',
-        alert="LakespliceTableParked",
-        alert_after=120,
         mend=_rename_followed,
-        probe="shop.renamed",
         prepare=_made("former"),
     ),
-    Fault(
+    _parking(
+        "shop.short",
+        "offsets-gone",
         name="records deleted before they were read",
-        section="offsets-gone",
         provoke=_records_lost,
-        page=_state("shop.short", "parked"),
-        metric='lakesplice_table_parked{code="offsets-gone"} == 1',
-        alert="LakespliceTableParked",
         alert_after=180,
         mend=_reloaded,
-        probe="shop.short",
         prepare=_made("short"),
     ),
     Fault(

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from benchmarks.delta_session import DELTA_SETTINGS
 from benchmarks.splice.measuring import Contender, Phases, Task, serve_parent
 
 KEY = ("ss_item_sk", "ss_ticket_number")
@@ -27,8 +28,7 @@ _COMMON = {
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
 }
 _DELTA = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    **DELTA_SETTINGS,
     "spark.databricks.delta.snapshotPartitions": "2",
 }
 _HUDI = {

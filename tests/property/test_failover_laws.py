@@ -11,7 +11,7 @@ from __future__ import annotations
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
-from tests.support.failovers import Form, Reader, World, catch_up, files, forms, live, steps
+from tests.support.failovers import Form, Reader, catch_up, files, forms, lived, steps
 
 SAME_PLACE = [
     *(("write", 0, [0]), ("send", 1), ("fail over", 1, 0), ("read", 0, 0)),
@@ -85,10 +85,7 @@ key, and goes back to the first server.
 def test_the_newest_change_of_a_key_stands_highest(
     form: Form, first_files: list[int], history: list[tuple[object, ...]]
 ) -> None:
-    world = World(form, first_files)
-    reader = Reader(world)
-    for step in history:
-        live(world, reader, step)
+    world, reader = lived(form, first_files, history)
     catch_up(world, reader)
     event(f"{len(reader.source.epochs)} epochs")
 
@@ -97,10 +94,7 @@ def test_the_newest_change_of_a_key_stands_highest(
 def test_a_table_reloaded_is_the_same_whatever_the_broker_has_compacted(
     form: Form, first_files: list[int], history: list[tuple[object, ...]], share: int
 ) -> None:
-    world = World(form, first_files)
-    first = Reader(world)
-    for step in history:
-        live(world, first, step)
+    world, first = lived(form, first_files, history)
     catch_up(world, first)
     world.compact(100)
     second = Reader(world)

@@ -20,6 +20,7 @@ from tests.support.failovers import (
     forms,
     histories,
     live,
+    lived,
     losses,
     restarts,
     returns,
@@ -62,8 +63,5 @@ def test_while_a_connector_only_restarts_missing_records_begin_no_epoch(
 def test_skipped_records_may_be_read_later_while_the_connector_stays_at_one_server(
     form: Form, first_files: list[int], history: list[tuple[object, ...]]
 ) -> None:
-    world = World(form, first_files)
-    reader = Reader(world)
-    for step in history:
-        live(world, reader, step)
+    world, reader = lived(form, first_files, history)
     catch_up(world, reader)

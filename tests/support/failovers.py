@@ -271,6 +271,15 @@ def live(world: World, reader: Reader, step: tuple[Any, ...]) -> None:
             catch_up(world, reader)
 
 
+def lived(form: Form, first_files: Sequence[int], history: Sequence[Any]) -> tuple[World, Reader]:
+    """Return the world and its reader after a whole history."""
+    world = World(form, first_files)
+    reader = Reader(world)
+    for step in history:
+        live(world, reader, step)
+    return world, reader
+
+
 def catch_up(world: World, reader: Reader) -> None:
     """Once all is sent and read, the table is as the source."""
     world.send(len(world.changes))

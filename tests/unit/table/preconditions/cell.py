@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lakesplice.model.parking import ParkCode, ParkReason
@@ -11,7 +11,17 @@ from lakesplice.model.schema import Column
 from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.planning.upkeep.retention import files_by_path
 from lakesplice.table.protocol.commit import ConflictCode
-from lakesplice.table.protocol.intents import Intent, SetChangeFeed, Sweep
+from lakesplice.table.protocol.intents import (
+    Cluster,
+    Erase,
+    Evolve,
+    FileMerge,
+    Intent,
+    Purge,
+    SetChangeFeed,
+    Splice,
+    Sweep,
+)
 from lakesplice.table.protocol.snapshot import Snapshot
 from tests.support.tables import TableUnderTest
 
@@ -56,6 +66,34 @@ def swept_since(table: TableUnderTest, late: Intent) -> Intent:
 
 def names_what_may_be_deleted(before: Snapshot, after: Snapshot) -> bool:
     return files_by_path(after.manifest).keys() - files_by_path(before.manifest).keys() != set()
+
+
+def driver_changed_since(table: TableUnderTest, late: Intent) -> Intent:
+    table.committed(replace(table.ingest(), generation=2))
+    return late
+
+
+def spliced_since(table: TableUnderTest, late: Intent) -> Intent:
+    table.committed(table.splice())
+    return late
+
+
+def row_changed_since(table: TableUnderTest, late: Intent) -> Intent:
+    table.committed(table.ingest(deltas=(table.delta(1),)))
+    return late
+
+
+def column_renamed_since(
+    table: TableUnderTest, late: Cluster | Erase | FileMerge | Purge | Splice
+) -> Intent:
+    schema = table.now().manifest.schema
+    column = replace(schema.columns[-1], name="renamed")
+    table.committed(Evolve.of(1, table.now().manifest, schema.with_columns((), ("id",), [column])))
+    return replace(late, schema_version=schema.version)
+
+
+def other_files(before: Snapshot, after: Snapshot) -> bool:
+    return before.manifest.files.keys() != after.manifest.files.keys()
 
 
 def feed_begun_since(table: TableUnderTest, late: Intent) -> Intent:

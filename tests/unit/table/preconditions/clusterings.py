@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from lakesplice.table.protocol.commit import ConflictCode
-from lakesplice.table.protocol.intents import Cluster, Evolve, Intent
+from lakesplice.table.protocol.intents import Cluster
 from lakesplice.table.protocol.preconditions.files import (
     changes_are_as_carried,
     layout_is_as_written,
@@ -17,8 +15,13 @@ from tests.support.tables import TableUnderTest
 from tests.unit.table.preconditions.cell import (
     Cell,
     changes_wait_for_no_row,
+    column_renamed_since,
+    driver_changed_since,
     generation_fell,
     names_what_may_be_deleted,
+    other_files,
+    row_changed_since,
+    spliced_since,
     swept_since,
 )
 
@@ -36,50 +39,29 @@ def _clustering_of(table: TableUnderTest) -> Cluster:
     )
 
 
-def _of_a_deposed_driver(table: TableUnderTest) -> Intent:
-    late = _clustering_of(table)
-    table.committed(replace(table.ingest(), generation=2))
-    return late
-
-
-def _swept_meanwhile(table: TableUnderTest) -> Intent:
-    return swept_since(table, _clustering_of(table))
-
-
-def _of_a_file_spliced_meanwhile(table: TableUnderTest) -> Intent:
-    late = _clustering_of(table)
-    table.committed(table.splice())
-    return late
-
-
-def _of_a_row_changed_meanwhile(table: TableUnderTest) -> Intent:
-    late = _clustering_of(table)
-    table.committed(table.ingest(deltas=(table.delta(1),)))
-    return late
-
-
-def _of_columns_renamed_meanwhile(table: TableUnderTest) -> Intent:
-    late, schema = _clustering_of(table), table.now().manifest.schema
-    column = replace(schema.columns[-1], name="renamed")
-    table.committed(Evolve.of(1, table.now().manifest, schema.with_columns((), ("id",), [column])))
-    return replace(late, schema_version=schema.version)
-
-
 CELLS = {
-    "cluster: generation": Cell(generation_is_current, None, _of_a_deposed_driver, generation_fell),
+    "cluster: generation": Cell(
+        generation_is_current,
+        None,
+        lambda table: driver_changed_since(table, _clustering_of(table)),
+        generation_fell,
+    ),
     "cluster: swept": Cell(
-        writer_began_after_sweep, ConflictCode.SWEPT, _swept_meanwhile, names_what_may_be_deleted
+        writer_began_after_sweep,
+        ConflictCode.SWEPT,
+        lambda table: swept_since(table, _clustering_of(table)),
+        names_what_may_be_deleted,
     ),
     "cluster: layout": Cell(
         layout_is_as_written,
         ConflictCode.FILES,
-        _of_columns_renamed_meanwhile,
-        lambda before, after: before.manifest.files.keys() != after.manifest.files.keys(),
+        lambda table: column_renamed_since(table, _clustering_of(table)),
+        other_files,
     ),
     "cluster: deltas": Cell(
         changes_are_as_carried,
         ConflictCode.DELTAS,
-        _of_a_row_changed_meanwhile,
+        lambda table: row_changed_since(table, _clustering_of(table)),
         changes_wait_for_no_row,
     ),
 }
@@ -88,7 +70,7 @@ BREAKING = {
     "cluster: files": Cell(
         sources_are_unchanged,
         ConflictCode.FILES,
-        _of_a_file_spliced_meanwhile,
+        lambda table: spliced_since(table, _clustering_of(table)),
         lambda _before, _after: False,
     ),
 }

@@ -11,7 +11,6 @@ from lakesplice.table.protocol.intents import (
     ChangePins,
     EndVersions,
     Erase,
-    Evolve,
     Expire,
     Intent,
     Redirect,
@@ -36,8 +35,13 @@ from tests.support.tables import TableUnderTest
 from tests.unit.table.preconditions.cell import (
     Cell,
     changes_wait_for_no_row,
+    column_renamed_since,
+    driver_changed_since,
     generation_fell,
     names_what_may_be_deleted,
+    other_files,
+    row_changed_since,
+    spliced_since,
     swept_since,
 )
 
@@ -60,32 +64,9 @@ def erasure_of(table: TableUnderTest, **changes: object) -> Erase:
     return replace(intent, **changes)  # type: ignore[arg-type]  # of any fields
 
 
-def _deposed(table: TableUnderTest) -> Intent:
-    late = erasure_of(table)
-    table.committed(replace(table.ingest(), generation=2))
-    return late
-
-
-def _swept_meanwhile(table: TableUnderTest) -> Intent:
-    return swept_since(table, erasure_of(table))
-
-
-def _of_a_row_changed_meanwhile(table: TableUnderTest) -> Intent:
-    late = erasure_of(table)
-    table.committed(table.ingest(deltas=(table.delta(1),)))
-    return late
-
-
-def _of_a_file_spliced_meanwhile(table: TableUnderTest) -> Intent:
-    late = erasure_of(table)
-    table.committed(table.splice())
-    return late
-
-
 def _of_columns_renamed_meanwhile(table: TableUnderTest) -> Intent:
-    late, schema = erasure_of(table), table.now().manifest.schema
-    column = replace(schema.columns[-1], name="renamed")
-    table.committed(Evolve.of(1, table.now().manifest, schema.with_columns((), ("id",), [column])))
+    late = erasure_of(table)
+    column_renamed_since(table, late)
     return late
 
 
@@ -140,21 +121,29 @@ def _vacuums_again(before: Snapshot, after: Snapshot) -> bool:
 
 
 CELLS = {
-    "erase: generation": Cell(generation_is_current, None, _deposed, generation_fell),
+    "erase: generation": Cell(
+        generation_is_current,
+        None,
+        lambda table: driver_changed_since(table, erasure_of(table)),
+        generation_fell,
+    ),
     "erase: swept": Cell(
-        writer_began_after_sweep, ConflictCode.SWEPT, _swept_meanwhile, names_what_may_be_deleted
+        writer_began_after_sweep,
+        ConflictCode.SWEPT,
+        lambda table: swept_since(table, erasure_of(table)),
+        names_what_may_be_deleted,
     ),
     "erase: deltas": Cell(
         nothing_waits_for_sources,
         ConflictCode.DELTAS,
-        _of_a_row_changed_meanwhile,
+        lambda table: row_changed_since(table, erasure_of(table)),
         changes_wait_for_no_row,
     ),
     "erase: layout": Cell(
         layout_is_as_written,
         ConflictCode.FILES,
         _of_columns_renamed_meanwhile,
-        lambda before, after: before.manifest.files.keys() != after.manifest.files.keys(),
+        other_files,
     ),
     "erase: rewritten": Cell(
         rewritten_files_are_live,
@@ -180,7 +169,7 @@ BREAKING = {
     "erase: files": Cell(
         sources_are_unchanged,
         ConflictCode.FILES,
-        _of_a_file_spliced_meanwhile,
+        lambda table: spliced_since(table, erasure_of(table)),
         lambda _before, _after: False,
     ),
 }

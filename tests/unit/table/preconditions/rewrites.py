@@ -8,13 +8,11 @@ from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.planning.upkeep.purging import purge_bound
 from lakesplice.table.protocol.commit import ConflictCode
 from lakesplice.table.protocol.intents import (
-    Evolve,
     FileMerge,
     IndexMerge,
     Intent,
     Purge,
     Redirect,
-    Splice,
 )
 from lakesplice.table.protocol.preconditions.files import (
     consumed_parts_still_wait,
@@ -33,52 +31,27 @@ from tests.unit.table.preconditions.cell import (
     Cell,
     changed_without_images,
     changes_wait_for_no_row,
+    column_renamed_since,
+    driver_changed_since,
     feed_begun_since,
     generation_fell,
     names_what_may_be_deleted,
+    other_files,
+    row_changed_since,
+    spliced_since,
     swept_since,
 )
 
 
-def _splice_of_a_deposed_driver(table: TableUnderTest) -> Intent:
-    late = table.splice()
-    table.committed(replace(table.ingest(), generation=2))
-    return late
-
-
 def _merge_of_a_deposed_driver(table: TableUnderTest) -> Intent:
     inputs = tuple(run.file.path for run in table.now().manifest.runs)
-    table.committed(replace(table.ingest(), generation=2))
-    return IndexMerge(1, inputs, table.run())
+    return driver_changed_since(table, IndexMerge(1, inputs, table.run()))
 
 
 def _splice_of_a_file_replaced_meanwhile(table: TableUnderTest) -> Intent:
     late = table.splice()
     table.committed(replace(table.splice(), consumed={}))
     return replace(late, consumed={})
-
-
-def _renamed_meanwhile(table: TableUnderTest, late: Splice | FileMerge | Purge) -> Intent:
-    schema = table.now().manifest.schema
-    column = replace(schema.columns[-1], name="renamed")
-    table.committed(Evolve.of(1, table.now().manifest, schema.with_columns((), ("id",), [column])))
-    return replace(late, schema_version=schema.version)
-
-
-def _splice_of_columns_renamed_meanwhile(table: TableUnderTest) -> Intent:
-    return _renamed_meanwhile(table, replace(table.splice(), consumed={}))
-
-
-def _file_merge_of_columns_renamed_meanwhile(table: TableUnderTest) -> Intent:
-    return _renamed_meanwhile(table, merge_of_files(table))
-
-
-def _purge_of_columns_renamed_meanwhile(table: TableUnderTest) -> Intent:
-    return _renamed_meanwhile(table, purge_of(table))
-
-
-def _in_the_former_layout(before: Snapshot, after: Snapshot) -> bool:
-    return before.manifest.files.keys() != after.manifest.files.keys()
 
 
 def _splice_of_a_delta_consumed_meanwhile(table: TableUnderTest) -> Intent:
@@ -89,19 +62,11 @@ def _splice_of_a_delta_consumed_meanwhile(table: TableUnderTest) -> Intent:
     return replace(table.splice(), consumed=first.consumed)
 
 
-def _spliced_on(before: Snapshot, after: Snapshot) -> bool:
-    return after.manifest.files.keys() != before.manifest.files.keys()
-
-
 def _merge_of_runs_rebuilt_meanwhile(table: TableUnderTest) -> Intent:
     inputs = tuple(run.file.path for run in table.now().manifest.runs)
     late = IndexMerge(1, inputs, table.run())
     table.committed(Redirect(1, table.now().version, runs=(table.run(), table.run())))
     return late
-
-
-def _splice_of_files_swept_meanwhile(table: TableUnderTest) -> Intent:
-    return swept_since(table, table.splice())
 
 
 def _merge_into_a_run_swept_meanwhile(table: TableUnderTest) -> Intent:
@@ -117,22 +82,6 @@ def merge_of_files(table: TableUnderTest) -> FileMerge:
     return FileMerge(1, (file.path,), table.next_file(file), planned_on=now.version)
 
 
-def _file_merge_of_a_deposed_driver(table: TableUnderTest) -> Intent:
-    late = merge_of_files(table)
-    table.committed(replace(table.ingest(), generation=2))
-    return late
-
-
-def _file_merge_swept_meanwhile(table: TableUnderTest) -> Intent:
-    return swept_since(table, merge_of_files(table))
-
-
-def _file_merge_of_a_file_spliced_meanwhile(table: TableUnderTest) -> Intent:
-    late = merge_of_files(table)
-    table.committed(table.splice())
-    return late
-
-
 def purge_of(table: TableUnderTest, floor: Position = BEFORE_ALL) -> Purge:
     snapshot = table.now()
     inputs = tuple(snapshot.manifest.files)
@@ -140,82 +89,58 @@ def purge_of(table: TableUnderTest, floor: Position = BEFORE_ALL) -> Purge:
     return Purge(1, inputs, (table.file(5, 2),), table.run(), floors, snapshot.version)
 
 
-def _purge_of_a_deposed_driver(table: TableUnderTest) -> Intent:
-    late = purge_of(table)
-    table.committed(replace(table.ingest(), generation=2))
-    return late
-
-
-def _purge_swept_meanwhile(table: TableUnderTest) -> Intent:
-    return swept_since(table, purge_of(table))
-
-
-def _purge_of_a_file_spliced_meanwhile(table: TableUnderTest) -> Intent:
-    late = purge_of(table)
-    table.committed(table.splice())
-    return late
-
-
-def _purge_of_a_row_changed_meanwhile(table: TableUnderTest) -> Intent:
-    late = purge_of(table)
-    table.committed(table.ingest(deltas=(table.delta(1),)))
-    return late
-
-
-def _purge_of_what_a_partition_has_not_passed(table: TableUnderTest) -> Intent:
-    return purge_of(table, Position(1, 5))
-
-
 def _floor_above_what_is_to_come(_before: Snapshot, after: Snapshot) -> bool:
     bound = purge_bound(after.manifest)
     return bound is not None and after.manifest.purge_floor >= bound
-
-
-def _splice_that_makes_no_images_for_a_feed(table: TableUnderTest) -> Intent:
-    return feed_begun_since(table, table.splice())
 
 
 CELLS = {
     "splice: images": Cell(
         images_were_made,
         ConflictCode.FILES,
-        _splice_that_makes_no_images_for_a_feed,
+        lambda table: feed_begun_since(table, table.splice()),
         changed_without_images,
     ),
     "purge: generation": Cell(
-        generation_is_current, None, _purge_of_a_deposed_driver, generation_fell
+        generation_is_current,
+        None,
+        lambda table: driver_changed_since(table, purge_of(table)),
+        generation_fell,
     ),
     "purge: swept": Cell(
         writer_began_after_sweep,
         ConflictCode.SWEPT,
-        _purge_swept_meanwhile,
+        lambda table: swept_since(table, purge_of(table)),
         names_what_may_be_deleted,
     ),
     "purge: deltas": Cell(
         nothing_waits_for_sources,
         ConflictCode.DELTAS,
-        _purge_of_a_row_changed_meanwhile,
+        lambda table: row_changed_since(table, purge_of(table)),
         changes_wait_for_no_row,
     ),
     "purge: floor": Cell(
         floor_is_below_all_to_come,
         ConflictCode.FLOOR,
-        _purge_of_what_a_partition_has_not_passed,
+        lambda table: purge_of(table, Position(1, 5)),
         _floor_above_what_is_to_come,
     ),
     "filemerge: generation": Cell(
-        generation_is_current, None, _file_merge_of_a_deposed_driver, generation_fell
+        generation_is_current,
+        None,
+        lambda table: driver_changed_since(table, merge_of_files(table)),
+        generation_fell,
     ),
     "filemerge: swept": Cell(
         writer_began_after_sweep,
         ConflictCode.SWEPT,
-        _file_merge_swept_meanwhile,
+        lambda table: swept_since(table, merge_of_files(table)),
         names_what_may_be_deleted,
     ),
     "splice: swept": Cell(
         writer_began_after_sweep,
         ConflictCode.SWEPT,
-        _splice_of_files_swept_meanwhile,
+        lambda table: swept_since(table, table.splice()),
         names_what_may_be_deleted,
     ),
     "merge: swept": Cell(
@@ -225,31 +150,34 @@ CELLS = {
         names_what_may_be_deleted,
     ),
     "splice: generation": Cell(
-        generation_is_current, None, _splice_of_a_deposed_driver, generation_fell
+        generation_is_current,
+        None,
+        lambda table: driver_changed_since(table, table.splice()),
+        generation_fell,
     ),
     "splice: layout": Cell(
         layout_is_as_written,
         ConflictCode.FILES,
-        _splice_of_columns_renamed_meanwhile,
-        _in_the_former_layout,
+        lambda table: column_renamed_since(table, replace(table.splice(), consumed={})),
+        other_files,
     ),
     "filemerge: layout": Cell(
         layout_is_as_written,
         ConflictCode.FILES,
-        _file_merge_of_columns_renamed_meanwhile,
-        _in_the_former_layout,
+        lambda table: column_renamed_since(table, merge_of_files(table)),
+        other_files,
     ),
     "purge: layout": Cell(
         layout_is_as_written,
         ConflictCode.FILES,
-        _purge_of_columns_renamed_meanwhile,
-        _in_the_former_layout,
+        lambda table: column_renamed_since(table, purge_of(table)),
+        other_files,
     ),
     "splice: deltas": Cell(
         consumed_parts_still_wait,
         ConflictCode.DELTAS,
         _splice_of_a_delta_consumed_meanwhile,
-        _spliced_on,
+        other_files,
     ),
     "merge: generation": Cell(
         generation_is_current, None, _merge_of_a_deposed_driver, generation_fell
@@ -263,13 +191,13 @@ BREAKING = {
     "purge: files": Cell(
         sources_are_unchanged,
         ConflictCode.FILES,
-        _purge_of_a_file_spliced_meanwhile,
+        lambda table: spliced_since(table, purge_of(table)),
         lambda _before, _after: False,
     ),
     "filemerge: files": Cell(
         sources_are_unchanged,
         ConflictCode.FILES,
-        _file_merge_of_a_file_spliced_meanwhile,
+        lambda table: spliced_since(table, merge_of_files(table)),
         lambda _before, _after: False,
     ),
     "splice: files": Cell(
