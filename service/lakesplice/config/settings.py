@@ -97,9 +97,12 @@ class LakeSettings(Section):
     @property
     def address(self) -> str:
         """The lake's address, a folder's being absolute."""
-        if _SCHEME.match(self.root):
-            return self.root
-        return str(Path(self.root).expanduser().absolute())
+        return str(Path(self.root).expanduser().absolute()) if self.is_folder else self.root
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether the lake is in a folder, and not in an object store."""
+        return _SCHEME.match(self.root) is None
 
 
 class SparkSettings(Section):

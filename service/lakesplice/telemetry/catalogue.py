@@ -157,8 +157,10 @@ CLOCK_DIFFERENCE = gauge(
     "clock_difference_seconds",
     "seconds",
     "How far the store's clock is ahead of this machine's, by the time of a file that the service"
-    " writes there each minute; below 0 it is behind.",
-    "If it is far from 0, one of the clocks is wrong: let both follow a time server.",
+    " writes there each minute; below 0 it is behind. If the lake is in a folder, also how far this"
+    " machine's clock has jumped since the service began; what differs more is shown.",
+    "If it is far from 0, one of the clocks is wrong: let both follow a time server. Age counts by"
+    " the earlier of the two where something is deleted.",
 )
 FRESHNESS = age(
     "table_freshness_seconds",

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from structlog.testing import capture_logs
 
+from lakesplice.apps.service.status.status_reporter import StatusReporter
+from lakesplice.config.settings import LakeSettings
 from lakesplice.errors import StorageError
 from lakesplice.model.driver_status import TopicState
 from lakesplice.model.schema import TableSchema
 from lakesplice.table.driver.status import newest_status
 from lakesplice.telemetry import catalogue as metric
 from lakesplice.telemetry.document import series_per_table
+from lakesplice.telemetry.health import Health
+from tests.support.clocked import ClockedStore
+from tests.support.service_settings import settings_of
 from tests.support.topic_conditions import GOODS, Scene
 from tests.unit.apps.test_setting_warnings import report
 
@@ -218,6 +224,30 @@ def test_a_store_whose_clock_differs_is_shown(tmp_path: Path) -> None:
     ahead = time.time() - scene.clock.now_ms() / 1000
     shown = scene.metrics.value(metric.CLOCK_DIFFERENCE)
     assert shown == scene.driver.activity.clock_difference == pytest.approx(ahead, abs=60)
+
+
+@pytest.mark.parametrize(("address", "found"), [("", -7_200), ("s3://bucket/lake", 0)])
+def test_a_jump_of_the_clock_is_found_where_the_store_has_the_same_clock(
+    tmp_path: Path, address: str, found: float
+) -> None:
+    scene = Scene(tmp_path, a_shop_goods=1)
+    settings = settings_of(tmp_path)
+    if address:
+        settings = settings.model_copy(update={"lake": LakeSettings(root=address)})
+    driver = replace(scene.driver, lake=ClockedStore(tmp_path, scene.clock), settings=settings)
+    reporter = StatusReporter(driver, scene.tables, scene.sources, Health(60.0))
+    scene.sources.look()
+
+    def compared(seconds: float) -> float | None:
+        scene.clock.jump_to(scene.clock.now_ms() + round(seconds * 1000))
+        scene.clock.advance(120)
+        reporter.tick()
+        return driver.activity.clock_difference
+
+    with capture_logs() as logged:
+        assert [compared(0), compared(7_200), compared(0), compared(-7_200)] == [0, found, found, 0]
+    said = [one["event"] for one in logged if one["event"].startswith("clocks")]
+    assert said == (["clocks-differ", "clocks-agree"] if found else [])
 
 
 def test_a_broker_that_was_away_is_asked_again_when_connectors_wrote(tmp_path: Path) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import structlog
+from pyspark.sql import SparkSession
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable
+from lakesplice.apps.service.upkeep.table_upkeep import Upkeep
 from lakesplice.apps.service.upkeep.vacuums import Vacuums
 from lakesplice.model.names import TableName
 from lakesplice.table.driver.generation import Generation
@@ -54,6 +56,8 @@ class Service:
             structlog.get_logger(),
         )
         name = TableName.from_path(self.tasks.name.path)
+        self.activity = driver.activity
+        self.activity.show_clock_difference(0)
         self.metrics.register_table(str(name))
         self.table = ServiceTable(driver, name, self.tasks.table.source, origin)
         self.log = Maintenance(
@@ -108,6 +112,27 @@ def test_expired_versions_go_by_the_hour_and_are_reported(folder: Path) -> None:
     assert oldest > 0
     require_tidy(service.table.store)
     require_true(service.source, service.table.store)
+
+
+def test_a_clock_that_jumps_ahead_of_the_stores_deletes_no_version(folder: Path) -> None:
+    service = Service(folder, log={"retention": 4 * HOUR})
+    upkeep = Upkeep(service.vacuums._driver, cast(SparkSession, None))
+    service.log = upkeep._log_of(service.table)
+    service.live(3)
+    service.turn()
+    right_ms = service.clock.now_ms()
+    for difference in (-30 * DAY, None):  # as the driver finds it, and before it has looked
+        service.clock.jump_to(right_ms + 30 * DAY * 1000)
+        service.activity._clock_difference = difference
+        service.clock.advance(HOUR)
+        assert service.turn()
+        assert service.deleted("expired") == 0
+        assert service.table.manifest.retention.retained_from == 0
+    service.clock.jump_to(right_ms + 8 * HOUR * 1000)
+    service.activity.show_clock_difference(0)
+    service.clock.advance(HOUR)
+    assert service.turn()
+    assert service.deleted("expired") > 0
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""What all parts of a running driver share."""
+"""What all parts of a running driver share, and the clock by which it deletes what is old."""
 
 from __future__ import annotations
 
@@ -10,11 +10,38 @@ from lakesplice.apps.service.activity import Activity
 from lakesplice.apps.service.schema_topics import SchemaTopics
 from lakesplice.apps.service.threads import ThreadErrors
 from lakesplice.config import Settings
+from lakesplice.model.moments import EpochMs
+from lakesplice.planning.upkeep.retention import deletion_moment
 from lakesplice.table.driver.generation import Generation
 from lakesplice.table.protocol.ports import Clock, Entropy, SchemaSource, Store
 from lakesplice.telemetry import catalogue as metric
 from lakesplice.telemetry.registry import Metrics
 from lakesplice.telemetry.tracing import Tracing
+
+
+class DeletionClock:
+    """`Clock` that goes by the lake's store as soon as this machine's clock is ahead of it.
+
+    If this machine's clock jumps ahead by more than the retention, every old version would look
+    expired. The driver compares the clocks each minute (`Activity.clock_difference`); before the
+    first comparison nothing is old enough to be deleted. Safe from any thread.
+    """
+
+    def __init__(self, clock: Clock, activity: Activity) -> None:
+        self._clock = clock
+        self._activity = activity
+
+    def now_ms(self) -> EpochMs:
+        """See `Clock.now_ms`."""
+        return deletion_moment(self._clock.now_ms(), self._activity.clock_difference)
+
+    def monotonic(self) -> float:
+        """See `Clock.monotonic`."""
+        return self._clock.monotonic()
+
+    def wait(self, seconds: float) -> object:
+        """See `Clock.wait`."""
+        return self._clock.wait(seconds)
 
 
 @dataclass(frozen=True)
@@ -44,6 +71,11 @@ class Driver:
         now_ms = self.clock.now_ms()
         self.metrics.since(metric.LAST_BATCH, now_ms / 1000)
         self.activity.batch_ended(now_ms)
+
+    @property
+    def deletion_clock(self) -> DeletionClock:
+        """By what the age of something counts that may be deleted."""
+        return DeletionClock(self.clock, self.activity)
 
     @property
     def errors(self) -> ThreadErrors:

@@ -38,7 +38,7 @@ from lakesplice.table.upkeep.index_check import rebuild
 from lakesplice.table.upkeep.pins import pin, unpin
 from lakesplice.table.upkeep.purge import PurgeRules, purge
 from lakesplice.table.upkeep.restore import restore
-from lakesplice.table.upkeep.vacuum import vacuum
+from lakesplice.table.upkeep.vacuum import time_for_deletion, vacuum
 
 PARK, UNPARK, RESTORE, REBUILD = "park", "unpark", "restore", "index rebuild"
 VACUUM, COMPACT, MERGE, PURGE = "vacuum", "compact", "merge", "purge"
@@ -143,7 +143,8 @@ def _unpin(table: CommandTable, name: str) -> CommandResult:
 
 
 def _vacuum(table: CommandTable, seconds: float) -> CommandResult:
-    now_ms, number = table.clock.now_ms(), table.generation
+    now_ms = time_for_deletion(table.store, table.clock, table.entropy)
+    number = table.generation
     done = vacuum(table.store, table.snapshot, table.commit, now_ms, seconds, number)
     return CommandResult(f"{done.files} files with {done.bytes} bytes deleted", asdict(done))
 
@@ -203,7 +204,8 @@ def _merge(table: CommandTable) -> CommandResult:
 
 
 def _purge(table: CommandTable, seconds: float) -> CommandResult:
-    rules = PurgeRules.older_than(seconds, table.clock.now_ms())
+    now_ms = time_for_deletion(table.store, table.clock, table.entropy)
+    rules = PurgeRules.older_than(seconds, now_ms)
     rows = 0
 
     def plan() -> Purge | None:

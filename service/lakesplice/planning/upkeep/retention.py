@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from lakesplice.model.moments import EpochMs, earlier
+from lakesplice.model.moments import NO_MOMENT, EpochMs, earlier
 
 if TYPE_CHECKING:  # settings need the numbers alone
     from lakesplice.model.manifest import Manifest
@@ -18,6 +18,21 @@ PURGE_SECONDS = 7 * 86_400.0
 PURGE_SECONDS_MIN = 3_600.0
 # A file that no version names may be about to be committed.
 ORPHAN_SECONDS_MIN = 86_400.0
+# Clocks that differ by less count as equal: file times are coarse, and a comparison takes time.
+CLOCK_SECONDS_MAX = 60.0
+
+
+def deletion_moment(now_ms: EpochMs, store_ahead_seconds: float | None) -> EpochMs:
+    """Return the moment from which the age of what may be deleted is counted: the earlier one of
+    two clocks, this machine's and the store's.
+
+    `store_ahead_seconds` is how far the store's clock is ahead, below 0 if it is behind. While that
+    is unknown (None), nothing is old.
+    """
+    if store_ahead_seconds is None:
+        return NO_MOMENT
+    behind = -store_ahead_seconds
+    return earlier(now_ms, behind) if behind > CLOCK_SECONDS_MAX else now_ms
 
 
 def temporaries_before_ms(now_ms: EpochMs) -> EpochMs:

@@ -35,6 +35,7 @@ from lakesplice.table.upkeep.vacuum import (
     plan_vacuum,
     require_hours,
     require_safe_retention,
+    time_for_deletion,
     vacuum,
 )
 
@@ -85,10 +86,11 @@ def vacuum_table(
     seconds = hours * 3600
     require_safe_retention(seconds, readers_may_fail=readers_may_fail)
     snapshot = writer.refresh()
-    now_ms = writer.tools.clock.now_ms()
+    tools = writer.tools
     if dry_run:
-        return plan_vacuum(writer.store, snapshot, now_ms, seconds)
+        return plan_vacuum(writer.store, snapshot, tools.clock.now_ms(), seconds)
     require_fed_by_hand(snapshot.manifest)
+    now_ms = time_for_deletion(writer.store, tools.clock, tools.entropy)
     return vacuum(writer.store, snapshot, writer.commit, now_ms, seconds)
 
 
@@ -143,7 +145,8 @@ def purge_table(writer: Writer, older_than_hours: float, progress: Progress) -> 
     """Rewrite base files without rows that were deleted longer ago."""
     require_hours(older_than_hours)
     tools = writer.tools
-    rules = PurgeRules.older_than(older_than_hours * 3600, tools.clock.now_ms())
+    now_ms = time_for_deletion(writer.store, tools.clock, tools.entropy)
+    rules = PurgeRules.older_than(older_than_hours * 3600, now_ms)
 
     def plan(manifest: Manifest) -> Purge | None:
         number, entropy = manifest.generation, tools.entropy

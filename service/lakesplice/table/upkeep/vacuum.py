@@ -1,5 +1,5 @@
 """Vacuum for the library and the command line, in one call; or only a list of what it would
-delete.
+delete. And the time by which they delete what is old.
 """
 
 from __future__ import annotations
@@ -8,10 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lakesplice.errors import RetryableError, UsageError
-from lakesplice.model.moments import EpochMs, earlier
-from lakesplice.planning.upkeep.retention import ORPHAN_SECONDS_MIN, RETENTION_SECONDS_MIN
+from lakesplice.model.moments import EpochMs, earlier, outside
+from lakesplice.planning.upkeep.retention import (
+    ORPHAN_SECONDS_MIN,
+    RETENTION_SECONDS_MIN,
+    deletion_moment,
+)
 from lakesplice.table.protocol.commit import Conflict
-from lakesplice.table.protocol.ports import Store
+from lakesplice.table.protocol.layout import probe_path
+from lakesplice.table.protocol.ports import Clock, Entropy, Store
 from lakesplice.table.protocol.snapshot import Snapshot, latest
 from lakesplice.table.upkeep.expiry import Commit, Expiry, plan_expiry, there
 from lakesplice.table.upkeep.orphans import Orphans, find_orphans
@@ -104,3 +109,20 @@ def vacuum(
 def orphans_before_ms(now_ms: EpochMs, retention_seconds: float) -> EpochMs:
     """Return the moment before which a file must have been written to count as an orphan."""
     return earlier(now_ms, max(retention_seconds, ORPHAN_SECONDS_MIN))
+
+
+def time_for_deletion(store: Store, clock: Clock, entropy: Entropy) -> EpochMs:
+    """Return the present moment by the clock, or by the store's if the clock is ahead of it:
+    otherwise what isn't old yet would be deleted.
+
+    Blocks: writes an empty file into the log's folder of a table, and deletes it at once. Raises
+    `StorageError`. In a folder of this machine both clocks are one.
+    """
+    path, before_ms = probe_path(entropy), clock.now_ms()
+    store.put_new(path, b"")
+    try:
+        after_ms, written_ms = clock.now_ms(), store.modified_ms(path)
+    finally:
+        store.delete(path)
+    ahead = 0.0 if written_ms is None else outside(written_ms, before_ms, after_ms)
+    return deletion_moment(after_ms, ahead)

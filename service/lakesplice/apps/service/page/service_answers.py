@@ -33,13 +33,13 @@ from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.config import Settings
 from lakesplice.model.driver_status import DriverStatus
 from lakesplice.model.moments import EpochMs, utc_time
+from lakesplice.planning.upkeep.retention import CLOCK_SECONDS_MAX
 from lakesplice.secrets import masked_text
 from lakesplice.table.protocol.ports import Clock
 from lakesplice.telemetry.health import Health
 
 # Heartbeats come some ten seconds apart; the alert waits for more of them.
 _SILENT_SECONDS = 120.0
-_CLOCKS_DIFFER_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class ServiceAnswers:
             batch_age_seconds=batch_age,
             is_batch_overdue=batch_age is not None and batch_age > self._overdue_seconds,
             clock_difference_seconds=clocks,
-            is_clock_wrong=clocks is not None and abs(clocks) > _CLOCKS_DIFFER_SECONDS,
+            is_clock_wrong=clocks is not None and abs(clocks) > CLOCK_SECONDS_MAX,
             query_failure=masked_text(activity.query_failure),
             connectors=[self._connector(one) for one in activity.connectors],
         )

@@ -19,6 +19,7 @@ from lakesplice.model.driver_status import (
     TopicStatus,
 )
 from lakesplice.model.moments import EpochMs, outside
+from lakesplice.planning.upkeep.retention import CLOCK_SECONDS_MAX
 from lakesplice.table.driver.status import StatusPublisher, newest_status
 from lakesplice.telemetry import catalogue as metric
 from lakesplice.telemetry.health import Health
@@ -49,6 +50,8 @@ class StatusReporter:
         self._before = _before(driver)
         self._known: dict[str, TopicStatus] = {}
         self._looked = self._published = self._compared = float("-inf")
+        self._began = driver.clock.now_ms(), driver.clock.monotonic()
+        self._clocks_differ = False
         self._unsaid = True
 
     def tick(self) -> None:
@@ -163,13 +166,32 @@ class StatusReporter:
             self._driver.log.warning("status-not-published", error=str(error))
 
     def _compare_clocks(self, path: str, before_ms: EpochMs) -> None:
-        """Show how far the store's clock is ahead, by the file that was just written there."""
+        """Show how far the store's clock is ahead, by the file that was just written there.
+
+        A lake in a folder has this machine's clock. So it is compared with the time that has passed
+        since this driver began, too; whichever differs more is shown.
+        """
         driver, after_ms = self._driver, self._driver.clock.now_ms()
         written_ms = driver.lake.modified_ms(path)
-        if written_ms is not None:
-            ahead = outside(written_ms, before_ms, after_ms)
-            driver.metrics.set(metric.CLOCK_DIFFERENCE, ahead)
-            driver.activity.show_clock_difference(ahead)
+        if written_ms is None:
+            return
+        ahead = outside(written_ms, before_ms, after_ms)
+        if driver.settings.lake.is_folder:
+            ahead = max(ahead, self._passed_ahead(after_ms), key=abs)
+        driver.metrics.set(metric.CLOCK_DIFFERENCE, ahead)
+        driver.activity.show_clock_difference(ahead)
+        differ = abs(ahead) > CLOCK_SECONDS_MAX
+        if differ != self._clocks_differ:
+            self._clocks_differ = differ
+            if differ:
+                driver.log.warning("clocks-differ", store_ahead_seconds=round(ahead))
+            else:
+                driver.log.info("clocks-agree")
+
+    def _passed_ahead(self, now_ms: EpochMs) -> float:
+        """How many seconds further the time is that has passed than this machine's clock."""
+        began_ms, began = self._began
+        return self._driver.clock.monotonic() - began - (now_ms - began_ms) / 1000
 
 
 def _before(driver: Driver) -> dict[str, TopicStatus]:

@@ -170,7 +170,7 @@ class Mirrors:
             driver.metrics.since(metric.ICEBERG_LAG, None, table=str(table.name))
         self._report(table, snapshot, done)
         if now >= progress.next_expiry:
-            now_ms = driver.clock.now_ms()
+            now_ms = driver.deletion_clock.now_ms()
             mirror.expire(
                 snapshot,
                 earlier(now_ms, settings.retention(table.origin)),

@@ -44,7 +44,8 @@ class Purges:
         self._next[str(table.name)] = now + driver.settings.purge.every
         if after is None:
             return
-        rules = PurgeRules.older_than(after, driver.clock.now_ms(), driver.settings.purge.ratio_min)
+        now_ms = driver.deletion_clock.now_ms()
+        rules = PurgeRules.older_than(after, now_ms, driver.settings.purge.ratio_min)
         number, planned_on = driver.generation.number, table.version
         intent = self._run(
             PurgeTask(table.store, table.manifest, rules, planned_on, number, driver.entropy)

@@ -183,7 +183,7 @@ class Upkeep:
             log = self._logs[name] = Maintenance(
                 table.store,
                 log_keeper(table.store),
-                driver.clock,
+                driver.deletion_clock,
                 checkpoint_every=settings.log.checkpoint_every,
                 retention_seconds=settings.retention(table.origin),
                 expiry=Expiry(table.store, table.commit, driver.generation.number),

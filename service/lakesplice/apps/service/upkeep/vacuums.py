@@ -64,11 +64,12 @@ class Vacuums:
         if table.snapshot is None:
             return
         retention = driver.settings.retention(table.origin)
-        before_ms = orphans_before_ms(driver.clock.now_ms(), retention)
+        now_ms = driver.deletion_clock.now_ms()
+        before_ms = orphans_before_ms(now_ms, retention)
         orphans = Orphans(table.store, table.commit, driver.generation.number)
         swept = orphans.sweep(table.snapshot, before_ms, at_once=False)
         self._count(table, "orphan", swept.files)
-        dropped = drop_temporaries(table.store, temporaries_before_ms(driver.clock.now_ms()))
+        dropped = drop_temporaries(table.store, temporaries_before_ms(now_ms))
         if dropped:
             driver.log.info("temporaries-dropped", files=dropped)
         driver.metrics.set(metric.ORPHANS_LEFT, len(swept.left), table=name)
