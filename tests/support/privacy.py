@@ -24,7 +24,17 @@ PLANTED: dict[str, dict[str, Any]] = {
     "kafka": {"options": {"ssl.key.password": SECRET}},
     "spark": {"options": {"spark.hadoop.fs.s3a.secret.key": SECRET}},
     "doctor": {"connect_user_info": f"somebody:{SECRET}"},
+    "tracing": {"headers": {"authorization": SECRET}},
+    "iceberg": {"catalog": {"token": SECRET}},
+    "masking": {"secret": SECRET},
 }
+NOT_PLANTED = {
+    "lake.options": "only a lake in a bucket has them; those tests give their own",
+    "metrics.token": "the page couldn't be asked without it; tests of the page give their own",
+    "schema_registry.options": "refused without a registry; tests with one give their own",
+    "verify.databases": "addresses with a password are refused",
+}
+"""Settings that could hold a secret, and why `PLANTED` lacks them."""
 # Shorter ones may be words of a message.
 _CHARS_MIN = 10
 _FILES_MAX = 8
