@@ -22,6 +22,7 @@ from benchmarks.faults.demo import Demo
 from benchmarks.faults.measuring import Fault, measure
 from benchmarks.faults.service_faults import SERVICE_FAULTS
 from benchmarks.faults.table_faults import TABLE_FAULTS
+from benchmarks.faults.topic_faults import TOPIC_FAULTS
 
 _COLUMNS = ("page", "metric", "alert", "mended")
 
@@ -38,7 +39,7 @@ def main() -> None:
     args = parser.parse_args()
     chosen = [
         fault
-        for fault in (*TABLE_FAULTS, *SERVICE_FAULTS)
+        for fault in (*TABLE_FAULTS, *TOPIC_FAULTS, *SERVICE_FAULTS)
         if _is_chosen(fault, args.only, args.skip)
     ]
     found: list[dict[str, Any]] = []

