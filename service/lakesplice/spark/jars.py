@@ -26,18 +26,30 @@ _LOG_LINES_SHOWN = 12
 
 @dataclass(frozen=True)
 class Module:
-    """One artifact by its Maven coordinates; `transitive` includes its dependencies."""
+    """One artifact by its Maven coordinates; `transitive` includes its dependencies. `classifier`
+    names another jar of the same module, such as `tests`, which comes beside the usual one.
+    """
 
     organisation: str
     name: str
     revision: str
     transitive: bool = False
+    classifier: str = ""
 
     @property
     def coordinates(self) -> str:
-        """`organisation:name:revision`, followed by `+` if its dependencies are included."""
+        """`organisation:name:revision`, then `:classifier` if it has one, and `+` if its
+        dependencies are included.
+        """
+        classifier = f":{self.classifier}" if self.classifier else ""
         plus = "+" if self.transitive else ""
-        return f"{self.organisation}:{self.name}:{self.revision}{plus}"
+        return f"{self.organisation}:{self.name}:{self.revision}{classifier}{plus}"
+
+    @property
+    def jars(self) -> tuple[str, ...]:
+        """The names of its own jars."""
+        usual = f"{self.name}-{self.revision}"
+        return (f"{usual}.jar", *([f"{usual}-{self.classifier}.jar"] if self.classifier else []))
 
 
 @dataclass(frozen=True)
@@ -131,15 +143,24 @@ def ivy_module(which: JarSet) -> str:
     dependencies = "".join(
         f"<dependency org={quoteattr(module.organisation)} name={quoteattr(module.name)}"
         f" rev={quoteattr(module.revision)} transitive={_xml_bool(module.transitive)}"
-        ' conf="default->default"/>'
+        f' conf="default->default"{_artifacts(module)}'
         for module in which.modules
     )
     return (
-        '<ivy-module version="2.0">'
+        '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">'
         f'<info organisation="lakesplice" module={quoteattr(which.name)}/>'
         '<configurations><conf name="default"/></configurations>'
         f"<dependencies>{dependencies}</dependencies></ivy-module>"
     )
+
+
+def _artifacts(module: Module) -> str:
+    """How a dependency ends: a classifier must be named, and then the usual jar must be, too."""
+    if not module.classifier:
+        return "/>"
+    name, classifier = quoteattr(module.name), quoteattr(module.classifier)
+    artifact = f'<artifact name={name} type="jar" ext="jar"'
+    return f">{artifact}/>{artifact} m:classifier={classifier}/></dependency>"
 
 
 def _xml_bool(value: bool) -> str:
@@ -180,11 +201,7 @@ def _fetch(which: JarSet, scratch: Path, folder: Path, java: str) -> Path:
     except subprocess.TimeoutExpired:
         raise _unfetched(which, folder, f"no answer within {FETCH_SECONDS_MAX} s") from None
     names = {path.name for path in (scratch / "jars").glob("*.jar")}
-    missing = [
-        module.coordinates
-        for module in which.modules
-        if f"{module.name}-{module.revision}.jar" not in names
-    ]
+    missing = [module.coordinates for module in which.modules if not names.issuperset(module.jars)]
     if done.returncode or missing:
         raise _unfetched(which, folder, ivy_complaint(done.stdout + done.stderr), missing)
     if which.digest and (found := digest_of((scratch / "jars").glob("*.jar"))) != which.digest:

@@ -1,4 +1,6 @@
-"""A proxy before an S3 server that counts requests and makes some fail in chosen ways."""
+"""A proxy before an S3 server, or another one of HTTP: it counts requests and makes some fail in
+chosen ways.
+"""
 
 from __future__ import annotations
 
@@ -100,6 +102,17 @@ class S3Proxy:
         def next_fault(request: ProxiedRequest) -> Fault | None:
             with self._lock:
                 return left.pop(0) if left and when(request) else None
+
+        self.fault = next_fault
+
+    def fail_at(self, number: int, fault: Fault) -> None:
+        """Let the request with this number fail, counted from 0 from now on."""
+        left = [number]
+
+        def next_fault(_: ProxiedRequest) -> Fault | None:
+            with self._lock:
+                left[0] -= 1
+                return fault if left[0] == -1 else None
 
         self.fault = next_fault
 

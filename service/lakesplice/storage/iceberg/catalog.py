@@ -7,7 +7,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from lakesplice.errors import ConfigurationError
 from lakesplice.model.names import TableName
+from lakesplice.secrets import masked_text
 from lakesplice.storage.bucket_access import S3_SCHEMES
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.stores import AnyStore
@@ -45,13 +47,27 @@ def open_mirror(
     """Return the mirror of the table at a store's root, in a catalog with pyiceberg's properties.
 
     It is called as its table's folder, in `namespace` or in one called as its database's folder.
-    Connects to the catalog at first; errors as pyiceberg has them.
+    Connects to the catalog at first; errors as `catalog_errors.told` has them.
     """
+    from lakesplice.storage.iceberg.catalog_errors import told
     from lakesplice.storage.iceberg.mirror_table import IcebergMirror
 
     database, _, table = name.path.partition("/")
-    catalog = _catalog(tuple(sorted({**_options_of(store), **properties}.items())))
+    with told(properties):
+        try:
+            catalog = _catalog(tuple(sorted({**_options_of(store), **properties}.items())))
+        except ValueError as error:
+            raise ConfigurationError(
+                "pyiceberg doesn't take these properties of iceberg.catalog; set what the cause"
+                " names",
+                cause=masked_text(str(error)),
+            ) from error
     return IcebergMirror(catalog, (namespace or database, table), table_address(store))
+
+
+def forget_catalogs() -> None:
+    """Connect again when a mirror is opened next: a failure may be that of an old connection."""
+    _catalog.cache_clear()
 
 
 def _options_of(store: AnyStore) -> dict[str, str]:
@@ -62,6 +78,6 @@ def _options_of(store: AnyStore) -> dict[str, str]:
 
 @lru_cache(maxsize=8)
 def _catalog(properties: tuple[tuple[str, str], ...]) -> Catalog:
-    from pyiceberg.catalog import load_catalog
+    from lakesplice.storage.iceberg.rest_catalog import catalog_of
 
-    return load_catalog("lakesplice", **dict(properties))
+    return catalog_of(dict(properties))

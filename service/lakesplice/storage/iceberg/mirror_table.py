@@ -8,8 +8,9 @@ the table. pyiceberg may not retry a commit on another snapshot than the one tha
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from functools import wraps
+from typing import Any, TypeVar, cast
 
 from pyiceberg.catalog import Catalog
 from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
@@ -21,6 +22,7 @@ from pyiceberg.table.update.snapshot import UpdateSnapshot
 from lakesplice.errors import UsageError
 from lakesplice.model.moments import EpochMs
 from lakesplice.planning.mirroring.columns import MirrorSchema, SchemaChange
+from lakesplice.storage.iceberg.catalog_errors import told
 from lakesplice.storage.iceberg.entries import data_file
 from lakesplice.storage.iceberg.schemas import (
     columns_of,
@@ -43,19 +45,31 @@ _VERSION, _COMMITTED_MS = "lakesplice.version", "lakesplice.committed-ms"
 _METADATA_PATH, _GC = "write.metadata.path", "gc.enabled"
 _PREVIOUS_METADATA = "20"
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _telling(method: Method) -> Method:
+    @wraps(method)
+    def telling(self: IcebergMirror, *arguments: Any) -> Any:
+        with told(self.catalog.properties):
+            return method(self, *arguments)
+
+    return cast(Method, telling)
+
 
 class IcebergMirror:
-    """See `MirrorCatalog`. Errors are pyiceberg's, or those of the libraries that it uses."""
+    """See `MirrorCatalog`. Errors as `catalog_errors.told` has them."""
 
     def __init__(self, catalog: Catalog, identifier: tuple[str, str], location: str) -> None:
-        self._catalog = catalog
+        self.catalog = catalog
         self._identifier = identifier
         self._location = location
 
+    @_telling
     def load(self) -> MirrorState | None:
         """See `MirrorCatalog.load`."""
         try:
-            table = self._catalog.load_table(self._identifier)
+            table = self.catalog.load_table(self._identifier)
         except NoSuchTableError:
             return None
         properties = table.properties
@@ -81,14 +95,15 @@ class IcebergMirror:
             handle=table,
         )
 
+    @_telling
     def create(self, incarnation: str, schema: MirrorSchema, commit: MirrorCommit) -> bool:
         """See `MirrorCatalog.create`."""
         fields = first_schema(schema)
         mapping = name_mapping(fields, {}, schema.unshown)
         folder = f"{self._location}/{incarnation_folder(incarnation)}"
-        self._catalog.create_namespace_if_not_exists(self._identifier[:-1])
+        self.catalog.create_namespace_if_not_exists(self._identifier[:-1])
         try:
-            transaction = self._catalog.create_table_transaction(
+            transaction = self.catalog.create_table_transaction(
                 self._identifier,
                 fields,
                 location=self._location,
@@ -109,6 +124,7 @@ class IcebergMirror:
             return False
         return True
 
+    @_telling
     def commit(
         self, state: MirrorState, schema: MirrorSchema, change: SchemaChange, commit: MirrorCommit
     ) -> bool:
@@ -131,6 +147,7 @@ class IcebergMirror:
             return False
         return True
 
+    @_telling
     def expire(self, state: MirrorState, snapshots: Collection[int]) -> bool:
         """See `MirrorCatalog.expire`."""
         table: Table = state.handle
@@ -140,6 +157,7 @@ class IcebergMirror:
             return False
         return True
 
+    @_telling
     def needed(self, state: MirrorState) -> frozenset[str]:
         """See `MirrorCatalog.needed`."""
         table: Table = state.handle
@@ -150,10 +168,11 @@ class IcebergMirror:
             paths += [manifest.manifest_path for manifest in snapshot.manifests(table.io)]
         return frozenset(path.rpartition("/")[2] for path in paths)
 
+    @_telling
     def drop(self) -> None:
         """See `MirrorCatalog.drop`."""
         try:
-            self._catalog.drop_table(self._identifier)
+            self.catalog.drop_table(self._identifier)
         except NoSuchTableError:
             return
 

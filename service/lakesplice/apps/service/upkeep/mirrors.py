@@ -148,6 +148,7 @@ class Mirrors:
         except FencedError:
             raise
         except Exception as error:  # whatever a catalog answers, the other mirrors follow
+            _connect_again()
             driver.metrics.add(metric.ICEBERG_COMMITS, table=name, result=metric.MIRROR_FAILED)
             driver.log.error(
                 "iceberg-failed",
@@ -210,3 +211,9 @@ class Mirrors:
         settings = self._driver.settings
         store = open_store(settings.lake.address, settings.lake.options).within(table.name.path)
         return open_mirror(settings.iceberg.catalog, store, table.name, settings.iceberg.namespace)
+
+
+def _connect_again() -> None:
+    from lakesplice.storage.iceberg.catalog import forget_catalogs
+
+    forget_catalogs()
