@@ -1,21 +1,25 @@
 """Laying a table out by two columns, beside Delta Lake's OPTIMIZE ZORDER BY of the same rows.
 
-Run: python -m benchmarks.layout [--rows 2000000] [--repeats 3] [--out FILE]
+Run: python -m benchmarks.layout [--rows 2000000] [--repeats 5] [--out FILE]
 
 Both tables hold the same rows of store_sales (TPC-DS), shuffled, in 32 files. Each turn lays out a
 copy of each, ours by `Table.optimize`, Delta's by OPTIMIZE in a Spark session of all cores that has
 warmed up; both make files of the same size. Then DuckDB and Spark ask both for a sum over 1 % of
-one column, of the other, and of both, and the files are counted whose bounds in the log fit.
+one column, of the other, and of both, all tables in turn. The files and row groups are counted
+whose bounds fit, and the bytes that the engine's process read. Seconds are those of the clock and
+those of the processor, of all threads; on a machine with other work the latter say more.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +32,43 @@ from pyspark.sql import SparkSession
 
 from benchmarks.delta_session import delta_session
 from benchmarks.splice.data import KEY, SEED, copied, make_store_sales
+from benchmarks.verify import processor_seconds
 from lakesplice import Table
 from lakesplice.planning.upkeep.clustering import ClusterPolicy
 
 FIGURES = Path(__file__).parents[1] / "docs" / "benchmarks" / "figures" / "layout.json"
 BY = ("ss_sold_date_sk", "ss_item_sk")
+QUERIES = ((BY[0],), (BY[1],), BY)
+TABLES = ("ours", "delta", "copy-ours", "copy-delta")
 _FILES, _FILE_BYTES, _SHARE = 32, 4 * 2**20, 0.01
 _WHERE = ("lake", "s", "sales")
 _SETTINGS = {"spark.databricks.delta.optimize.maxFileSize": str(_FILE_BYTES)}
+
+
+@dataclass
+class Used:
+    """What some turns of one thing used: each list has a number per turn."""
+
+    seconds: list[float] = field(default_factory=list)
+    processor: list[float] = field(default_factory=list)
+    bytes: list[int] = field(default_factory=list)
+
+    def add(self, work: Callable[[], Any], pids: Sequence[int], *, keep: bool = True) -> Any:
+        """Do work in the processes `pids`, and note what it used unless it only warms up."""
+        began, busy, read = time.monotonic(), _busy(pids), _read(pids)
+        result = work()
+        if keep:
+            self.seconds.append(time.monotonic() - began)
+            self.processor.append(_busy(pids) - busy)
+            self.bytes.append(_read(pids) - read)
+        return result
+
+    @property
+    def medians(self) -> tuple[float, float, float]:
+        """Seconds, seconds of the processor, and MiB read."""
+        mib = statistics.median(self.bytes) / 2**20
+        clock, processor = statistics.median(self.seconds), statistics.median(self.processor)
+        return round(clock, 3), round(processor, 3), round(mib, 2)
 
 
 class Bench:
@@ -44,6 +77,9 @@ class Bench:
     def __init__(self, folder: Path, rows: pa.Table) -> None:
         self._folder = folder
         self.spark: SparkSession = delta_session(settings=_SETTINGS)
+        gateway = self.spark.sparkContext._gateway
+        assert gateway is not None
+        self.jvm: int = gateway.proc.pid
         self.ranges = {name: _middle(rows.column(name)) for name in BY}
         size = -(-rows.num_rows // _FILES)
         table, source = None, folder / "rows.parquet"
@@ -57,60 +93,96 @@ class Bench:
         frame = self.spark.read.parquet(str(source)).repartition(_FILES)
         frame.write.format("delta").save(str(folder / "delta"))
 
-    def ours(self) -> float:
-        """Lay out a copy of our table; returns seconds."""
+    def laid_out(self, repeats: int) -> dict[str, Used]:
+        """Lay out copies of both tables in turn, once more than `repeats`; the first warms up."""
+        used = {"lakesplice": Used(), "delta": Used()}
+        for turn in range(repeats + 1):
+            works: dict[str, Callable[[], Any]] = {
+                "lakesplice": self._ours(),
+                "delta": self._delta(),
+            }
+            for name in [*works][:: 1 if turn % 2 else -1]:
+                used[name].add(works[name], (os.getpid(), self.jvm), keep=turn > 0)
+        return used
+
+    def _ours(self) -> Callable[[], Any]:
         table = Table.open(copied(self._folder / "ours").joinpath(*_WHERE))
-        started = time.monotonic()
-        table.optimize(BY, policy=ClusterPolicy(file_bytes=_FILE_BYTES))
-        return time.monotonic() - started
+        return lambda: table.optimize(BY, policy=ClusterPolicy(file_bytes=_FILE_BYTES))
 
-    def delta(self) -> float:
-        """Lay out a copy of Delta's; returns seconds."""
-        copy = copied(self._folder / "delta")
-        started = time.monotonic()
-        self.spark.sql(f"optimize delta.`{copy}` zorder by ({', '.join(BY)})").collect()
-        return time.monotonic() - started
+    def _delta(self) -> Callable[[], Any]:
+        command = f"optimize delta.`{copied(self._folder / 'delta')}` zorder by ({', '.join(BY)})"
+        return lambda: self.spark.sql(command).collect()
 
-    def query(self, name: str, columns: tuple[str, ...], turns: int) -> dict[str, Any]:
-        """Ask one table, laid out or not, for a sum; returns seconds per engine, and counts."""
+    def query(self, columns: tuple[str, ...], repeats: int) -> list[dict[str, Any]]:
+        """Ask each table for a sum, in turn; returns for each what it used, and counts."""
+        asked = [_Asked(self, self._root(name), name, columns) for name in TABLES]
+        answers = set()
+        for turn in range(repeats + 1):
+            for one in asked[:: 1 if turn % 2 else -1]:
+                answers |= one.turn(keep=turn > 0)
+        assert len(answers) == 1, answers
+        return [one.found for one in asked]
+
+    def _root(self, name: str) -> Path:
         root = self._folder / name
-        folder = root.joinpath(*_WHERE) if name.endswith("ours") else root
+        return root.joinpath(*_WHERE) if name.endswith("ours") else root
+
+
+class _Asked:
+    """One table that is asked for the rows in a range of some columns."""
+
+    def __init__(self, bench: Bench, folder: Path, name: str, columns: tuple[str, ...]) -> None:
+        self._name, self._columns, self._jvm = name, columns, bench.jvm
+        wanted = [(column, bench.ranges[column]) for column in columns]
         live = " and not _is_deleted" if name.endswith("ours") else ""
-        within = [f"{one} between {low} and {high}" for one, (low, high) in self._of(columns)]
-        asked = f"count(*), sum(ss_net_profit) from {{}} where {' and '.join(within)}{live}"
+        within = " and ".join(f"{one} between {low} and {high}" for one, (low, high) in wanted)
+        asked = f"select count(*), sum(ss_net_profit) from {{}} where {within}{live}"
         table = DeltaTable(str(folder))
         paths = table.file_uris()
         adds = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-        opened = sum(all(_fits(add, *one) for one in self._of(columns)) for add in adds)
-        engines: dict[str, Callable[[], Any]] = {
-            "duckdb": lambda: duckdb.sql(
-                f"select {asked.format(f'read_parquet({paths})')}"
-            ).fetchall(),
-            "spark": lambda: self.spark.sql(
-                f"select {asked.format(f'delta.`{folder}`')}"
-            ).collect(),
+        footers = [pq.read_metadata(path) for path in paths]
+        groups = [(one, at) for one in footers for at in range(one.num_row_groups)]
+        self._counts = {
+            "files": len(paths),
+            "files_opened": sum(all(_fits(add, *one) for one in wanted) for add in adds),
+            "row_groups": len(groups),
+            "row_groups_read": sum(all(_holds(*group, *one) for one in wanted) for group in groups),
         }
-        seconds: dict[str, list[float]] = {engine: [] for engine in engines}
-        answers = set()
-        for turn in range(turns + 1):
-            for engine, ask in engines.items():
-                started = time.monotonic()
-                ((rows, profit),) = ask()
-                answers.add((rows, str(profit)))
-                if turn:
-                    seconds[engine].append(time.monotonic() - started)
-        assert len(answers) == 1, answers
-        return {"files": len(paths), "opened": opened, "rows": rows, "seconds": seconds}
+        self._engines: dict[str, tuple[Callable[[], Any], int, Used]] = {
+            "duckdb": (
+                lambda: duckdb.sql(asked.format(f"read_parquet({paths})")).fetchall(),
+                os.getpid(),
+                Used(),
+            ),
+            "spark": (
+                lambda: bench.spark.sql(asked.format(f"delta.`{folder}`")).collect(),
+                bench.jvm,
+                Used(),
+            ),
+        }
 
-    def _of(self, columns: tuple[str, ...]) -> list[tuple[str, tuple[int, int]]]:
-        return [(column, self.ranges[column]) for column in columns]
+    def turn(self, *, keep: bool) -> set[tuple[int, str]]:
+        """Ask by each engine; returns the answers."""
+        answers = set()
+        for ask, pid, used in self._engines.values():
+            ((rows, profit),) = used.add(ask, (pid,), keep=keep)
+            answers.add((rows, str(profit)))
+        return answers
+
+    @property
+    def found(self) -> dict[str, Any]:
+        """The counts, and what each engine used."""
+        engines = {engine: vars(used) for engine, (_, _, used) in self._engines.items()}
+        medians = {engine: used.medians for engine, (_, _, used) in self._engines.items()}
+        print(self._columns, self._name, self._counts, medians, flush=True)
+        return {"table": self._name, "columns": self._columns, **self._counts, **engines}
 
 
 def main() -> None:
     """Measure and keep the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=2_000_000)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--out", type=Path, default=FIGURES)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -119,32 +191,34 @@ def main() -> None:
         rows = pq.read_table(part).slice(0, args.rows)
         shuffled = rows.take(pa.array(np.random.default_rng(SEED).permutation(rows.num_rows)))
         bench = Bench(Path(folder), shuffled)
-        found = _measured(bench, args.repeats)
+        laid_out = bench.laid_out(args.repeats)
+        print({name: used.medians for name, used in laid_out.items()}, flush=True)
+        queries = [one for columns in QUERIES for one in bench.query(columns, args.repeats)]
         bench.spark.stop()
-    args.out.write_text(json.dumps({"rows": args.rows, "by": BY, **found}, indent=1) + "\n")
+    used = {name: vars(one) for name, one in laid_out.items()}
+    found = {"rows": args.rows, "by": BY, "laid_out": used, "queries": queries}
+    args.out.write_text(json.dumps(found, indent=1) + "\n")
 
 
-def _measured(bench: Bench, repeats: int) -> dict[str, Any]:
-    ways: dict[str, Callable[[], float]] = {"lakesplice": bench.ours, "delta": bench.delta}
-    seconds: dict[str, list[float]] = {name: [] for name in ways}
-    for turn in range(repeats + 1):  # the first warms up
-        for name, run in [*ways.items()][:: 1 if turn % 2 else -1]:
-            took = run()
-            if turn:
-                seconds[name].append(took)
-    print({name: round(statistics.median(took), 2) for name, took in seconds.items()}, flush=True)
-    queries = []
-    for columns in ((BY[0],), (BY[1],), BY):
-        for name in ("ours", "delta", "copy-ours", "copy-delta"):
-            asked = bench.query(name, columns, 3)
-            queries.append({"table": name, "columns": columns, **asked})
-            medians = {e: round(statistics.median(s), 3) for e, s in asked["seconds"].items()}
-            print(columns, name, asked["files"], asked["opened"], medians, flush=True)
-    return {"seconds": seconds, "queries": queries}
+def _busy(pids: Sequence[int]) -> float:
+    return sum(processor_seconds(pid) for pid in pids)
+
+
+def _read(pids: Sequence[int]) -> int:
+    """The bytes that processes have read by system calls, from files or their cache."""
+    lines = [Path(f"/proc/{pid}/io").read_text().splitlines()[0] for pid in pids]
+    return sum(int(line.removeprefix("rchar: ")) for line in lines)
 
 
 def _fits(add: dict[str, Any], column: str, wanted: tuple[int, int]) -> bool:
     return bool(add[f"min.{column}"] <= wanted[1] and add[f"max.{column}"] >= wanted[0])
+
+
+def _holds(footer: pq.FileMetaData, group: int, column: str, wanted: tuple[int, int]) -> bool:
+    """Whether a row group's bounds of a column meet what is wanted."""
+    at = footer.schema.names.index(column)
+    bounds = footer.row_group(group).column(at).statistics
+    return bool(bounds.min <= wanted[1] and bounds.max >= wanted[0])
 
 
 def _middle(column: pa.ChunkedArray) -> tuple[int, int]:

@@ -9,11 +9,17 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+import lakesplice
 from lakesplice.model.change import Op
+from lakesplice.planning.upkeep.file_merge import FileMergePolicy
+from lakesplice.table.by_hand.hand_fed_table import HandFedTable
 from lakesplice.table.reading.table import Table
 from tests.support import short_jvms
 from tests.support.every_type import EVERY_TYPE, HIGH, LOW, row
@@ -61,3 +67,61 @@ def test_spark_reads_a_rewritten_file_as_we_do(
     expected = ours if condition is None else ours.slice(4090, 8200 - 4090 + 1)
     found = frame.toArrow().cast(pa.schema(expected.schema))
     assert found.sort_by("c_long_0").equals(expected)
+
+
+LITERALS = {
+    "name": "'k{0}'",
+    "number": "{0}",
+    "small": "cast({0} as smallint)",
+    "price": "cast({0} as decimal(12, 2))",
+    "day": "date '2000-01-01' + interval '{0}' day",
+    "moment": "timestamp '2000-01-01 00:00:00+00:00' + interval '{0}' second",
+}
+
+
+def keyed(folder: Path) -> HandFedTable:
+    """A table of a key of every kind that has a bloom filter, spliced, merged and laid out."""
+    numbers = pa.array(range(ROWS), pa.int64())
+    days = pc.add(pa.scalar(10_957, pa.int32()), numbers.cast(pa.int32())).cast(pa.date32())
+    began = 946_684_800
+    moments = pc.multiply(pc.add(numbers, began), 1_000_000).cast(pa.timestamp("us", "UTC"))
+    rows = pa.table(
+        {
+            "name": [f"k{number}" for number in range(ROWS)],
+            "number": numbers,
+            "small": numbers.cast(pa.int16()),
+            "price": numbers.cast(pa.decimal128(21, 2)).cast(pa.decimal128(12, 2)),
+            "day": days,
+            "moment": moments,
+            "n": numbers,
+        }
+    )
+    table = lakesplice.Table.create(folder, rows.slice(10), key=[*LITERALS], bloom_filters=True)
+    table.upsert(rows.slice(0, 10))
+    table.merge_files(policy=FileMergePolicy(files_max=2))
+    table.update({"n": "n + 1"}, "number < 50 OR number > 8990")
+    table.compact()
+    return table
+
+
+def test_no_key_is_lost_to_readers_of_bloom_filters(spark: SparkSession, tmp_path: Path) -> None:
+    """Only another reader can tell whether the filters are those of its own hashes."""
+    table = keyed(tmp_path)
+    (path,) = (str(tmp_path / path) for path in table.snapshot.manifest.files)
+    footer = pq.read_metadata(path).row_group(0)
+    with_filter = [footer.column(at).bloom_filter_offset is not None for at in range(7)]
+    assert with_filter == [True] * 6 + [False]
+    spark.read.parquet(path).createOrReplaceTempView("keyed")
+    wanted = [3, 7, 4_100, ROWS - 1]
+    for column, literal in LITERALS.items():
+        for number in wanted:
+            where = f"where {column} = {literal.format(number)}"
+            found = spark.sql(f"select number from keyed {where}").collect()
+            assert [row.number for row in found] == [number], where
+            asked = f"select number from read_parquet('{path}') {where}"
+            assert duckdb.sql(asked).fetchall() == [(number,)], where
+    excluded = 0
+    for number in range(ROWS, ROWS + 50):
+        probe = f"select * from parquet_bloom_probe('{path}', 'name', 'k{number}')"
+        excluded += sum(excludes for _, _, excludes in duckdb.sql(probe).fetchall())
+    assert excluded > 40  # the filters aren't just full

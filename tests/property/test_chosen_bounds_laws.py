@@ -1,5 +1,6 @@
-"""Whatever is done to a table with bounds of texts and moments: a reader that skips files by them
-finds every row. Only another reader can tell; the bounds themselves are tested in unit/formats.
+"""Whatever is done to a table with bounds of texts and moments, and bloom filters of its keys: a
+reader that skips files by them finds every row. Only another reader can tell; the bounds themselves
+are tested in unit/formats.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,12 +27,13 @@ from tests.support.simulated import folder
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 LONG = "b" * 32
 NAMES = ["", "a", "Ada", LONG, LONG + "c", LONG + "d", "caf\u00e9", "\U0001f600" * 33]
+STEPS = ["put", "put", "put", "delete", "compact", "merge", "purge", "optimize"]
 values = st.tuples(
     st.none() | st.sampled_from(NAMES),
     st.none() | st.integers(-2_000, 2_000).map(lambda us: MOMENT + timedelta(microseconds=us)),
 )
 steps = st.lists(
-    st.tuples(st.sampled_from(["put", "put", "put", "delete", "compact", "merge", "purge"]),
+    st.tuples(st.sampled_from(STEPS),
               st.lists(st.tuples(st.integers(0, 20), values), min_size=1, max_size=6)),
     min_size=2,
     max_size=8,
@@ -56,6 +60,8 @@ def step(table: Table, what: str, drawn: dict[int, Any]) -> None:
             table.compact()
         case "merge":
             table.merge_files(policy=FileMergePolicy(files_max=2))
+        case "optimize":
+            table.optimize(["name"])
         case _:
             table.purge(older_than_hours=0)
 
@@ -78,14 +84,32 @@ def require_found(path: Path, truth: pa.Table) -> None:
             assert len(found) == meant, (column, value)
 
 
+def require_filters(path: Path, table: Table) -> None:
+    """DuckDB's bloom filters exclude no key of their row group, and each row group has one."""
+    for file in table.snapshot.manifest.files:
+        name = str(path / file)
+        for key in pq.read_table(name, columns=["id"])["id"].to_pylist():
+            probed = f"parquet_bloom_probe('{name}', 'id', {key})"
+            asked = f"select bool_and(bloom_filter_excludes) from {probed}"
+            assert duckdb.sql(asked).fetchall() == [(False,)], (file, key)
+        footer = pq.read_metadata(name)
+        for group in range(footer.num_row_groups):
+            assert footer.row_group(group).column(0).bloom_filter_offset
+
+
 @given(steps)
 @settings(max_examples=examples(25), deadline=None)
 def test_no_row_is_lost_to_a_reader_that_skips_files(drawn: list[tuple[str, Any]]) -> None:
     with folder() as path:
         table = Table.create(
-            path / "t", rows({0: ("Ada", MOMENT)}), key=["id"], stats_columns=["name", "at"]
+            path / "t",
+            rows({0: ("Ada", MOMENT)}),
+            key=["id"],
+            stats_columns=["name", "at"],
+            bloom_filters=True,
         )
         for what, changes in drawn:
             step(table, what, dict(changes))
         table.compact()
         require_found(path / "t", table.read())
+        require_filters(path / "t", table)

@@ -17,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from lakesplice import Table
 from lakesplice.apps.erasing.byte_search import files_in, search
 from lakesplice.errors import UsageError
+from lakesplice.planning.upkeep.clustering import ClusterPolicy
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.by_hand.upserts.upsert_request import Upserted
 from tests.support.by_hand import (
@@ -211,6 +212,14 @@ class Upserts(RuleBasedStateMachine):
         table = self.tables[handle]
         table.compact()
         assert not table.snapshot.manifest.deltas
+
+    @rule(handle=HANDLES, by=st.sampled_from([["n"], ["name", "id"]]), full=st.booleans())
+    def optimize(self, handle: int, by: list[str], *, full: bool) -> None:
+        """What waits moves along; the feed shows nothing of it."""
+        table = self.tables[handle]
+        table.optimize(by, full=full, policy=ClusterPolicy(file_bytes=1_000))
+        assert all(file.cube is not None for file in table.snapshot.manifest.files.values())
+        assert table.optimize(by, dry_run=True).files == 0
 
     @invariant()
     def every_handle_shows_the_truth(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -50,10 +50,15 @@ def tools(seed: int = 1) -> Tools:
 
 
 def created(
-    store: Store, rows: Iterable[Row] = (), seed: int = 1, *, change_feed: bool = False
+    store: Store,
+    rows: Iterable[Row] = (),
+    seed: int = 1,
+    *,
+    change_feed: bool = False,
+    cluster_by: Sequence[str] = (),
 ) -> HandFedTable:
     rows = given(rows, COLUMNS.names)
-    create_table(store, rows, ["id"], tools(seed), change_feed=change_feed)
+    create_table(store, rows, ["id"], tools(seed), change_feed=change_feed, cluster_by=cluster_by)
     return opened(store, seed + 1)
 
 

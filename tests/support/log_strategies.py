@@ -61,7 +61,13 @@ def schemas(draw: st.DrawFn) -> TableSchema:
     apart = tuple(draw(st.lists(st.sampled_from(names), max_size=2, unique=True)))
     bounded = frozenset(draw(st.lists(st.sampled_from([c.id for c in columns]), max_size=2)))
     return TableSchema(
-        columns, tuple(key), versions, tuple(since), partitioned_by=apart, bounded=bounded
+        columns,
+        tuple(key),
+        versions,
+        tuple(since),
+        partitioned_by=apart,
+        bounded=bounded,
+        bloom_filters=draw(st.booleans()),
     )
 
 

@@ -130,7 +130,7 @@ def _base_files() -> tuple[Panel, ...]:
         ),
         graph(
             "Base files",
-            "All, and those that are smaller than merge.small_bytes.",
+            "All, and those that are small for their table (merge.small_bytes).",
             Ask(total(LAKE, of(metric.BASE_FILES)), "{{lake}} all"),
             Ask(total(LAKE, of(metric.SMALL_FILES)), "{{lake}} small"),
             width=8,
@@ -214,10 +214,11 @@ def _removal() -> tuple[Panel, ...]:
             width=8,
         ),
         graph(
-            "Merged, purged and erased",
-            "Small files that were merged, deleted rows that purges removed, and rows that "
-            "`lakesplice erase` removed, per hour.",
+            "Merged, laid out, purged and erased",
+            "Small files that were merged, rows that were laid out by columns, deleted rows that "
+            "purges removed, and rows that `lakesplice erase` removed, per hour.",
             Ask(per_hour(metric.MERGED_FILES, ""), "files merged"),
+            Ask(per_hour(metric.CLUSTERED_ROWS, ""), "rows laid out"),
             Ask(per_hour(metric.PURGED_ROWS, ""), "rows purged"),
             Ask(per_hour(metric.ERASED_ROWS, ""), "rows erased"),
             width=8,

@@ -206,8 +206,8 @@ def _files() -> tuple[Panel, ...]:
         ),
         graph(
             "Base files",
-            "Small ones are smaller than merge.small_bytes. Orphans are old files that no version"
-            " names; the next sweep deletes them.",
+            "Small ones are small for the table (merge.small_bytes). Orphans are old files that no"
+            " version names; the next sweep deletes them.",
             Ask(total("", of(metric.BASE_FILES)), "all"),
             Ask(total("", of(metric.SMALL_FILES)), "small"),
             Ask(total("", of(metric.ORPHANS_LEFT)), "orphans"),

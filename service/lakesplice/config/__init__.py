@@ -8,6 +8,7 @@ from lakesplice.config.reading import lake_options, load
 from lakesplice.config.sections.kafka import KafkaSettings
 from lakesplice.config.sections.tables import TableSettings
 from lakesplice.config.sections.upkeep import (
+    ClusterSettings,
     CompactionSettings,
     IndexSettings,
     LogSettings,
@@ -18,6 +19,7 @@ from lakesplice.config.sections.watching import LoggingSettings, MetricsSettings
 from lakesplice.config.settings import LakeSettings, Settings, SparkSettings
 
 __all__ = [
+    "ClusterSettings",
     "CompactionSettings",
     "IndexSettings",
     "KafkaSettings",

@@ -30,6 +30,7 @@ from lakesplice.config.sections.shaping import (
 )
 from lakesplice.config.sections.tables import TableSettings, declared_types, route
 from lakesplice.config.sections.upkeep import (
+    ClusterSettings,
     CompactionSettings,
     IndexSettings,
     LogSettings,
@@ -170,6 +171,7 @@ class Settings(Section):
     compaction: CompactionSettings = CompactionSettings()
     log: LogSettings = LogSettings()
     merge: MergeSettings = MergeSettings()
+    cluster: ClusterSettings = ClusterSettings()
     vacuum: VacuumSettings = VacuumSettings()
     purge: PurgeSettings = PurgeSettings()
     index: IndexSettings = IndexSettings()
@@ -261,6 +263,7 @@ class Settings(Section):
             partial or self.partial_images,
             partition_by=shape.partition_by if shape else (),
             stats_columns=shape.stats_columns if shape else (),
+            bloom_filters=shape.bloom_filters if shape else False,
         )
         return policy.for_history if self.keeps_versions(name) else policy
 

@@ -97,7 +97,8 @@ class UpsertState:
     `position` is that of its newest upsert; `has_deleted` says whether a row was ever deleted.
     `transactions` has, per application, the highest transaction that was applied. `insert_only`:
     rows never change, and a row with a known key is skipped. Every row meets `checks`, which are
-    conditions in SQL by name, and has no null in `required` columns.
+    conditions in SQL by name, and has no null in `required` columns. `cluster_by` has the columns
+    by which the table is laid out unless others are named.
     """
 
     position: int
@@ -106,6 +107,7 @@ class UpsertState:
     insert_only: bool = False
     checks: Mapping[str, str] = field(default_factory=dict)
     required: tuple[str, ...] = ()
+    cluster_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,8 @@ class TableSchema:
     columns, oldest first. A column without a source name no longer exists at the source: it keeps
     its values. `left_out` names columns that the source's images had and that aren't stored: the
     table doesn't know their values. `partitioned_by` names the columns, as stored, in which every
-    base file has one value each; it never changes.
+    base file has one value each; it never changes. With `bloom_filters` base files that are written
+    have a bloom filter of each key column whose type can have one.
     """
 
     columns: tuple[Column, ...] = ()
@@ -101,6 +102,7 @@ class TableSchema:
     left_out: frozenset[str] = frozenset()
     partitioned_by: tuple[str, ...] = ()
     bounded: frozenset[int] = frozenset()
+    bloom_filters: bool = False
 
     def __post_init__(self) -> None:
         """Check that `since` has one position per version."""

@@ -21,6 +21,7 @@ from lakesplice.telemetry.families.compaction import SPLICED_PAGES as SPLICED_PA
 from lakesplice.telemetry.families.compaction import SPLICED_PAGES_EQUAL as SPLICED_PAGES_EQUAL
 from lakesplice.telemetry.families.files import BASE_FILES as BASE_FILES
 from lakesplice.telemetry.families.files import BASE_ROWS as BASE_ROWS
+from lakesplice.telemetry.families.files import CLUSTERED_ROWS as CLUSTERED_ROWS
 from lakesplice.telemetry.families.files import ERASED_ROWS as ERASED_ROWS
 from lakesplice.telemetry.families.files import INCOMPLETE_ROWS as INCOMPLETE_ROWS
 from lakesplice.telemetry.families.files import INDEX_ENTRIES as INDEX_ENTRIES
@@ -35,6 +36,7 @@ from lakesplice.telemetry.families.files import PURGED_ROWS as PURGED_ROWS
 from lakesplice.telemetry.families.files import RETAINED_FROM as RETAINED_FROM
 from lakesplice.telemetry.families.files import SMALL_FILES as SMALL_FILES
 from lakesplice.telemetry.families.files import TABLE_VERSION as TABLE_VERSION
+from lakesplice.telemetry.families.files import UNCLUSTERED_BYTES as UNCLUSTERED_BYTES
 from lakesplice.telemetry.families.files import VACUUMED_BYTES as VACUUMED_BYTES
 from lakesplice.telemetry.families.files import VACUUMED_FILES as VACUUMED_FILES
 from lakesplice.telemetry.families.mirrors import ICEBERG_COMMITS as ICEBERG_COMMITS

@@ -218,25 +218,21 @@ class SimulatedDriver:
         planned_on, manifest = table.version, table.manifest
         return purge(table.store, manifest, rules, planned_on, table.generation, self._entropy)
 
-    def cluster(
-        self, by: Sequence[str], policy: ClusterPolicy = _SMALL_FILES
-    ) -> Committed | Conflict | None:
+    def cluster(self, by: Sequence[str], *, whole: bool = False) -> Committed | Conflict | None:
         """Lay some files out by columns; None if there are no new ones."""
-        intent = self.plan_clustering(by, policy)
+        intent = self.plan_clustering(by, whole=whole)
         return None if intent is None else self.table.commit(intent)
 
-    def plan_clustering(
-        self, by: Sequence[str], policy: ClusterPolicy = _SMALL_FILES
-    ) -> Cluster | None:
+    def plan_clustering(self, by: Sequence[str], *, whole: bool = False) -> Cluster | None:
         """Write files with rows in another order, and return the intent to commit."""
         table = self.table
         if table.snapshot is None:
             return None
-        return self.clustering(by, policy).plan(table.snapshot, table.generation)
+        return self.clustering(by, whole=whole).plan(table.snapshot, table.generation)
 
-    def clustering(self, by: Sequence[str], policy: ClusterPolicy = _SMALL_FILES) -> Clustering:
-        """Return what lays the table out by columns."""
-        return Clustering(self.table.store, by, self._entropy, policy=policy)
+    def clustering(self, by: Sequence[str], *, whole: bool = False) -> Clustering:
+        """Return what lays the table out by columns, in small files."""
+        return Clustering(self.table.store, by, self._entropy, whole=whole, policy=_SMALL_FILES)
 
     def answer(self, starts: Offsets, ends: Offsets) -> TopicResult:
         """Run the tasks of a batch and return their answers, without a commit."""

@@ -87,20 +87,20 @@ class UpkeepRules(MachineState):
             self.planned.append((self.driver, intent))
 
     @precondition(lambda self: self.driver.table.manifest.files)
-    @rule(by=CURVES)
-    def cluster(self, by: tuple[str, ...]) -> None:
-        self.driver.cluster(by)
+    @rule(by=CURVES, whole=st.booleans())
+    def cluster(self, by: tuple[str, ...], *, whole: bool) -> None:
+        self.driver.cluster(by, whole=whole)
 
     @precondition(lambda self: self.driver.table.manifest.files)
     @rule(by=CURVES, calls=CALLS, how=FAULTS | CRASHES)
     def cluster_and_fail(self, by: tuple[str, ...], calls: int, how: How) -> None:
         self.trap.arm(calls, how)
-        self.guarded(lambda: self.driver.cluster(by))
+        self.guarded(lambda: self.driver.cluster(by, whole=True))
 
     @precondition(lambda self: self.driver.table.manifest.files)
     @rule(by=CURVES)
     def plan_a_clustering(self, by: tuple[str, ...]) -> None:
-        intent = self.driver.plan_clustering(by)
+        intent = self.driver.plan_clustering(by, whole=True)
         if intent is not None:
             self.planned.append((self.driver, intent))
 

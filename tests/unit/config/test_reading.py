@@ -193,7 +193,10 @@ def test_partition_columns_are_part_of_what_a_table_makes_of_its_source(tmp_path
 
 
 def test_columns_with_bounds_are_part_of_what_a_table_makes_of_its_source(tmp_path: Path) -> None:
-    text = f"{SMALLEST}tables: [{{match: shop.orders, shape: {{stats_columns: [name, at]}}}}]\n"
-    settings = read(tmp_path, text)
-    assert settings.policy(TableName("shop", "orders")).stats_columns == ("name", "at")
-    assert settings.policy(TableName("shop", "others")).stats_columns == ()
+    shape = "{stats_columns: [name, at], bloom_filters: true}"
+    text = f"{SMALLEST}tables: [{{match: shop.orders, shape: {shape}}}]\n"
+    orders, others = (
+        read(tmp_path, text).policy(TableName("shop", name)) for name in ("orders", "others")
+    )
+    assert (orders.stats_columns, orders.bloom_filters) == (("name", "at"), True)
+    assert (others.stats_columns, others.bloom_filters) == ((), False)

@@ -22,11 +22,11 @@ from tests.support.service_settings import SMALLEST, read, refusal
         ("bootstrap_server: a", "bootstrap_server: unknown name; did you mean kafka.bootstrap_s"),
         (
             "tables: [{match: a, shape: {rename: {a: b}}}]",
-            "tables[0].shape.rename: unknown name; known here: computed, ",
+            "tables[0].shape.rename: unknown name; known here: bloom_filters, computed, ",
         ),
         (
             "zzz: 1",
-            "zzz: unknown name; known here: alerts, compaction, dead_letters, doctor, iceberg,",
+            "zzz: unknown name; known here: alerts, cluster, compaction, dead_letters, doctor,",
         ),
     ],
 )
@@ -213,6 +213,7 @@ def test_a_wrong_schema_registry_is_refused(tmp_path: Path, entry: str, why: str
         ("shape: {stats_columns: [at, at]}", "at is named twice"),
         ("shape: {stats_columns: [at], exclude: [a*]}", "which exclude leaves out"),
         ("shape: {stats_columns: [email], masks: {e*: redact}}", "which is masked"),
+        ("cluster_by: [at, id, at]", "a column is named twice"),
     ],
 )
 def test_partition_and_stats_columns_that_can_not_be_are_refused(

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from lakesplice.model.address import BaseFile, Cube, Segment
 from lakesplice.planning.upkeep.clustering import (
-    FILE_BYTES_MAX,
-    FILE_SIZES,
     ClusterPolicy,
-    file_bytes,
     plan_clustering,
+    usual_columns,
+    waits_for_clustering,
 )
 from lakesplice.planning.upkeep.file_merge import FileMergePolicy, plan_file_merge
+from lakesplice.planning.upkeep.file_sizes import FILE_BYTES_MAX, FILE_SIZES, file_bytes
 
 BY = (1, 2)
 POLICY = ClusterPolicy(rows_max=1_000, bytes_max=1_000)
@@ -37,9 +37,30 @@ def test_a_table_without_new_files_is_left() -> None:
     assert plan_clustering([file("a", 10, 1), file("b", 10, 2)], BY) is None
 
 
-def test_files_of_other_columns_are_new() -> None:
+def test_cubes_of_other_columns_are_left_unless_the_whole_table_is_laid_out() -> None:
     files = [file("a", 10, 1), file("b", 10, 1, by=(2, 1)), file("c", 10, 1, by=(1,))]
-    assert names(plan_clustering(files, BY, POLICY)) == ["b", "c", "a"]
+    assert plan_clustering(files, BY, POLICY) is None
+    assert names(plan_clustering([*files, file("d", 9)], BY, POLICY)) == ["d", "a"]
+    assert names(plan_clustering(files, BY, POLICY, made=())) == ["a", "b", "c"]
+    assert names(plan_clustering(files, BY, POLICY, made=[Cube(BY, 1)])) == ["b", "c", "a"]
+    assert plan_clustering(files[:1], BY, POLICY, made=[Cube(BY, 1)]) is None
+
+
+def test_a_tables_usual_columns_are_those_of_most_bytes() -> None:
+    files = [file("a", 10, 1), file("b", 7, 2, by=(3,)), file("c", 7, 3, by=(3,)), file("d", 90)]
+    assert usual_columns(files) == (3,)
+    assert usual_columns(files[3:]) == ()
+
+
+def test_a_table_waits_for_clustering_once_a_share_of_it_and_a_whole_file_is_new() -> None:
+    policy = ClusterPolicy(bytes_max=1_000, file_bytes=100)
+    old = file("old", 5_000, 1)
+    assert not waits_for_clustering([file("new", 99)], policy)
+    assert waits_for_clustering([file("new", 100)], policy)
+    assert not waits_for_clustering([old, file("new", 550)], policy)
+    assert waits_for_clustering([old, file("new", 560)], policy)
+    assert waits_for_clustering([file("other", 90_000, 1, by=(9,)), file("new", 1_000)], policy)
+    assert not waits_for_clustering([old, file("other", 900, 1, by=(9,))], policy)
 
 
 def test_small_cubes_are_taken_in_whole_and_large_ones_left() -> None:
@@ -62,19 +83,29 @@ def test_more_files_than_fit_are_taken_by_the_lowest_value_of_the_first_column()
 
 @given(
     st.lists(st.tuples(st.integers(1, 900), st.none() | st.integers(1, 3)), max_size=20),
+    st.booleans(),
 )
 def test_each_step_leaves_fewer_new_files_until_there_are_none(
     sizes: list[tuple[int, int | None]],
+    whole: bool,  # hypothesis passes it by place
 ) -> None:
     files = {str(at): file(str(at), size, cube) for at, (size, cube) in enumerate(sizes)}
-    number = 10
-    while (chosen := plan_clustering(files.values(), BY, POLICY)) is not None:
+    number, made = 10, set[Cube]() if whole else None
+
+    def new_files() -> int:
+        cubes = [one.cube for one in files.values()]
+        return sum(cube is None or (made is not None and cube not in made) for cube in cubes)
+
+    while (chosen := plan_clustering(files.values(), BY, POLICY, None, made)) is not None:
         assert len(chosen) == 1 or sum(one.bytes for one in chosen) <= POLICY.bytes_max
-        new = [one for one in files.values() if one.cube is None]
-        number += 1
+        before = new_files()
+        cube = Cube(BY, number := number + 1)
         for one in chosen:
-            files[one.path] = replace(one, cube=Cube(BY, number))
-        assert sum(one.cube is None for one in files.values()) < len(new)
+            files[one.path] = replace(one, cube=cube)
+        if made is not None:
+            made.add(cube)
+        assert new_files() < before
+    assert new_files() == 0
 
 
 def test_merges_of_files_leave_cubes_alone() -> None:

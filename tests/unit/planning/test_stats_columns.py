@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakesplice.errors import UsageError
+from lakesplice.formats.parquet.bloom_filters import filtered_columns
 from lakesplice.model.schema import TableSchema
 from lakesplice.model.source_schema import SourceField, SourceSchema
 from lakesplice.model.types import ColumnType
@@ -40,6 +41,17 @@ def test_a_table_keeps_the_stats_columns_that_it_was_created_with() -> None:
     schema = grown(TableSchema(), image(**FIRST), "name")
     later = grown(schema, image(**FIRST, city="string"), "note", "city")
     assert bounded(later) == ["name"]
+
+
+def test_whether_base_files_have_bloom_filters_is_decided_with_the_first_columns() -> None:
+    for asked in (True, False):
+        first = fit(TableSchema(), image(**FIRST), SchemaPolicy(bloom_filters=asked))
+        assert isinstance(first, Grows)
+        assert filtered_columns(first.next) == (("id",) if asked else ())
+        more = image(**FIRST, city="string")
+        later = fit(first.next, more, SchemaPolicy(bloom_filters=not asked))
+        assert isinstance(later, Grows)
+        assert later.next.bloom_filters is asked
 
 
 @pytest.mark.parametrize(("name", "why"), [("raw", "other types"), ("nme", "lacks")])

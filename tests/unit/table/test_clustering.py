@@ -76,8 +76,33 @@ def test_new_files_are_laid_out_with_small_cubes_and_other_columns_begin_again(
     planned = table.optimize(["n"], dry_run=True)
     assert (planned.files, planned.rows, planned.version) == (2, 20, table.version)
     assert table.optimize(["n"]).rows == 20
-    assert table.optimize(["name"]).rows == 20
-    assert rows_of(table) == {key: row(key) for key in range(20)}
+    assert table.optimize(["name"]).rows == 0
+    table.upsert(given([row(key) for key in range(20, 25)], COLUMNS.names))
+    assert table.optimize(["name"]).rows == 5
+    table.upsert(given([row(25)], COLUMNS.names))
+    assert table.optimize().rows == 6
+    assert [table.optimize(full=True).rows, table.optimize(full=True).rows] == [26, 26]
+    (only,) = table.snapshot.manifest.files.values()
+    assert only.cube is not None
+    assert only.cube.by == (table.snapshot.manifest.schema.by_source["name"].id,)
+    assert rows_of(table) == {key: row(key) for key in range(26)}
+
+
+def test_a_table_keeps_the_columns_that_it_was_created_with(tmp_path: Path) -> None:
+    for wrong in (["nothing"], ["n", "n"]):
+        with pytest.raises(UsageError):
+            created(LocalStore(tmp_path / "wrong"), [row(1)], cluster_by=wrong)
+    store = LocalStore(tmp_path / "right")
+    table = created(store, [], cluster_by=["n", "id"])
+    with pytest.raises(UsageError, match="none were chosen"):
+        created(LocalStore(tmp_path / "none"), [row(1)]).optimize()
+    table.upsert(given([row(key) for key in range(9)], COLUMNS.names))
+    assert table.optimize().files == 1
+    assert table.optimize(["name"]).files == 0
+    table.upsert(given([row(9)], COLUMNS.names))
+    assert table.optimize(["n"]).files == 1
+    assert table.snapshot.manifest.upserts is not None
+    assert table.snapshot.manifest.upserts.cluster_by == ("n",)
 
 
 @pytest.mark.parametrize("by", [["nothing"], [], ["n", "n"]])

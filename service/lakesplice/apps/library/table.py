@@ -76,6 +76,8 @@ class Table(HandFedTable):
         insert_only: bool = False,
         change_feed: bool = False,
         stats_columns: str | Sequence[str] = (),
+        cluster_by: str | Sequence[str] = (),
+        bloom_filters: bool = False,
         options: Mapping[str, str] | None = None,
     ) -> Self:
         """Make a table that is fed by hand, with the rows of `data` or, if it is a schema, without
@@ -86,7 +88,9 @@ class Table(HandFedTable):
         written as it comes. With `insert_only` its rows never change; a row with a known key is
         skipped. With `change_feed` Delta readers have a change feed of it (see `set_change_feed`).
         `stats_columns` are texts and moments by whose bounds Delta readers skip files (in addition
-        to whole numbers, decimals and dates). Either all rows are visible or none. `UsageError` if
+        to whole numbers, decimals and dates). `cluster_by` are the columns by which `optimize` lays
+        files out, by their stored names. With `bloom_filters` base files have bloom filters of the
+        key columns. Either all rows are visible or none. `UsageError` if
         the folder has a table, for a column type without an exact counterpart, and if a key is null
         or occurs twice.
         """
@@ -101,6 +105,8 @@ class Table(HandFedTable):
             insert_only=insert_only,
             change_feed=change_feed,
             stats_columns=names_list(stats_columns),
+            cluster_by=names_list(cluster_by),
+            bloom_filters=bloom_filters,
         )
         return cls(store, tools)
 

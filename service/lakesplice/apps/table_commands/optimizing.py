@@ -9,18 +9,25 @@ from typing import Any
 from lakesplice.apps.table_commands.command_table import CommandResult, CommandTable
 from lakesplice.storage.copying import ScratchFile
 from lakesplice.table.by_hand.results import Clustered
-from lakesplice.table.upkeep.clustering.clustering import Clustering
+from lakesplice.table.upkeep.clustering.clustering import Clustering, columns_of
 
 
 def optimize_arguments(given: Mapping[str, Any]) -> dict[str, Any]:
     """Read the arguments of a request."""
-    return {"by": [str(name) for name in given["by"]]}
+    return {"by": [str(name) for name in given["by"]], "full": bool(given.get("full", False))}
 
 
-def optimize(table: CommandTable, by: Sequence[str]) -> CommandResult:
-    """Lay files out by columns until no file is new; raises the errors of `Clustering.plan`."""
+def optimize(table: CommandTable, by: Sequence[str], *, full: bool = False) -> CommandResult:
+    """Lay files out by columns until no file is new; raises the errors of `columns_of` and
+    `Clustering.plan`.
+    """
     clustering = Clustering(
-        table.store, by, table.entropy, open_scratch=ScratchFile, progress=table.progress
+        table.store,
+        columns_of(table.snapshot.manifest, by),
+        table.entropy,
+        whole=full,
+        open_scratch=ScratchFile,
+        progress=table.progress,
     )
 
     done = Clustered(table.snapshot.version)
@@ -34,7 +41,7 @@ def optimize(table: CommandTable, by: Sequence[str]) -> CommandResult:
 def result_of(done: Clustered, *, dry_run: bool = False) -> CommandResult:
     """Return what was done, or would be, in words."""
     if not done.files:
-        text = "every file is laid out by these columns; nothing to do"
+        text = "every file is laid out; nothing to do (--full lays all of them out again)"
     elif dry_run:
         text = f"{done.files} files with {done.rows} rows would be laid out next"
     else:

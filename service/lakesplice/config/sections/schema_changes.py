@@ -143,6 +143,7 @@ def policy_of(
     partial_images: PartialImages = PartialImages.PARK,
     partition_by: tuple[str, ...] = (),
     stats_columns: tuple[str, ...] = (),
+    bloom_filters: bool = False,
 ) -> SchemaPolicy:
     """Return the policy of a table whose entry has its `own` settings of schema changes."""
     given = {} if own is None else own.model_dump(exclude_none=True)
@@ -152,5 +153,6 @@ def policy_of(
         partial_images=partial_images,
         partition_by=partition_by,
         stats_columns=stats_columns,
+        bloom_filters=bloom_filters,
         **behaviours,
     )

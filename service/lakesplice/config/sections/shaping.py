@@ -133,6 +133,12 @@ class ShapeSettings(Section):
         " text or moment of a table has no effect. Applies when the table is created and can't be"
         " changed later.",
     )
+    bloom_filters: bool = Field(
+        default=False,
+        description="Whether base files have bloom filters of the key columns, so that readers that"
+        " look for a key skip row groups without it (docs/layout.md). They take some 1.3 bytes a"
+        " row and key column. Applies when the table is created and can't be changed later.",
+    )
     metadata: tuple[str, ...] | None = Field(
         default=None,
         max_length=100,

@@ -197,6 +197,15 @@ class TableSettings(RowSettings):
         " begins when this is set, and ends when it is set to false; without the setting the table"
         " stays as it is. Compaction then writes more.",
     )
+    cluster_by: tuple[str, ...] = Field(
+        default=(),
+        max_length=8,  # the curve's limit
+        description="Columns by which these tables are laid out, by their names in the table, so"
+        " that queries that filter by them read few files (docs/layout.md). New files are laid out"
+        " once they are a share of the table, `cluster.new_share_min`. After a change of the"
+        " columns files that were laid out stay as they are; `lakesplice optimize --full` lays them"
+        " out, too.",
+    )
     also: tuple[Literal["iceberg"], ...] = Field(
         default=(),
         max_length=1,
@@ -211,6 +220,13 @@ class TableSettings(RowSettings):
         description="How long old versions of these tables stay readable; without it"
         " `log.retention` applies.",
     )
+
+    @field_validator("cluster_by")
+    @classmethod
+    def _different(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if len({*value}) < len(value):
+            raise ValueError("a column is named twice")
+        return value
 
     @field_validator("match")
     @classmethod

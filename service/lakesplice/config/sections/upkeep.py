@@ -47,18 +47,32 @@ class MergeSettings(Section):
         le=100_000,
         description="How many small base files a table may have before some of them are merged.",
     )
-    small_bytes: Bytes = Field(
-        default=FILE_MERGE_POLICY.small_bytes,
+    small_bytes: Bytes | None = Field(
+        default=None,
         ge=0,
         le=2**30,
-        description="Base files below this size count as small. With 0 no files are merged.",
+        description="Base files below this size count as small; without it those below a quarter"
+        " of a merged file's size. With 0 no files are merged.",
     )
-    target_bytes: Bytes = Field(
-        default=FILE_MERGE_POLICY.target_bytes,
+    target_bytes: Bytes | None = Field(
+        default=None,
         ge=2**20,
         le=2**32,
-        description="The approximate size below which a merged file stays. A task needs as much"
-        " memory.",
+        description="The approximate size below which a merged file stays, and the size of the"
+        " files that clustering writes. Without it the table's size decides (docs/layout.md). A"
+        " task needs as much memory, when it clusters several times as much.",
+    )
+
+
+class ClusterSettings(Section):
+    """When files of tables with `cluster_by` are laid out by these columns."""
+
+    new_share_min: float = Field(
+        default=0.1,
+        ge=0,
+        le=1,
+        description="Which share of a table's bytes must be in files that aren't laid out yet;"
+        " they must also be enough for a file of the usual size.",
     )
 
 

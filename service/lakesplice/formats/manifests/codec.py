@@ -319,6 +319,7 @@ def _upserts_out(upserts: UpsertState) -> dict[str, Any]:
         **({"insert_only": True} if upserts.insert_only else {}),
         **({"checks": dict(upserts.checks)} if upserts.checks else {}),
         **({"required": list(upserts.required)} if upserts.required else {}),
+        **({"cluster_by": list(upserts.cluster_by)} if upserts.cluster_by else {}),
     }
 
 
@@ -330,4 +331,5 @@ def _upserts_in(value: Any) -> UpsertState:
         insert_only=bool(value.get("insert_only", False)),
         checks={str(name): str(text) for name, text in value.get("checks", {}).items()},
         required=tuple(map(str, value.get("required", ()))),
+        cluster_by=tuple(map(str, value.get("cluster_by", ()))),
     )

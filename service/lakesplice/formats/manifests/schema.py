@@ -27,6 +27,7 @@ def schema_out(schema: TableSchema) -> dict[str, Any]:
         **({"left_out": sorted(schema.left_out)} if schema.left_out else {}),
         **({"partitioned_by": list(schema.partitioned_by)} if schema.partitioned_by else {}),
         **({"bounded": sorted(schema.bounded)} if schema.bounded else {}),
+        **({"bloom_filters": True} if schema.bloom_filters else {}),
     }
 
 
@@ -58,6 +59,7 @@ def schema_in(value: Any) -> TableSchema:
         left_out=frozenset(str(name) for name in value.get("left_out", ())),
         partitioned_by=tuple(str(name) for name in value.get("partitioned_by", ())),
         bounded=frozenset(int(id_) for id_ in value.get("bounded", ())),
+        bloom_filters=bool(value.get("bloom_filters", False)),
     )
 
 

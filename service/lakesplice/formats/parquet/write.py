@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from lakesplice.formats.parquet.bloom_filters import bloom_filter_options
 from lakesplice.formats.parquet.stats import delta_stats
 from lakesplice.model.names import POSITION_FILE, POSITION_OFFSET, ROW_DIGEST, SOURCE_TS
 from lakesplice.model.schema import TableSchema
@@ -108,6 +109,7 @@ def _options(schema: TableSchema, sample: pa.Table) -> dict[str, Any]:
         "column_encoding": dict.fromkeys(packed, "DELTA_BINARY_PACKED"),
         "store_decimal_as_integer": True,  # as Spark writes them: 4, 8 or, above 18 digits, n bytes
         "store_schema": False,
+        "bloom_filter_options": bloom_filter_options(schema, sample),
         "write_page_index": True,
         "write_page_checksum": True,
         "max_rows_per_page": ROWS_PER_PAGE,

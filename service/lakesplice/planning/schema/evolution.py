@@ -132,7 +132,9 @@ def fit_as_new(
         return unfit
     next_one = grown_schema(current, accepted, policy, presences)
     if not current.columns:
-        next_one = bounded(next_one, policy.stats_columns)
+        next_one = replace(
+            bounded(next_one, policy.stats_columns), bloom_filters=policy.bloom_filters
+        )
     grown = partitioned(current, next_one, policy.partition_by)
     return Grows(grown) if isinstance(grown, TableSchema) else Unfit(*grown)
 

@@ -58,6 +58,7 @@ class SchemaPolicy:
     partial_images: PartialImages = PartialImages.PARK
     partition_by: tuple[str, ...] = ()
     stats_columns: tuple[str, ...] = ()
+    bloom_filters: bool = False
 
     @property
     def for_history(self) -> SchemaPolicy:

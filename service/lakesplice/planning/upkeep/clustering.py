@@ -1,50 +1,74 @@
-"""Clustering: which base files are laid out again by some columns, and how large new files are.
+"""Clustering: which base files are laid out by some columns, and when enough of them wait for it.
 
-Files whose rows were ordered together are a cube. Files that aren't in a cube of the wanted columns
-are new; without new files there is nothing to do. So a row is rewritten only with about as many
-others: small cubes are taken in with new files, as small files are in merges of files.
+Files whose rows were ordered together are a cube. Files in no cube are new; without new files there
+is nothing to do. So a row is rewritten only with about as many others: small cubes are taken in
+with new files, as small files are in merges of files. Cubes of other columns stay as they are
+unless the whole table is asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from lakesplice.model.address import BaseFile, Cube, Partition
+from lakesplice.planning.upkeep.file_sizes import bytes_of, file_bytes
 
 _MIB = 2**20
-# Per size of a table, up to and including it: the size of its files. Larger tables: the last one.
-FILE_SIZES = (
-    (256 * _MIB, 8 * _MIB),
-    (1024 * _MIB, 16 * _MIB),
-    (8 * 1024 * _MIB, 32 * _MIB),
-    (64 * 1024 * _MIB, 64 * _MIB),
-)
-FILE_BYTES_MAX = 128 * _MIB
+# The rows of one new file are in memory, some six times as large.
+_FILE_BYTES_MAX = 128 * _MIB
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterPolicy:
     """A cube gets at most so many rows and bytes, since its order is made in memory. Its files have
-    about `file_bytes`, by default as the table's size says.
+    about `file_bytes`, by default as the table's size says. A table is laid out by itself once
+    `new_share_min` of its bytes are in new files.
     """
 
     rows_max: int = 1 << 23
     bytes_max: int = 2 * 1024 * _MIB
     file_bytes: int | None = None
+    new_share_min: float = 0.1
+
+    def file_bytes_of(self, table_bytes: int) -> int:
+        """Return the size of the files that are written for a table of this size."""
+        return self.file_bytes or min(file_bytes(table_bytes), _FILE_BYTES_MAX)
 
 
 CLUSTER_POLICY = ClusterPolicy()
 
 
-def file_bytes(table_bytes: int) -> int:
-    """Return the size that suits the files of a table of this size."""
-    return next((size for most, size in FILE_SIZES if table_bytes <= most), FILE_BYTES_MAX)
+class ClusterReason(StrEnum):
+    """Why files are laid out: somebody asked, or enough bytes were in new files."""
+
+    ASKED = "asked"
+    DUE = "due"
 
 
-def is_clustered(file: BaseFile, by: tuple[int, ...]) -> bool:
-    """Whether a file is in a cube of the columns with these ids, in this order."""
-    return file.cube is not None and file.cube.by == by
+def usual_columns(files: Iterable[BaseFile]) -> tuple[int, ...]:
+    """Return the ids of the columns by which most bytes of a table are laid out; none if no file
+    is.
+    """
+    sizes: dict[tuple[int, ...], int] = {}
+    for file in files:
+        if file.cube is not None:
+            sizes[file.cube.by] = sizes.get(file.cube.by, 0) + file.bytes
+    return max(sizes, key=lambda by: (sizes[by], by), default=())
+
+
+def waits_for_clustering(
+    files: Collection[BaseFile], policy: ClusterPolicy = CLUSTER_POLICY
+) -> bool:
+    """Whether enough bytes are in new files: `new_share_min` of the table, but at least one file of
+    the size that is written, and at most a cube.
+    """
+    table = bytes_of(files)
+    enough = min(policy.new_share_min * table, policy.bytes_max)
+    return bytes_of(file for file in files if file.cube is None) >= max(
+        enough, policy.file_bytes_of(table)
+    )
 
 
 def plan_clustering(
@@ -52,20 +76,26 @@ def plan_clustering(
     by: tuple[int, ...],
     policy: ClusterPolicy = CLUSTER_POLICY,
     starts: Mapping[str, int | float | str] | None = None,
+    made: Collection[Cube] | None = None,
 ) -> tuple[BaseFile, ...] | None:
     """Return the files to lay out together next, all of one partition; None if no file is new.
 
+    If `made` is given, the whole table is laid out: all files are new but those of these cubes.
+
     It begins with the partition that has the most bytes in new files, and takes these in the order
-    of `starts`, the lowest value that a file has in the first column, where it is known. Cubes
-    follow, the smallest first, while the next one is smaller than twice what was taken so far.
+    of `starts`, the lowest value that a file has in the first column, where it is known. Cubes of
+    the same columns follow, the smallest first, while the next one is smaller than twice what was
+    taken so far.
     """
-    by_partition: dict[Partition, list[BaseFile]] = {}
+    new_by_partition: dict[Partition, list[BaseFile]] = {}
     for file in files:
-        if not is_clustered(file, by):
-            by_partition.setdefault(file.partition, []).append(file)
-    if not by_partition:
+        if file.cube is None or (made is not None and file.cube not in made):
+            new_by_partition.setdefault(file.partition, []).append(file)
+    if not new_by_partition:
         return None
-    partition, new = max(by_partition.items(), key=lambda pair: (_bytes(pair[1]), _names(pair[1])))
+    partition, new = max(
+        new_by_partition.items(), key=lambda pair: (bytes_of(pair[1]), _names(pair[1]))
+    )
     chosen = _first_of(_in_order(new, starts or {}), policy)
     if len(chosen) < len(new):
         return tuple(chosen)
@@ -73,8 +103,10 @@ def plan_clustering(
     for file in files:
         if file.partition == partition and file.cube is not None and file.cube.by == by:
             cubes.setdefault(file.cube, []).append(file)
-    for cube in sorted(cubes.values(), key=lambda one: (_bytes(one), _names(one))):
-        if _bytes(cube) >= 2 * _bytes(chosen) or not _fits([*chosen, *cube], policy):
+    if made is not None:
+        cubes = {cube: those for cube, those in cubes.items() if cube in made}
+    for cube in sorted(cubes.values(), key=lambda one: (bytes_of(one), _names(one))):
+        if bytes_of(cube) >= 2 * bytes_of(chosen) or not _fits([*chosen, *cube], policy):
             break
         chosen += cube
     return tuple(chosen)
@@ -92,7 +124,7 @@ def _first_of(files: list[BaseFile], policy: ClusterPolicy) -> list[BaseFile]:
 
 def _fits(files: Collection[BaseFile], policy: ClusterPolicy) -> bool:
     rows = sum(file.rows for file in files)
-    return rows <= policy.rows_max and _bytes(files) <= policy.bytes_max
+    return rows <= policy.rows_max and bytes_of(files) <= policy.bytes_max
 
 
 def _in_order(
@@ -100,10 +132,6 @@ def _in_order(
 ) -> list[BaseFile]:
     known = sorted((f for f in files if f.path in starts), key=lambda f: (starts[f.path], f.path))
     return known + sorted((f for f in files if f.path not in starts), key=lambda f: f.path)
-
-
-def _bytes(files: Collection[BaseFile]) -> int:
-    return sum(file.bytes for file in files)
 
 
 def _names(files: Collection[BaseFile]) -> list[str]:

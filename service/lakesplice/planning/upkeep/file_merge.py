@@ -6,9 +6,11 @@ small files are merged often and larger ones seldom, as runs of the index are.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from lakesplice.planning.upkeep.file_sizes import SMALL_SHARE, bytes_of, merged_bytes
 
 if TYPE_CHECKING:  # settings need the numbers alone
     from lakesplice.model.address import BaseFile, Partition
@@ -18,11 +20,24 @@ if TYPE_CHECKING:  # settings need the numbers alone
 class FileMergePolicy:
     """Files below `small_bytes` are small. From `files_max` small files on some are merged, into a
     file of at most about `target_bytes`.
+
+    What isn't given follows from the other one, and otherwise from the table's size.
     """
 
-    small_bytes: int = 32 * 2**20
+    small_bytes: int | None = None
     files_max: int = 16
-    target_bytes: int = 128 * 2**20
+    target_bytes: int | None = None
+
+    def sizes(self, table_bytes: int) -> tuple[int, int]:
+        """Return below which size files of a table of this size are small, and the size of merged
+        files.
+        """
+        small, target = self.small_bytes, self.target_bytes
+        if target is None:
+            target = merged_bytes(table_bytes)
+            if small is not None:
+                target = max(target, SMALL_SHARE * small)
+        return target // SMALL_SHARE if small is None else small, target
 
 
 FILE_MERGE_POLICY = FileMergePolicy()
@@ -39,25 +54,17 @@ def plan_file_merge(
     sum of those taken so far. So a row is rewritten only together with about as many others: about
     log2(`small_bytes` / a new file's bytes) times until its file isn't small any more.
     """
+    small_bytes, target_bytes = policy.sizes(bytes_of(files))
     by_partition: dict[Partition, list[BaseFile]] = {}
     for file in files:
-        if file.cube is None:
+        if file.cube is None and file.bytes < small_bytes:
             by_partition.setdefault(file.partition, []).append(file)
-    most = max(by_partition.values(), key=lambda some: sum(_is_small(policy, some)), default=[])
-    return _planned(most, policy)
-
-
-def _is_small(policy: FileMergePolicy, files: Iterable[BaseFile]) -> Iterable[bool]:
-    return (file.bytes < policy.small_bytes for file in files)
-
-
-def _planned(files: Collection[BaseFile], policy: FileMergePolicy) -> tuple[BaseFile, ...] | None:
-    small = sorted((file for file in files if file.bytes < policy.small_bytes), key=_size)
+    small = max((sorted(some, key=_size) for some in by_partition.values()), key=len, default=[])
     if len(small) < max(policy.files_max, 2):
         return None
     chosen, taken = small[:2], small[0].bytes + small[1].bytes
     for file in small[2:]:
-        if file.bytes >= 2 * taken or taken + file.bytes > policy.target_bytes:
+        if file.bytes >= 2 * taken or taken + file.bytes > target_bytes:
             break
         chosen.append(file)
         taken += file.bytes

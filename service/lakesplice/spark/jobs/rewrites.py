@@ -18,6 +18,8 @@ from lakesplice.table.files.index_runs import RunCache, write_merged
 from lakesplice.table.protocol.intents import Purge
 from lakesplice.table.protocol.new_files import NewFile
 from lakesplice.table.protocol.ports import Entropy, Rewriter, Store
+from lakesplice.table.upkeep.clustering.moved_rows import MovedRows
+from lakesplice.table.upkeep.clustering.rearranging import Rearrangement, rearrange
 from lakesplice.table.upkeep.compact import Compacted, compact_files
 from lakesplice.table.upkeep.file_merge import merge_base_files
 from lakesplice.table.upkeep.purge import PurgeRules, purge
@@ -97,6 +99,13 @@ def purge_table(session: SparkSession, task: PurgeTask) -> Purge | None:
     return purged
 
 
+def lay_out(session: SparkSession, task: Rearrangement) -> MovedRows:
+    """Lay files out in a task of the compaction pool; returns as `rearrange`. Blocks."""
+    answers = _run(session, "clustering", [task], _lay_out)
+    moved: MovedRows = pickle.loads(answers[0])
+    return moved
+
+
 def _run(
     session: SparkSession, what: str, tasks: Sequence[object], function: Callable[[bytes], bytes]
 ) -> list[bytes]:
@@ -149,3 +158,7 @@ def _purge(pickled: bytes) -> bytes:
         task.store, task.manifest, task.rules, task.planned_on, task.generation, task.entropy
     )
     return pickle.dumps(intent)
+
+
+def _lay_out(pickled: bytes) -> bytes:
+    return pickle.dumps(rearrange(pickle.loads(pickled)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -20,6 +20,7 @@ from lakesplice.table.files.inner_tables import require_no_inner_tables
 from lakesplice.table.protocol.commit import Committed, create
 from lakesplice.table.protocol.intents import Create
 from lakesplice.table.protocol.ports import Clock, Entropy, LogKeeper, Rewriter, Store
+from lakesplice.table.upkeep.clustering.clustering import column_ids
 
 LOG_RETENTION_HOURS = 168
 
@@ -45,19 +46,23 @@ def create_table(
     insert_only: bool = False,
     change_feed: bool = False,
     stats_columns: Sequence[str] = (),
+    cluster_by: Sequence[str] = (),
+    bloom_filters: bool = False,
 ) -> None:
     """Make version 0 of a table fed by hand, with or without rows; `store` is the table's own
     folder.
 
     Blocks. Rows of a stream are written as they come: memory holds the rows of one base file, and
     28 bytes per key. `UsageError`, and nothing is visible, if the folder has a table, a type has no
-    exact counterpart, a name of `stats_columns` is no text or moment, or a key is null or occurs
-    twice.
+    exact counterpart, a name of `stats_columns` is no text or moment, one of `cluster_by` is no
+    column, or a key is null or occurs twice.
     """
     require_no_inner_tables(store)
     reader = None if isinstance(given, pa.Schema) else reader_of(given)
     schema = hand_fed_schema(given if reader is None else reader.schema, key)
-    schema = chosen_by_hand(schema, stats_columns)
+    schema = replace(chosen_by_hand(schema, stats_columns), bloom_filters=bloom_filters)
+    if cluster_by:
+        column_ids(schema, cluster_by)
     if change_feed:
         require_feedable(schema)
     now = now_scalar(tools.clock)
@@ -68,7 +73,7 @@ def create_table(
         0,
         schema,
         log_retention_hours=LOG_RETENTION_HOURS,
-        upserts=UpsertState(0, insert_only=insert_only),
+        upserts=UpsertState(0, insert_only=insert_only, cluster_by=tuple(cluster_by)),
         files=new.files,
         runs=new.runs,
         counts=counts if counts["inserted"] else {},

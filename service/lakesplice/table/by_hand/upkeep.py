@@ -27,7 +27,7 @@ from lakesplice.table.by_hand.writer import Writer
 from lakesplice.table.protocol.intents import Cluster, FileMerge, Purge, SetChangeFeed, Splice
 from lakesplice.table.protocol.ports import Progress
 from lakesplice.table.upkeep import compact
-from lakesplice.table.upkeep.clustering.clustering import Clustering
+from lakesplice.table.upkeep.clustering.clustering import Clustering, columns_of
 from lakesplice.table.upkeep.file_merge import file_merge, merge_base_files
 from lakesplice.table.upkeep.purge import PurgeRules, purge
 from lakesplice.table.upkeep.vacuum import (
@@ -116,20 +116,27 @@ def merge_small_files(writer: Writer, policy: FileMergePolicy, progress: Progres
 
 
 def optimize_table(
-    writer: Writer, by: Sequence[str], policy: ClusterPolicy, progress: Progress, *, dry_run: bool
+    writer: Writer,
+    by: Sequence[str],
+    policy: ClusterPolicy,
+    progress: Progress,
+    *,
+    whole: bool,
+    dry_run: bool,
 ) -> Clustered:
     """Lay out files by some columns, until no file is new."""
     tools = writer.tools
     clustering = Clustering(
         writer.store,
-        by,
+        columns_of(writer.refresh().manifest, by),
         tools.entropy,
+        whole=whole,
         policy=policy,
         open_scratch=tools.open_scratch,
         progress=progress,
     )
     if dry_run:
-        return planned(writer.refresh().version, clustering.files(writer.snapshot))
+        return planned(writer.version, clustering.files(writer.snapshot))
 
     def plan(manifest: Manifest) -> Cluster | None:
         return clustering.plan(writer.snapshot, manifest.generation)

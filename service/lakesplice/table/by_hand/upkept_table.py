@@ -86,23 +86,28 @@ class UpkeptTable(Table):
 
     def optimize(
         self,
-        by: str | Sequence[str],
+        by: str | Sequence[str] = (),
         *,
+        full: bool = False,
         dry_run: bool = False,
         policy: ClusterPolicy = CLUSTER_POLICY,
         progress: Progress = UNWATCHED,
     ) -> Clustered:
         """Lay the table out by some columns, so that readers that filter by them open few files.
 
-        Rewrites files that aren't laid out by these columns yet, in one commit or several; a second
-        call without new files does nothing. Waiting changes keep waiting. With `dry_run` nothing
-        changes, and a source may feed the table; the result says what the first commit would
-        rewrite. Blocks; other writers may commit meanwhile. `UsageError` for other columns than the
-        table's, and for a table that a source feeds: `lakesplice optimize` does it there.
-        `RetryableError` if other writers always committed first; `CorruptFileError`,
-        `StorageError`.
+        Rewrites files that aren't laid out yet, in one commit or several; a second call without new
+        files does nothing. The table keeps the columns: later calls needn't name them. After a call
+        with others only new files are laid out by these; with `full` all are, also those that were
+        laid out by the same ones at different times. Waiting changes keep waiting.
+
+        With `dry_run` nothing changes, and a source may feed the table; the result says what the
+        first commit would rewrite. Blocks; other writers may commit meanwhile. `UsageError` for
+        other columns than the table's, if none are named and none are known, and for a table that a
+        source feeds: `lakesplice optimize` does it there. `RetryableError` if other writers always
+        committed first; `CorruptFileError`, `StorageError`.
         """
-        return optimize_table(self._writer, names_list(by), policy, progress, dry_run=dry_run)
+        columns = names_list(by)
+        return optimize_table(self._writer, columns, policy, progress, whole=full, dry_run=dry_run)
 
     def purge(
         self,

@@ -237,6 +237,7 @@ def _commit_info(
         "viewFloor": json.dumps(_parameters_of(floors)),
         **({"gaps": ", ".join(gaps)} if (gaps := gap_names(manifest)) else {}),
         **parameters,
+        **change.parameters,
     }
     return CommitInfo(
         moment.timestamp_ms, change.operation, commit_id, ENGINE, parameters, change.counts or {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lakesplice.telemetry.metric import TABLE, Label, age, counter, gauge, rare_counter
 
 _DELETED = Label("kind", ("expired", "orphan"))
@@ -10,7 +12,8 @@ BASE_FILES = gauge("base_files", "files", "Base files of the newest version.", "
 SMALL_FILES = gauge(
     "small_base_files",
     "files",
-    "Base files of the newest version that are smaller than merge.small_bytes.",
+    "Base files of the newest version that are smaller than merge.small_bytes, by default"
+    " than a quarter of the size that suits the table.",
     "If it stays above merge.files_max, file merges fail; the log says why.",
     TABLE,
 )
@@ -22,6 +25,20 @@ MERGED_BYTES = counter(
     "bytes",
     "Bytes of the files that merges wrote.",
     "If it is many times what is ingested, raise merge.files_max.",
+)
+UNCLUSTERED_BYTES = replace(
+    gauge(
+        "unclustered_bytes",
+        "bytes",
+        "Bytes of base files that aren't laid out yet. Only tables with `cluster_by` have it.",
+        "If it stays far above a tenth of the table, clustering fails or the table has no such"
+        " columns; the log says why.",
+        TABLE,
+    ),
+    is_rare=True,
+)
+CLUSTERED_ROWS = counter(
+    "clustered_rows", "rows", "Rows that were laid out by the columns of cluster_by.", "None."
 )
 INCOMPLETE_ROWS = rare_counter(
     "incomplete_rows",

@@ -21,15 +21,25 @@ ByOption = Annotated[
     typer.Option(
         "--by",
         metavar="COLUMN",
-        help="A column that queries filter by. Repeat it for several, or separate them by commas.",
+        help="A column that queries filter by. Repeat it for several, or separate them by commas."
+        " Without it: the columns that were chosen for the table, or used last.",
         show_default=False,
+    ),
+]
+FullOption = Annotated[
+    bool,
+    typer.Option(
+        "--full",
+        help="Lay out every file, also those that are laid out by other columns, or by the same"
+        " ones at another time.",
     ),
 ]
 
 
 def optimize(
     table: TableArgument,
-    by: ByOption,
+    by: ByOption = [],  # noqa: B006  # typer copies it
+    full: FullOption = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Change nothing, only say what would be rewritten.")
     ] = False,
@@ -39,9 +49,9 @@ def optimize(
 ) -> None:
     """Lay base files out by columns, so that queries that filter by them open few files.
 
-    Rows are ordered along a Hilbert curve through these columns. Files that are laid out by them
-    already are left, except for small ones beside new ones. Waiting changes keep waiting. While a
-    service executes this command, it reads no records.
+    Rows are ordered along a Hilbert curve through these columns. Files that are laid out already
+    are left, except for small ones beside new ones; with --full all are laid out again. Waiting
+    changes keep waiting. While a service executes this command, it reads no records.
     """
     from lakesplice import Table
     from lakesplice.apps.table_commands.dispatch import RequestWait, give_command
@@ -53,13 +63,13 @@ def optimize(
     opened = Table.open(table, options=options)
     with progress_bar(OPTIMIZE) as progress:
         if dry_run or opened.snapshot.manifest.upserts is not None:
-            found = opened.optimize(columns, dry_run=dry_run, progress=progress)
+            found = opened.optimize(columns, full=full, dry_run=dry_run, progress=progress)
             done = result_of(found, dry_run=dry_run)
         else:
             done = give_command(
                 table,
                 OPTIMIZE,
-                {"by": columns},
+                {"by": columns, "full": full},
                 patience=RequestWait(wait),
                 options=options,
                 progress=progress,

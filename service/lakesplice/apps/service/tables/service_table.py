@@ -70,6 +70,7 @@ class ServiceTable(DriverTable):
         self.whole_snapshots = entry is None or (entry.whole_snapshots and not entry.keeps_versions)
         self._own_feed = None if entry is None else entry.change_feed
         self.begins_with_feed = self.wants_change_feed is True
+        self._own_cluster_by = () if entry is None else entry.cluster_by
         self._own_mirror = entry is not None and "iceberg" in entry.also
         self.refused = False
         self.changes_in = 0
@@ -92,6 +93,14 @@ class ServiceTable(DriverTable):
         """
         asked = {holder._own_feed for holder in self.holders} | {self._own_feed}  # noqa: SLF001
         return True if True in asked else (False if False in asked else None)
+
+    @property
+    def cluster_by(self) -> tuple[str, ...]:
+        """The columns by which the settings of any of its topics lay the table out; none if no
+        setting says so.
+        """
+        chosen = (holder._own_cluster_by for holder in self.holders)  # noqa: SLF001
+        return next((by for by in chosen if by), ())
 
     @property
     def wants_mirror(self) -> bool:

@@ -1,5 +1,6 @@
 """Upkeep of a table besides compaction: merges of index runs and small base files, checkpoints and
-clean-up of the log, vacuum, purge, and change feeds, which begin and end as the settings say.
+clean-up of the log, vacuum, purge, layout, and change feeds, which begin and end as the settings
+say.
 """
 
 from __future__ import annotations
@@ -12,15 +13,18 @@ from pyspark.sql import SparkSession
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.retry_pauses import RetryPauses
 from lakesplice.apps.service.tables import ServiceTable
+from lakesplice.apps.service.upkeep.clusterings import Clusterings
 from lakesplice.apps.service.upkeep.purges import Purges
 from lakesplice.apps.service.upkeep.vacuums import Vacuums
 from lakesplice.errors import FencedError, LakespliceError, UsageError
 from lakesplice.model.manifest import Manifest
 from lakesplice.planning.rows.index_merge import plan_merge
 from lakesplice.planning.upkeep.file_merge import FileMergePolicy, plan_file_merge
+from lakesplice.planning.upkeep.file_sizes import bytes_of
 from lakesplice.spark.jobs.rewrites import (
     FileMergeTask,
     MergeTask,
+    lay_out,
     merge_files,
     merge_runs,
     purge_table,
@@ -79,10 +83,12 @@ class Upkeep:
         self._vacuums = Vacuums(driver)
         self._purges = Purges(driver, partial(purge_table, session))
         self._feeds = ChangeFeeds(driver)
+        self._clusterings = Clusterings(driver, partial(lay_out, session))
 
     def is_due(self, table: ServiceTable) -> bool:
         """Whether there are too many index runs or small files, the log has grown enough to look at
-        it, it is time for a vacuum or a purge, or the change feed is to begin or end.
+        it, it is time for a vacuum or a purge, the change feed is to begin or end, or files are to
+        be laid out by columns.
         """
         rest = self._rests.get(str(table.name))
         if table.snapshot is None or (rest is not None and rest.is_on):
@@ -92,7 +98,8 @@ class Upkeep:
         grown = version - self._seen.setdefault(str(table.name), version - version % every)
         merges = self._merge_plan(table) is not None or self._file_merge_plan(table) is not None
         timed = self._vacuums.is_due(table) or self._purges.is_due(table)
-        return merges or grown >= every or timed or self._feeds.is_due(table)
+        asked = self._feeds.is_due(table) or self._clusterings.is_due(table)
+        return merges or grown >= every or timed or asked
 
     def see_to(self, table: ServiceTable) -> None:
         """Do what is due. Failures are logged, and the table has its next turn after a pause."""
@@ -108,6 +115,8 @@ class Upkeep:
                 self._vacuums.see_to(table, self._log_of(table))
             if self._purges.is_due(table):
                 self._purges.see_to(table)
+            if self._clusterings.is_due(table):
+                self._clusterings.see_to(table)
         except FencedError:
             raise
         except (LakespliceError, PySparkException) as error:
@@ -146,7 +155,8 @@ class Upkeep:
         settings = self._driver.settings.merge
         policy = FileMergePolicy(settings.small_bytes, settings.files_max, settings.target_bytes)
         files = table.manifest.files.values()
-        small = sum(file.bytes < settings.small_bytes for file in files)
+        small_bytes, _ = policy.sizes(bytes_of(files))
+        small = sum(file.bytes < small_bytes for file in files)
         self._driver.metrics.set(metric.SMALL_FILES, small, table=str(table.name))
         chosen = plan_file_merge(files, policy)
         return None if chosen is None else tuple(file.path for file in chosen)

@@ -117,6 +117,7 @@ def _schema_of(given: pa.Schema, present: TableSchema) -> TableSchema | None:
     ]:
         return None
     by_id = present.by_id
+    schema = replace(schema, bloom_filters=present.bloom_filters)
     return bounded(schema, [by_id[number].source_name for number in present.bounded])
 
 

@@ -89,7 +89,8 @@ class Cluster:
     none of them. Changes that wait for the rows move along:
     `taken` has, for each delta with such changes, their number per file group of `inputs`, and
     `carried` the delta that has them at the rows' new addresses. `planned_on` and `schema_version`
-    as in `Splice`.
+    as in `Splice`. `by` names the columns of the order; a table that is fed by hand keeps them.
+    `reason` is for the history.
     """
 
     generation: int
@@ -101,6 +102,8 @@ class Cluster:
     planned_on: int
     counts: Mapping[str, int] = field(default_factory=dict)
     schema_version: int | None = None
+    by: tuple[str, ...] = ()
+    reason: str = ""
 
     @property
     def sources(self) -> frozenset[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from lakesplice.errors import UsageError
 from lakesplice.formats.log.actions import CHECK_PROPERTY, Action, Add, Remove, TableMetadata
@@ -30,14 +30,15 @@ class CommitPoint:
 
 @dataclass(frozen=True, slots=True)
 class Transition:
-    """The next manifest, the log actions besides commit info and pointer, and the commit's
-    metrics.
+    """The next manifest, the log actions besides commit info and pointer, and the commit's metrics
+    and parameters.
     """
 
     manifest: Manifest
     operation: str
     actions: tuple[Action, ...] = ()
     counts: Mapping[str, int] | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict)
 
 
 def table_properties(log_retention_hours: int) -> dict[str, str]:

@@ -83,9 +83,13 @@ def after_clustering(before: Manifest, intent: Cluster, moment: CommitPoint) -> 
     runs = stamped_runs(() if intent.run is None else (intent.run,), newest)
     deltas = tuple(part for delta in before.deltas for part in _carried(delta, intent))
     manifest = replace(before, files=files, runs=before.runs + runs, deltas=deltas)
+    if before.upserts is not None and intent.by:
+        upserts = replace(before.upserts, cluster_by=intent.by)
+        manifest = replace(manifest, upserts=upserts)
     removes = removes_of(before, intent.inputs, moment.timestamp_ms, data_change=False)
     adds = adds_of(before.schema, intent.outputs, moment.timestamp_ms, data_change=False)
-    return Transition(manifest, CLUSTER, removes + adds, intent.counts)
+    how = {"by": ",".join(intent.by), "reason": intent.reason} if intent.by else {}
+    return Transition(manifest, CLUSTER, removes + adds, intent.counts, how)
 
 
 def _carried(delta: DeltaRef, intent: Cluster) -> Iterator[DeltaRef]:

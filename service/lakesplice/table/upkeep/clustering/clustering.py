@@ -12,15 +12,18 @@ import json
 from collections.abc import Callable, Sequence
 
 from lakesplice.errors import UsageError
-from lakesplice.model.address import BaseFile
+from lakesplice.model.address import BaseFile, Cube
+from lakesplice.model.manifest import Manifest
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.upkeep.clustering import (
     CLUSTER_POLICY,
     ClusterPolicy,
-    file_bytes,
+    ClusterReason,
     plan_clustering,
+    usual_columns,
 )
 from lakesplice.planning.upkeep.curve import COLUMNS_MAX
+from lakesplice.planning.upkeep.file_sizes import bytes_of
 from lakesplice.table.protocol.intents import Cluster
 from lakesplice.table.protocol.ports import UNWATCHED, Entropy, Progress, Store
 from lakesplice.table.protocol.snapshot import Snapshot
@@ -32,6 +35,7 @@ from lakesplice.table.upkeep.clustering.row_pieces import OpenScratch
 class Clustering:
     """Lays a table out by some columns. Used by one thread at a time.
 
+    With `whole` it lays out every file once; otherwise those that are laid out by no columns yet.
     `work` does the work of a task; in the service it runs on an executor.
     """
 
@@ -41,6 +45,8 @@ class Clustering:
         by: Sequence[str],
         entropy: Entropy,
         *,
+        whole: bool = False,
+        reason: ClusterReason = ClusterReason.ASKED,
         policy: ClusterPolicy = CLUSTER_POLICY,
         open_scratch: OpenScratch | None = None,
         work: Callable[[Rearrangement], MovedRows] | None = None,
@@ -53,6 +59,8 @@ class Clustering:
         self._open_scratch = open_scratch
         self._work = work or (lambda task: rearrange(task, progress))
         self._moved: MovedRows | None = None
+        self._reason = reason
+        self._made: set[Cube] | None = set() if whole else None
 
     def files(self, snapshot: Snapshot) -> tuple[BaseFile, ...]:
         """Return the files to lay out next; none if there is nothing to do.
@@ -62,7 +70,8 @@ class Clustering:
         manifest = snapshot.manifest
         by = column_ids(manifest.schema, self._by)
         starts = _starts(snapshot, self._by[0])
-        return plan_clustering(manifest.files.values(), by, self._policy, starts) or ()
+        files = manifest.files.values()
+        return plan_clustering(files, by, self._policy, starts, self._made) or ()
 
     def plan(self, snapshot: Snapshot, generation: int) -> Cluster | None:
         """Return the next commit; None if there is nothing to do. Blocks, mostly for long.
@@ -75,17 +84,19 @@ class Clustering:
             if not files:
                 return None
             self._moved = self._work(self._task(snapshot, files))
+            if self._made is not None:
+                cubes = (new.base.cube for new in self._moved.outputs)
+                self._made.update(cube for cube in cubes if cube is not None)
         return self._intent(snapshot, self._moved, generation)
 
     def _task(self, snapshot: Snapshot, files: Sequence[BaseFile]) -> Rearrangement:
         manifest = snapshot.manifest
-        table_bytes = sum(file.bytes for file in manifest.files.values())
         return Rearrangement(
             store=self._store,
             manifest=manifest,
             paths=tuple(file.path for file in files),
             by=column_ids(manifest.schema, self._by),
-            file_bytes=self._policy.file_bytes or file_bytes(table_bytes),
+            file_bytes=self._policy.file_bytes_of(bytes_of(manifest.files.values())),
             planned_on=snapshot.version,
             entropy=self._entropy,
             open_scratch=self._open_scratch,
@@ -113,7 +124,24 @@ class Clustering:
                 "bytes_written": sum(file.bytes for file in outputs),
             },
             schema_version=moved.schema_version,
+            by=self._by,
+            reason=self._reason,
         )
+
+
+def columns_of(manifest: Manifest, by: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns to lay a table out by: `by`, or else those that were chosen for the table,
+    or else those by which most of it is laid out. `UsageError` if there are none.
+    """
+    if by:
+        return tuple(by)
+    if manifest.upserts is not None and manifest.upserts.cluster_by:
+        return manifest.upserts.cluster_by
+    by_id = manifest.schema.by_id
+    found = [by_id[id_].name for id_ in usual_columns(manifest.files.values()) if id_ in by_id]
+    if not found:
+        raise UsageError("name the columns to lay the table out by: none were chosen for it yet")
+    return tuple(found)
 
 
 def column_ids(schema: TableSchema, names: Sequence[str]) -> tuple[int, ...]:
