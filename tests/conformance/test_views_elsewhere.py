@@ -86,6 +86,7 @@ def history(lake: Path) -> HistoryWorld:
         [("put", 1), ("put", 1)],
         [("delete", 2)],
         [("move", 1)],
+        [("truncate", 0)],
         [("put", 2), ("delete", 2), ("put", 2)],
     ):
         world.servers.commit(statements)
@@ -132,7 +133,7 @@ def test_a_view_in_duckdb_has_the_rows_of_the_source(lake: Path) -> None:
 def test_a_history_in_duckdb_has_the_intervals_of_the_source(
     lake: Path, history: HistoryWorld
 ) -> None:
-    expected = history.servers.history(range(6))
+    expected = history.servers.history(range(7))
     assert len(expected) == 6
     assert intervals(by_duckdb(lake / "shop" / "goods", "shop.goods")) == expected
 
@@ -173,7 +174,7 @@ def test_a_view_in_spark_has_the_rows_of_the_source_and_making_it_writes_nothing
     found = run_delta_spark(machine.jars(DELTA), lake, tmp_path, 0, ("id",), sql)
     assert set(found.outcomes.values()) == {""}, found.outcomes
     require_truth(pq.read_table(tmp_path / f"{SCHEMA}.{VIEW}"))
-    expected = history.servers.history(range(6))
+    expected = history.servers.history(range(7))
     assert intervals(pq.read_table(tmp_path / "shop.goods")) == expected
     assert sorted(path for path in lake.rglob("*") if path.is_file()) == before
 
@@ -188,7 +189,7 @@ def test_views_in_trino_have_the_rows_of_the_source_and_making_them_writes_nothi
             for statement in view.statements:
                 trino.run(statement)
     require_truth(trino.run(f"select * from {SCHEMA}.{VIEW}"))
-    expected = history.servers.history(range(6))
+    expected = history.servers.history(range(7))
     assert intervals(trino.run("select * from shop.goods")) == expected
     require_all_but_one(trino.run("select * from shop.prices"))
     assert sorted(path for path in lake.rglob("*") if path.is_file()) == before

@@ -31,8 +31,11 @@ class Shard:
         number: int,
         beside: Shard | None = None,
         policy: SchemaPolicy = DEFAULT_POLICY,
+        *,
+        keeps_versions: bool = False,
     ) -> None:
         self.policy = policy
+        self.keeps_versions = keeps_versions
         # One seed: the servers write the same binlog files, at the same offsets.
         self.database = Database((SMALL,), server=f"s{number}", database=f"shop_{number}")
         self.topic = SimulatedTopic(self.database.topic(SMALL.name), 2, f"topic-{number}")
@@ -51,6 +54,7 @@ class Shard:
             read_tasks=2,
             shape=SHAPE,
             policy=self.policy,
+            keeps_versions=self.keeps_versions,
             beside=beside.driver if beside is not None else None,
         )
 
@@ -92,10 +96,13 @@ class Shard:
 
 
 class Scene:
-    def __init__(self, folder: Path, policy: SchemaPolicy = DEFAULT_POLICY) -> None:
+    def __init__(
+        self, folder: Path, policy: SchemaPolicy = DEFAULT_POLICY, *, keeps_versions: bool = False
+    ) -> None:
         self.lake = LocalStore(folder)
-        first = Shard(self.lake, 0, policy=policy)
-        self.shards = [first, Shard(self.lake, 1, first, policy)]
+        first = Shard(self.lake, 0, policy=policy, keeps_versions=keeps_versions)
+        second = Shard(self.lake, 1, first, policy, keeps_versions=keeps_versions)
+        self.shards = [first, second]
         self.store = self.lake.within(first.driver.name.path)
 
     @property

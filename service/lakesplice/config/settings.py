@@ -257,7 +257,7 @@ class Settings(Section):
         partial = entry.partial_images if entry else None
         own = entry.schema_changes if entry else None
         shape = entry.shape if entry else None
-        policy = policy_of(
+        return policy_of(
             self.schema_changes,
             own,
             partial or self.partial_images,
@@ -265,7 +265,6 @@ class Settings(Section):
             stats_columns=shape.stats_columns if shape else (),
             bloom_filters=shape.bloom_filters if shape else False,
         )
-        return policy.for_history if self.keeps_versions(name) else policy
 
     def shape(self, name: TableName) -> Shape | None:
         """Return what a table stores of its source's rows; None for all of them as they are."""

@@ -51,6 +51,8 @@ APPENDED = (SOURCE_POSITION,)
 HISTORY_POSITION = "_history_position"
 HISTORY_OP = "_history_op"
 HISTORY_TRANSACTION = "_history_transaction"
+HISTORY_END = "t"
+"""The value of `_history_op` in a row that isn't a version: all rows of the source ended there."""
 HISTORY_COLUMNS = (HISTORY_POSITION, HISTORY_OP, HISTORY_TRANSACTION)
 RESERVED = frozenset(
     (*SYSTEM_COLUMNS, COLUMN_POSITIONS, KEY_HIGH, KEY_LOW, OP, BEFORE_DIGEST, CHANGED, GROUP, ROW)

@@ -124,6 +124,12 @@ class TableSchema:
         """Of a history table the key columns that all versions of a row share."""
         return self.key[:-1]
 
+    @cached_property
+    def shard_key(self) -> tuple[str, ...]:
+        """The key columns in which all rows of one topic have the same value."""
+        own = {column.name for column in self.columns if column.source_type.startswith(OF_TOPIC)}
+        return tuple(name for name in self.key if name in own)
+
     def stores_like(self, other: TableSchema) -> bool:
         """Whether rows are stored in the same way under both: they differ at most in `since`."""
         return replace(self, since=()) == replace(other, since=())

@@ -105,7 +105,7 @@ class SimulatedDriver:
         self._keeps_versions = keeps_versions
         self._schemas = schemas
         self._key = key
-        self._policy = policy.for_history if keeps_versions else policy
+        self._policy = policy
         self._shape = shape
         self._limit = limit
         self.history = history
@@ -138,7 +138,9 @@ class SimulatedDriver:
 
     def drops(self, history: DropHistory) -> DropResult | None:
         """Apply the source's DROPs, as the service does between batches."""
-        return deal_with(self.table, history, self._policy, insert_only=self._insert_only)
+        return deal_with(
+            self.table, history, self._policy, insert_only=self._not_inserts is not None
+        )
 
     def run_tasks(
         self, starts: Offsets, ends: Offsets

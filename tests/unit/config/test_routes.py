@@ -138,7 +138,6 @@ def test_the_key_of_merged_tables_has_what_tells_their_topics_apart() -> None:
         ({"purge_after": "90d"}, "no purge_after"),
         ({"whole_snapshots": True}, "no whole_snapshots"),
         ({"partial_images": "apply"}, "needs whole row images"),
-        ({"schema_changes": {"truncate_table": "evolve"}}, "can't follow a TRUNCATE"),
     ],
 )
 def test_settings_that_a_history_table_does_not_support_are_refused(
@@ -148,7 +147,7 @@ def test_settings_that_a_history_table_does_not_support_are_refused(
         settings({"match": "shop.orders", "mode": "history", **more})
 
 
-def test_a_history_table_keeps_versions_and_parks_where_others_are_emptied() -> None:
+def test_a_history_table_keeps_versions_and_follows_what_empties_others() -> None:
     name = TableName("shop", "orders")
     found = settings({"match": "shop.*", "mode": "history", "key": ["id"]})
     assert found.keeps_versions(name)
@@ -156,10 +155,9 @@ def test_a_history_table_keeps_versions_and_parks_where_others_are_emptied() -> 
     assert found.not_inserts(name) is None
     assert found.key(name) == ("id",)
     policy = found.policy(name)
-    assert policy.parks_truncated
-    assert policy.parks_dropped
+    assert policy.truncates
+    assert policy.drops
     ignoring = {"truncate_table": "ignore", "drop_table": "ignore"}
     policy = settings({"match": "shop.*", "mode": "history"}, schema_changes=ignoring).policy(name)
-    assert not policy.parks_truncated
     assert not policy.truncates
     assert not policy.drops

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from lakesplice.formats.events.values.fences import Fence
 from lakesplice.model.choices import NotInserts
 from lakesplice.model.progress.epochs import Epoch
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
@@ -59,7 +60,7 @@ def test_a_drop_is_handled_once_even_if_it_is_read_again(scene: Scene) -> None:
     scene.drop(range(4))
     scene.deal()
     version, table = scene.driver.table.version, scene.driver.table
-    assert table.raise_fence(table.source.fence) == 0
+    assert table.raise_fence(Fence(table.source.fence)) == 0
     assert scene.deal() is None
     scene.take(scene.ledger.insert(0, 2))
     scene.restart()

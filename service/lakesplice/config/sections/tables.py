@@ -116,7 +116,6 @@ _NOT_OF_HISTORY = {
     "purge_after": "its rows are never deleted",
     "whole_snapshots": "a snapshot only adds versions, and ends none",
 }
-_EMPTYING = ("evolve", "try_evolve")
 
 
 class TableSettings(RowSettings):
@@ -262,12 +261,6 @@ class TableSettings(RowSettings):
             return self
         if taken := sorted(self.model_fields_set & _NOT_OF_HISTORY.keys()):
             raise ValueError(f"mode history has no {taken[0]}: {_NOT_OF_HISTORY[taken[0]]}")
-        own = self.schema_changes
-        if own is not None and own.truncate_table in _EMPTYING:
-            raise ValueError(
-                "a history table can't follow a TRUNCATE; set schema_changes.truncate_table to"
-                " exception or ignore"
-            )
         return self
 
     @property

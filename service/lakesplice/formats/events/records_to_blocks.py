@@ -110,8 +110,7 @@ class _Run:
             self.ledger.ignore([row], verdict.kind)
         elif isinstance(verdict, Truncated):
             own = Position.of(0, 0, int(self._offsets[row]), 0, RANK_OTHER)
-            place = verdict.position or own
-            self.ledger.fence(row, place, verdict.gtid, dropped=verdict.dropped)
+            self.ledger.fence(row, verdict.fence(own))
         else:
             self.ledger.stop(row, verdict.code, verdict.detail)
 

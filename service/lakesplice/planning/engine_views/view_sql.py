@@ -166,7 +166,7 @@ def _query(columns: tuple[ViewColumn, ...], source: str, dialect: str, schema: T
     if schema.keeps_versions:
         selected = [_selected(column, dialect) for column in columns]
         names = [column.name for column in columns]
-        return history_query(selected, names, schema.versioned_key, source, dialect)
+        return history_query(selected, names, schema, source, dialect)
     last = len(columns) - 1
     listed = "".join(
         f"  {_selected(column, dialect)}{',' if at < last else ''}"

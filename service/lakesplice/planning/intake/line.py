@@ -32,7 +32,7 @@ from lakesplice.planning.rows.appended_rows import placed
 from lakesplice.planning.schema.ignored_type_changes import with_kept_types
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.planning.shape.metadata_columns import RecordOrigin
-from lakesplice.planning.shape.shaping import Shape, shaped
+from lakesplice.planning.shape.shaping import Shape, shaped, shard_of
 from lakesplice.planning.sources.epochs import ChangePositions, EpochPath, epochs_of_late_records
 from lakesplice.planning.sources.late_order import UNPROVEN, follow_late
 from lakesplice.planning.versions.version_columns import as_versions
@@ -159,6 +159,7 @@ class IntakeLine:
             known=known,
             not_inserts=reading.not_inserts,
             policy=reading.policy,
+            shard=dict(shard_of(reading.shape, self._origin)),
         )
 
     @property

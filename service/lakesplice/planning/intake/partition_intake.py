@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.formats.events.values.blocks import Decoded, ImageBlock
+from lakesplice.formats.events.values.fences import Fences
 from lakesplice.model.arrays import Integers
 from lakesplice.model.change import Op
 from lakesplice.model.choices import NotInserts
@@ -54,13 +55,15 @@ from lakesplice.planning.sources.gaps import lowest_above
 from lakesplice.planning.sources.late_order import LatePath
 from lakesplice.planning.sources.position_order import accept_repetitions
 from lakesplice.planning.sources.snapshots import NewestSnapshot, is_lossy, snapshot_met
+from lakesplice.planning.versions.ends_of_all_rows import ends_of_all_rows
 from lakesplice.planning.versions.version_columns import at_positions
 
 
 class PartitionIntake:
     """Takes the records of one partition in offset order; not thread-safe.
 
-    `schema` is the table's, `state` the partition's, `known` what is known of the topic.
+    `schema` is the table's, `state` the partition's, `known` what is known of the topic. `shard`
+    are the key columns in which all rows of the topic have one value.
     """
 
     def __init__(
@@ -73,10 +76,12 @@ class PartitionIntake:
         known: KnownTopic = NOTHING_KNOWN,
         not_inserts: NotInserts | None = None,
         policy: SchemaPolicy = DEFAULT_POLICY,
+        shard: Mapping[str, str] | None = None,
     ) -> None:
         self._policy = policy
         self._known = with_ordering(known, state)
         self._not_inserts = not_inserts
+        self._shard = shard or {}
         self._topic = topic
         self._partition = partition
         self._images = ImageSchemas(schema, policy, known.presences)
@@ -114,12 +119,11 @@ class PartitionIntake:
         self._suspect_settings |= decoded.suspect_settings
         course, limit, found, positions = self._limit(offsets, decoded, order)
         files = order.lifted(course)
-        fences = decoded.fences
         refused = refused_records(decoded, self._not_inserts, self._images.fit, limit)
         kept = tuple(insert_only.accepted_changes(found, limit, refused))
         changes = tuple(table for _, table in kept)
         if self._not_inserts is None:
-            fence = fence_of(fences, files[-1], limit, self._policy)
+            fence = fence_of(decoded.fences, files[-1], limit, self._policy)
             self._fence = max(self._fence, fence)
         if changes:
             first = min(decoded.blocks, key=lambda block: int(block.rows[0]))
@@ -162,7 +166,9 @@ class PartitionIntake:
         self._state = replace(
             state, next_offset=Offset(end), met_until=met_until, lossy=lossy, highest=highest
         )
-        return IntakeResult(changes, dead_letters, tuple(rows for rows, _ in kept), lowest)
+        kept += self._ends(decoded.fences, files[-1], limit)
+        rows, changes = (tuple(part[at] for part in kept) for at in (0, 1))
+        return IntakeResult(changes, dead_letters, rows, lowest)
 
     def report(self) -> PartitionReport:
         """Return the state of the partition."""
@@ -288,6 +294,21 @@ class PartitionIntake:
         if met is not None:
             self._snapshot = met if self._snapshot is None else self._snapshot.then(met)
         return lossy, lowest
+
+    def _ends(
+        self, fences: Fences, file: Integers, limit: RecordIndex
+    ) -> tuple[tuple[Integers, pa.Table], ...]:
+        """Return the ends of all rows of a history table, with the indexes of their records.
+
+        A table without columns doesn't get them: it has no rows yet.
+        """
+        schema = self._images.schema
+        mask = np.where(fences.dropped, self._policy.drops, self._policy.truncates)
+        mask &= fences.rows < limit
+        if not schema.keeps_versions or not mask.any():
+            return ()
+        ends = fences.filter(mask)
+        return ((ends.rows, ends_of_all_rows(ends, file[mask], schema, self._shard)),)
 
     def _count(
         self,

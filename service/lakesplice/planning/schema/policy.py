@@ -6,7 +6,7 @@ be treated differently: if columns disappear and others are new, it may be a ren
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 
@@ -59,18 +59,6 @@ class SchemaPolicy:
     partition_by: tuple[str, ...] = ()
     stats_columns: tuple[str, ...] = ()
     bloom_filters: bool = False
-
-    @property
-    def for_history(self) -> SchemaPolicy:
-        """The policy of a history table: what empties other tables parks it, unless it is ignored,
-        since its rows are never deleted.
-        """
-        parks = Behaviour.EXCEPTION
-        return replace(
-            self,
-            truncate_table=parks if self.truncates else self.truncate_table,
-            drop_table=parks if self.drops else self.drop_table,
-        )
 
     @property
     def adds(self) -> bool:

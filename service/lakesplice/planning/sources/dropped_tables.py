@@ -17,6 +17,7 @@ from enum import Enum, auto
 import pyarrow as pa
 
 from lakesplice.formats.events.ddl import DropKind, TableDrop
+from lakesplice.formats.events.values.fences import Fence
 from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.progress.source_state import SourceState
@@ -62,12 +63,17 @@ class Remedy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DropDecision:
-    """What a DROP at a position requires, and the reason if the table parks."""
+    """What a DROP requires, and the reason if the table parks."""
 
     remedy: Remedy
-    position: Position
+    fence: Fence
     detail: str
     code: ParkCode = ParkCode.DROPPED
+
+    @property
+    def position(self) -> Position:
+        """The position of the DROP."""
+        return self.fence.position
 
 
 def due(
@@ -104,7 +110,7 @@ def due(
         return _moved(newest, policy)
     detail = f"the table was dropped at the source, at {newest.position}; {ADVICE}"
     return DropDecision(
-        Remedy.ASK if policy.parks_dropped else Remedy.FENCE, newest.position, detail
+        Remedy.ASK if policy.parks_dropped else Remedy.FENCE, _fence(newest), detail
     )
 
 
@@ -153,7 +159,7 @@ def _moved(drop: TableDrop, policy: SchemaPolicy) -> DropDecision:
     remedy = Remedy.PARK if drop.kind is DropKind.CAME else Remedy.ASK
     if _behaviour(drop, policy) is not Behaviour.EXCEPTION:
         remedy = Remedy.FENCE
-    return DropDecision(remedy, drop.position, detail, ParkCode.ROWS_MOVED)
+    return DropDecision(remedy, _fence(drop), detail, ParkCode.ROWS_MOVED)
 
 
 def _undone(source: SourceState, history: DropHistory) -> DropDecision | None:
@@ -162,7 +168,7 @@ def _undone(source: SourceState, history: DropHistory) -> DropDecision | None:
         if drop.lives_on and drop.number >= history.known_since and drop.position == source.fence:
             return DropDecision(
                 Remedy.PARK,
-                drop.position,
+                _fence(drop),
                 f"the table was dropped at the source, at {drop.position}, and its rows were"
                 " deleted; then its copy got its name, so they should have been kept; reload the"
                 " table",
@@ -186,11 +192,15 @@ def _parking(drop: TableDrop, why: str) -> DropDecision:
         kind = "drop_partition" if drop.kind is DropKind.PARTITION else "rename_table"
         remedy = _REMEDY_FOR_MOVED_ROWS.replace("drop_table", kind)
         detail = f"{drop.moved} at the source, at {drop.position}; {why}; {remedy}"
-        return DropDecision(Remedy.PARK, drop.position, detail, ParkCode.ROWS_MOVED)
+        return DropDecision(Remedy.PARK, _fence(drop), detail, ParkCode.ROWS_MOVED)
     detail = (
         f"the table was dropped at the source, at {drop.position}; {why}; {_REMEDY_FOR_MOVED_ROWS}"
     )
-    return DropDecision(Remedy.PARK, drop.position, detail)
+    return DropDecision(Remedy.PARK, _fence(drop), detail)
+
+
+def _fence(drop: TableDrop) -> Fence:
+    return Fence(drop.position, drop.gtid, dropped=True, moment=drop.moment)
 
 
 def _contradicts(drop: TableDrop, source: SourceState, reached: Position) -> bool:

@@ -2,15 +2,18 @@
 
 A row's versions are ordered by the positions of their changes, as its present state is in other
 tables. A version begins at its change's time at the source and ends where the next one begins;
-a delete is no version, it only ends the one before. In detail:
+a delete is no version, it only ends the one before; a TRUNCATE or DROP ends those of all rows. In
+detail:
 
     one transaction     of several changes of a row in one transaction only the last one counts:
                         nobody could see the others. So does of a change that a connector sent
                         again after a failover, from another server's binlog: its last position
     nothing new         a change after which the stored columns are as before makes no version,
-                        such as a row that a second snapshot reads
+                        such as a row that a second snapshot reads; but a row that comes back after
+                        a TRUNCATE is a new version, even if it is as it was
     clocks              times at the source needn't rise with positions: a version begins at the
-                        latest time of the row's changes up to its own, so intervals never overlap.
+                        latest time of the row's changes and the table's TRUNCATEs up to its own, so
+                        intervals never overlap.
                         A version that ends when it begins is valid at no moment
 
 `planning/engine_views/history_sql.py` has the same rules for other engines.
@@ -27,6 +30,7 @@ import pyarrow.compute as pc
 
 from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.names import (
+    HISTORY_END,
     HISTORY_OP,
     HISTORY_POSITION,
     HISTORY_TRANSACTION,
@@ -38,6 +42,7 @@ from lakesplice.model.names import (
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.keyhash import key_hash
 from lakesplice.planning.rows.row_digest import contiguous
+from lakesplice.planning.versions.periods import NEVER, Periods, microseconds, rising
 
 INTERVAL_FIELDS = (
     pa.field("valid_from", pa.timestamp("us", tz="UTC")),
@@ -56,7 +61,6 @@ NEEDED_COLUMNS = (
 """What `with_intervals` needs beside the columns of the key."""
 
 _DELETE = "d"
-_NEVER = np.iinfo(np.int64).min
 
 
 def interval_names(taken: Sequence[str]) -> tuple[str, ...]:
@@ -79,19 +83,26 @@ def with_intervals(rows: pa.Table, schema: TableSchema) -> pa.Table:
     `NEEDED_COLUMNS`. `valid_to` is null in a current version. Times are null if the source sends
     none.
     """
-    rows = rows.combine_chunks()
+    is_end = pc.equal(rows.column(HISTORY_OP), HISTORY_END)
+    ends, rows = rows.filter(is_end), rows.filter(pc.invert(is_end)).combine_chunks()
+    periods = Periods.of(rows, ends, schema.shard_key)
     key = _numbered(rows, schema)
     file, offset = (rows.column(name).to_numpy() for name in (POSITION_FILE, POSITION_OFFSET))
     order = np.lexsort((offset, file, key))
     order = order[_last_of_transaction(rows, order, key)]
-    begins, differs = _rising(rows.column(SOURCE_TS), order, key), _differing(rows, order, key)
+    times = np.maximum(microseconds(rows.column(SOURCE_TS)), periods.began)
+    begins = rising(times[order], key[order])
+    differs = _differing(rows, order, key, periods.number)
     order, begins = order[differs], begins[differs]
-    key, ends = key[order], pc.equal(rows.column(HISTORY_OP), _DELETE).to_numpy()[order]
-    current = np.append(key[1:] != key[:-1], True)[: len(key)]
-    to = np.append(begins[1:], _NEVER)[: len(begins)]
-    to[current] = _NEVER
-    found = rows.take(pa.array(order[~ends]))
-    columns = _times(begins[~ends]), _times(to[~ends]), pa.array(current[~ends])
+    key, number = key[order], periods.number[order]
+    follows = np.append(key[1:] == key[:-1], False)[: len(key)]
+    closed = periods.closed[order] & ~(follows & np.append(number[1:] == number[:-1], False))
+    to = np.where(follows, np.append(begins[1:], NEVER)[: len(begins)], NEVER)
+    to = np.where(closed, np.maximum(begins, periods.ends[order]), to)
+    current = ~follows & ~closed
+    deletes = pc.equal(rows.column(HISTORY_OP), _DELETE).to_numpy()[order]
+    found = rows.take(pa.array(order[~deletes]))
+    columns = _times(begins[~deletes]), _times(to[~deletes]), pa.array(current[~deletes])
     names = interval_names(schema.shown)
     for field, name, values in zip(INTERVAL_FIELDS, names, columns, strict=True):
         found = found.append_column(field.with_name(name), values)
@@ -123,33 +134,20 @@ def _last_of_transaction(rows: pa.Table, order: Integers, key: Integers) -> Mask
     return last
 
 
-def _differing(rows: pa.Table, order: Integers, key: Integers) -> Mask:
-    """Mark in `order` the deletes, and the rows that differ from the row before of their key."""
+def _differing(rows: pa.Table, order: Integers, key: Integers, period: Integers) -> Mask:
+    """Mark in `order` the deletes, and the rows that differ from the row before of their key, or
+    are in another period.
+    """
     column = rows.column(ROW_DIGEST)
     known = column.is_valid().to_numpy()[order]
     digest = pc.fill_null(column, 0).to_numpy()[order]
-    key = key[order]
+    key, period = key[order], period[order]
     differs = np.ones(len(order), np.bool_)
-    differs[1:] = (key[1:] != key[:-1]) | ~known[1:] | ~known[:-1] | (digest[1:] != digest[:-1])
+    same = known[1:] & known[:-1] & (digest[1:] == digest[:-1]) & (period[1:] == period[:-1])
+    differs[1:] = (key[1:] != key[:-1]) | ~same
     return differs
 
 
-def _rising(times: pa.ChunkedArray, order: Integers, key: Integers) -> Integers:
-    """Return per row the latest time of its key up to it, in microseconds; `_NEVER` without one."""
-    known: Integers = pc.fill_null(times.cast(pa.int64()), _NEVER).to_numpy()[order].copy()
-    key = key[order]
-    starts = np.flatnonzero(np.append(True, key[1:] != key[:-1])[: len(key)])
-    lengths = np.diff(np.append(starts, len(key)))
-    # Steps double until they span the longest run of one key.
-    step, longest = 1, int(lengths.max(initial=0))
-    place = np.arange(len(key)) - np.repeat(starts, lengths)
-    while step < longest:
-        later = np.flatnonzero(place >= step)
-        known[later] = np.maximum(known[later], known[later - step])
-        step *= 2
-    return known
-
-
 def _times(values: Integers) -> pa.Array:
-    mask = values == _NEVER
+    mask = values == NEVER
     return pa.array(values, pa.int64(), mask=mask).cast(pa.timestamp("us", tz="UTC"))

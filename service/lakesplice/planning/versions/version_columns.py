@@ -4,7 +4,8 @@ Three columns are added to what a change brings:
 
     _history_position      the position of the change, as text; the last part of the key, so a
                            change that is read twice is stored once
-    _history_op            c, u, d, r: created, updated, deleted, read by a snapshot
+    _history_op            c, u, d, r: created, updated, deleted, read by a snapshot; t: not a
+                           version, but the end of all rows (`ends_of_all_rows.py`)
     _history_transaction   the GTID of the change's transaction; null for rows of a snapshot, and
                            if the event names none
 
@@ -56,7 +57,7 @@ def at_positions(blocks: Sequence[ImageBlock], files: Sequence[Integers]) -> Seq
     `files`: these include the epoch.
     """
     return [
-        _with(block, HISTORY_POSITION, _positions(file, block.position_offset))
+        _with(block, HISTORY_POSITION, position_texts(file, block.position_offset))
         if HISTORY_POSITION in block.schema.key
         else block
         for block, file in zip(blocks, files, strict=False)
@@ -83,7 +84,7 @@ def _as_versions(block: ImageBlock) -> ImageBlock:
     transaction = change_values(MetadataContent.GTID, block)
     is_read = pa.array(block.op == Op.READ)
     values = {
-        HISTORY_POSITION: _positions(block.position_file, block.position_offset),
+        HISTORY_POSITION: position_texts(block.position_file, block.position_offset),
         HISTORY_OP: change_values(MetadataContent.OP, block),
         # A snapshot's rows weren't changed by the transaction at which it was taken.
         HISTORY_TRANSACTION: pc.if_else(is_read, pa.scalar(None, pa.string()), transaction),
@@ -100,7 +101,7 @@ def _with(block: ImageBlock, name: str, values: pa.Array) -> ImageBlock:
     return replace(block, before=before, after=after)
 
 
-def _positions(file: Integers, offset: Integers) -> pa.Array:
+def position_texts(file: Integers, offset: Integers) -> pa.Array:
     """Write positions as `Position` does."""
     parts = (
         file >> FILE_BITS,

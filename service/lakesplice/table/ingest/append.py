@@ -72,6 +72,8 @@ class AppendPlan:
         fence, floor = (
             (BEFORE_ALL, BEFORE_ALL) if source is None else (source.fence, source.purge_floor)
         )
+        if manifest.schema.keeps_versions:
+            fence = BEFORE_ALL  # a late change is a version that ended there
         plan = cls(
             schema=manifest.schema,
             runs=manifest.runs,

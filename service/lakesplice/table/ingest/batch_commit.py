@@ -16,6 +16,7 @@ from enum import Enum, auto
 from lakesplice.model.manifest import DeadLetterRef
 from lakesplice.model.offsets import Offsets
 from lakesplice.model.parking import ParkCode, ParkReason
+from lakesplice.model.position import BEFORE_ALL
 from lakesplice.model.progress.column_presence import ColumnPresences
 from lakesplice.model.progress.source_state import SourceState
 from lakesplice.model.schema import TableSchema
@@ -101,7 +102,11 @@ def commit_contribution(
 
 
 def _was_made_for(schema: TableSchema, reports: Sequence[PartitionReport]) -> bool:
-    """Whether the tasks of a table without columns made changes for this schema."""
+    """Whether the tasks of a table without columns made changes for this schema, and none of them
+    read a TRUNCATE, which a history table must have as a row.
+    """
+    if any(report.fence > BEFORE_ALL for report in reports):
+        return False
     made_for = [report.first_schema for report in reports if report.first_schema is not None]
     return bool(made_for) and all(schema.stores_like(other) for other in made_for)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 from lakesplice.errors import UsageError
+from lakesplice.formats.events.values.fences import Fence
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode, ParkReason
@@ -20,7 +21,7 @@ from lakesplice.model.schema import TableSchema
 from lakesplice.planning.intake.known_topic import KnownTopic, known_topic
 from lakesplice.planning.rows.row_images import is_feedable, require_feedable
 from lakesplice.planning.sources.shards import joining_problem
-from lakesplice.table.ingest.fence import lives_below, with_fence
+from lakesplice.table.ingest.fence import lives_below, with_end, with_fence
 from lakesplice.table.ingest.moved_row_deletes import with_moved_rows_deleted
 from lakesplice.table.ingest.newest_table import NewestTable
 from lakesplice.table.ingest.reshape import reshape
@@ -158,18 +159,22 @@ class DriverTable(NewestTable):
         fenced = replace(self.source, fence=place)
         return self.snapshot is not None and lives_below(self.store, self.manifest, fenced)
 
-    def raise_fence(self, place: Position) -> int:
+    def raise_fence(self, fence: Fence) -> int:
         """Delete the source's rows at or below a position in a commit of its own, and return their
-        number. Commit nothing if the fence is already there.
+        number; a history table gets the row that ends them. Commit nothing if the fence is already
+        there.
 
         No batch of the source may be running: the rows that it writes would still be there.
         """
 
         def plan() -> Ingest | None:
-            if self.snapshot is None or self.source.fence >= place:
+            if self.snapshot is None or self.source.fence >= fence.position:
                 return None
-            source, version = replace(self.source, fence=place), self.schema.version
-            return self.fenced(Ingest(self.generation, self.version, {}, source, version))
+            source, version = replace(self.source, fence=fence.position), self.schema.version
+            intent = Ingest(self.generation, self.version, {}, source, version)
+            if self.schema.keeps_versions:
+                return with_end(self.store, self.manifest, intent, fence, self._entropy)
+            return self.fenced(intent)
 
         what = "the rows before a TRUNCATE, DROP or snapshot weren't deleted"
         done = self._insist(plan, what, topic=self.source.topic)

@@ -41,6 +41,8 @@ def begins_again(table: DriverTable) -> bool:
     parked = table.parked
     if parked is None or parked.code is not ParkCode.KEY_CHANGED or table.manifest.is_merged:
         return False
+    if table.schema.keeps_versions:
+        return False  # its versions keep their key
     return table.source.fence > BEFORE_ALL and not table.lives_below(AFTER_ALL)
 
 
@@ -67,4 +69,4 @@ def deal_with(
     if asks or found.remedy is Remedy.PARK:
         table.park(ParkReason(found.code, found.detail, table.source.topic))
         return DropResult(found.position, parked=True)
-    return DropResult(found.position, parked=False, rows=table.raise_fence(found.position))
+    return DropResult(found.position, parked=False, rows=table.raise_fence(found.fence))

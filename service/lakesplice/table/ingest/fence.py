@@ -5,6 +5,10 @@ as deleted, at the fence's position. So both views lose these rows as they lose 
 and rows above the fence stay. The source doesn't say when it deleted the rows, so for a purge they
 count as deleted now. A change that comes later, at or below the fence, is dropped before anything
 is written (`table/ingest/append.py`).
+
+Rows of history tables are never deleted: one row ends their versions
+(`planning/versions/ends_of_all_rows.py`). The intake makes it of a record in the table's own topic,
+`with_end` of a DROP that a topic of schema changes reports.
 """
 
 from __future__ import annotations
@@ -15,13 +19,16 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from lakesplice.formats.events.values.fences import Fence, Fences
 from lakesplice.model.address import BaseFile
 from lakesplice.model.arrays import Integers
-from lakesplice.model.change import Op, delta_schema
+from lakesplice.model.change import Op, at_or_below, delta_schema
 from lakesplice.model.manifest import DeltaRef, Manifest
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.names import (
     GROUP,
+    HISTORY_END,
+    HISTORY_OP,
     IS_DELETED,
     OP,
     POSITION_FILE,
@@ -35,14 +42,17 @@ from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.partial_fold import partial_rows
 from lakesplice.planning.rows.waiting_changes import OrderedChanges, WaitingChanges
 from lakesplice.planning.sources.shards import in_shard, shard_columns
+from lakesplice.planning.versions.ends_of_all_rows import ends_of_all_rows
 from lakesplice.table.files.base_files import addresses, open_base
+from lakesplice.table.files.index_runs import RunCache
 from lakesplice.table.files.pending_changes import read_waiting
-from lakesplice.table.ingest.append import write_delta
+from lakesplice.table.ingest.append import AppendPlan, append, write_delta
 from lakesplice.table.protocol.intents import Ingest
 from lakesplice.table.protocol.new_files import NewFile
 from lakesplice.table.protocol.ports import Entropy, Store
 
 ROWS_PER_DELTA = 1 << 20
+_NO_VERSIONS = ("d", HISTORY_END)
 
 
 def with_fence(
@@ -89,8 +99,11 @@ def fence_deltas(
     the commit.
 
     The rows are those of `manifest` and of the new `files` and `deltas`. `now_ms`, in milliseconds
-    since 1970, is when they count as deleted. Blocks and raises as `with_fence`.
+    since 1970, is when they count as deleted. Blocks and raises as `with_fence`. A history table
+    gets none: a row says where its versions end (`planning/versions/ends_of_all_rows.py`).
     """
+    if manifest.schema.keeps_versions:
+        return (), {}
     known = {**manifest.files, **{new.base.path: new.base for new in files}}
     after = replace(manifest, files=known, deltas=(*manifest.deltas, *deltas))
     fixed_values = {
@@ -104,9 +117,12 @@ def fence_deltas(
 
 
 def lives_below(store: Store, manifest: Manifest, source: SourceState) -> bool:
-    """Return whether a row of `source` lives at or below its fence. Blocks; raises as
+    """Return whether a row of `source` lives at or below its fence; in a history table whether it
+    has a version there, perhaps an ended one, above the fence before. Blocks; raises as
     `with_fence`.
     """
+    if manifest.schema.keeps_versions:
+        return _has_versions_below(store, manifest, source)
     files = (manifest.files[path] for path in sorted(manifest.files))
     return any(True for file in files for _ in _dead_of(store, manifest, file, source))
 
@@ -204,3 +220,38 @@ def _dead_rows(rows: pa.Table, waiting: OrderedChanges, fence: Position) -> Inte
     low = (file < fence.file) | ((file == fence.file) & (offset <= fence.offset))
     dead: Integers = np.flatnonzero(low & ~gone)
     return dead
+
+
+def with_end(
+    store: Store, manifest: Manifest, intent: Ingest, fence: Fence, entropy: Entropy
+) -> Ingest:
+    """Return an ingest of a history table together with the row that ends all rows of its source at
+    a fence. Blocks; raises as `append`.
+    """
+    source, ends = intent.source_to, Fences.of({0: fence})
+    changes = ends_of_all_rows(ends, ends.position_file, manifest.schema, dict(source.shard))
+    plan = AppendPlan.of(manifest, source.topic, insert_only=True)
+    written = append(store, plan, [changes], RunCache(), entropy)
+    runs = (written.run,) if written.run else ()
+    return replace(intent, files=written.files, runs=runs, counts=dict(written.counts))
+
+
+def _has_versions_below(store: Store, manifest: Manifest, source: SourceState) -> bool:
+    """Return whether a history table has a version of `source` at or below its fence and above the
+    fence that it has in the manifest. It may have ended since by a delete, which isn't looked for.
+
+    Blocks: reads positions of every base file. `CorruptFileError`, `StorageError`.
+    """
+    before = manifest.sources[source.topic].fence
+    shard = [name for name, _ in source.shard]
+    names = (*shard, POSITION_FILE, POSITION_OFFSET, HISTORY_OP)
+    for _, file in sorted(manifest.files.items()):
+        with open_base(store, file, manifest.schema) as reader:
+            for at in range(len(reader.row_groups)):
+                rows = reader.read(at, names)
+                between = at_or_below(rows, source.fence) & ~at_or_below(rows, before)
+                between &= in_shard(rows, source.shard)
+                between &= ~np.isin(rows.column(HISTORY_OP).to_numpy(), _NO_VERSIONS)
+                if between.any():
+                    return True
+    return False

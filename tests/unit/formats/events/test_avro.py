@@ -172,6 +172,7 @@ def test_a_truncate_empties_the_table_where_it_stands() -> None:
     _, value = avro_record(payload("t", None, None), 5)
     decoded = decode_all([created(1), (None, value), created(2)], CONTEXT)
     assert decoded.fences.rows.tolist() == [1]
+    assert decoded.fences.source_ts.null_count == 0
     assert decoded.fences.position_file.tolist() == [decoded.blocks[0].position_file[0]]
     assert decoded.ignored == {"truncate": 1}
     assert not decoded.stops

@@ -101,6 +101,7 @@ def test_statements_that_change_no_row_are_skipped_and_a_truncation_is_a_fence()
     assert sorted(images(decoded)) == [2, 4]
     assert decoded.fences.rows.tolist() == [3]
     assert decoded.fences.dropped.tolist() == [False]
+    assert decoded.fences.source_ts.null_count == 0
 
 
 def test_an_erase_is_a_drop_and_no_truncate() -> None:

@@ -77,6 +77,7 @@ def test_a_truncate_is_a_fence_at_its_position(flavour: Flavour) -> None:
     assert not decoded.stops
     assert decoded.ignored == {"truncate": 1}
     assert decoded.fences.rows.tolist() == [2]
+    assert decoded.fences.source_ts[0] == decoded.blocks[0].source_ts[-1]
     assert decoded.fences.position_file.tolist() == [decoded.blocks[0].position_file[0]]
     assert dead(decoded) == {1: "not-json", 3: "not-json"}
     assert list(images(decoded)) == [0, 4]

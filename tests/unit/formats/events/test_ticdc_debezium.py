@@ -47,10 +47,11 @@ def test_a_key_of_another_row_is_a_dead_letter() -> None:
     ("ddl", "empties"), [("TRUNCATE TABLE items", True), ("ALTER TABLE items ADD x INT", False)]
 )
 def test_ddl_is_passed_over_but_for_a_truncate(ddl: str, empties: bool) -> None:
-    source = {"connector": "TiCDC", "db": "shop", "table": "items", "commit_ts": 9}
+    source = {"connector": "TiCDC", "db": "shop", "table": "items", "commit_ts": 9, "ts_ms": 5}
     event = compact({"payload": {"source": source, "ddl": ddl, "tableChanges": []}, "schema": {}})
     decoded = decode_all([ticdc_debezium(1), (None, event), ticdc_debezium(2)], CONTEXT)
     assert decoded.fences.rows.tolist() == [1] * empties
+    assert decoded.fences.source_ts.null_count == 0
     assert decoded.fences.position_offset.tolist() == [9 << 1 | RANK_OTHER] * empties
     assert decoded.ignored == {"truncate" if empties else "schema-change": 1}
 

@@ -45,9 +45,9 @@ class TableDrops:
     def calls_for(self, table: ServiceTable) -> bool:
         """Whether a DROP must be handled before the table continues."""
         settings = self._driver.settings
-        policy, never_changes = settings.policy(table.origin), settings.insert_only(table.origin)
+        policy, never_changes = settings.policy(table.origin), settings.not_inserts(table.origin)
         history = self._drop_history(table)
-        return calls_for(table, history, policy, insert_only=never_changes) is not None
+        return calls_for(table, history, policy, insert_only=never_changes is not None) is not None
 
     def any_due(self) -> bool:
         """Whether a DROP must be handled for any table."""
@@ -88,8 +88,8 @@ class TableDrops:
         if topics is None or not history.drops or table.parked is not None:
             return False
         settings = self._driver.settings
-        policy, never_changes = settings.policy(table.origin), settings.insert_only(table.origin)
-        result = deal_with(table, history, policy, insert_only=never_changes)
+        policy, never_changes = settings.policy(table.origin), settings.not_inserts(table.origin)
+        result = deal_with(table, history, policy, insert_only=never_changes is not None)
         parked = result is not None and result.parked
         if result is not None:
             table.forget_failures()

@@ -48,7 +48,7 @@ class BlockBuilder:
         elif isinstance(verdict, Halt):
             self.ledger.stop(record, verdict.code, verdict.detail)
         elif verdict.position is not None:
-            self.ledger.fence(record, verdict.position, verdict.gtid, dropped=verdict.dropped)
+            self.ledger.fence(record, verdict.fence(verdict.position))
 
     def drop_marked(self, mask: Mask, reason: DeadReason, detail: str) -> None:
         """Make dead letters of marked rows that are still live."""

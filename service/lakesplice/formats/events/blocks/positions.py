@@ -14,6 +14,7 @@ from lakesplice.formats.events.values.encoding import MICROS_MAX, MICROS_MIN
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.arrays import Integers, Marks, Mask
 from lakesplice.model.change import Op
+from lakesplice.model.moments import EpochUs
 from lakesplice.model.names import DEFAULT_DATABASE, TableName
 from lakesplice.model.position import (
     FILE_BITS,
@@ -168,6 +169,14 @@ def source_times(*stated: tuple[pa.Array, int]) -> tuple[pa.Array, Mask]:
         in_range = pc.if_else(outside, 0, times)
         micros = pc.coalesce(micros, pc.multiply(in_range, factor))
     return micros.cast(_MICROS), beyond
+
+
+def source_time(*stated: tuple[object, int]) -> EpochUs | None:
+    """Return the same of one event that isn't a row's; None if it has no time in these years."""
+    for value, factor in stated:
+        if type(value) is int and MICROS_MIN <= value * factor <= MICROS_MAX:
+            return EpochUs(value * factor)
+    return None
 
 
 def _nulls(column: pa.Array) -> Mask:

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from lakesplice.formats.events.blocks.positions import other_table, tidb_position
+from lakesplice.formats.events.blocks.positions import other_table, source_time, tidb_position
 from lakesplice.formats.events.canal.absent_columns import prove_messages
 from lakesplice.formats.events.canal.block import OPS, build_block
 from lakesplice.formats.events.canal.types import cell_of, declared_cell
@@ -210,12 +210,13 @@ def _emptied(message: Mapping[str, object]) -> Truncated | Flaw:
     gives.
     """
     extension, dropped = message.get("_tidb"), message["type"] == _ERASED
+    moment = source_time((message.get("es"), 1000))
     if extension is None:
-        return Truncated(None, dropped=dropped)
+        return Truncated(None, dropped=dropped, moment=moment)
     position = tidb_position(extension.get("commitTs") if isinstance(extension, Mapping) else None)
     if position is None:
         return Flaw(DeadReason.MISSING_POSITION, "no commitTs in DDL")
-    return Truncated(position, dropped=dropped)
+    return Truncated(position, dropped=dropped, moment=moment)
 
 
 def _recognises(payload: Mapping[str, object]) -> bool:

@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from lakesplice.formats.events.ddl.columns import DefinedColumn
+from lakesplice.formats.events.values.fences import Fence
+from lakesplice.model.moments import EpochUs
 from lakesplice.model.names import TableName
 from lakesplice.model.position import Position
 
@@ -35,7 +37,8 @@ class DropKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TableDrop:
-    """A table's DROP at a position in the binlog (epoch 0), with a GTID if the source has any.
+    """A table's DROP at a position in the binlog (epoch 0), with a GTID if the source has any, and
+    the time at the source if it is known.
 
     `number` counts a history's drops in the order in which they were read. `again`: a table has the
     name again. `lives_on`: that table is a copy of the dropped one, made to replace it. If another
@@ -49,6 +52,7 @@ class TableDrop:
     lives_on: bool = False
     kind: DropKind = DropKind.DROP
     moved: str = ""
+    moment: EpochUs | None = None
 
 
 class Drops:
@@ -86,19 +90,16 @@ class Drops:
         """Yield each table's drops."""
         return ((table, drop) for table, drops in self._by_table.items() for drop in drops)
 
-    def gone(
-        self, table: TableName, position: Position, gtid: str | None, columns: Columns | None
-    ) -> None:
+    def gone(self, table: TableName, at: Fence, columns: Columns | None) -> None:
         """Record that a table with these columns was dropped."""
-        self._note(table, TableDrop(self.count, position, gtid))
+        self._note(table, self._drop(at, DropKind.DROP))
         self._columns[table] = columns
 
     def renamed(
         self,
         former: TableName,
         to: TableName,
-        position: Position,
-        gtid: str | None,
+        at: Fence,
         columns: Columns | None,
     ) -> None:
         """Record that a table got another name; it had these columns. Called after `there`."""
@@ -108,18 +109,15 @@ class Drops:
         aside = _is_aside(to, former)
         if not aside:
             came = f"the name was given to {former} by a RENAME"
-            drop = TableDrop(self.count, position, gtid, kind=DropKind.CAME, moved=came)
-            self._note(to, replace(drop, again=True))
+            self._note(to, replace(self._drop(at, DropKind.CAME, came), again=True))
         kind = DropKind.SET_ASIDE if aside else DropKind.LEFT
         moved = f"the table was renamed to {to}"
-        self._note(former, TableDrop(self.count, position, gtid, kind=kind, moved=moved))
+        self._note(former, self._drop(at, kind, moved))
         self._columns[former] = columns
 
-    def moved(self, table: TableName, position: Position, gtid: str | None, what: str) -> None:
+    def moved(self, table: TableName, at: Fence, what: str) -> None:
         """Record that a statement moved rows of a table's partitions."""
-        drop = TableDrop(
-            self.count, position, gtid, kind=DropKind.PARTITION, moved=f"there was {what}"
-        )
+        drop = self._drop(at, DropKind.PARTITION, f"there was {what}")
         self._note(table, replace(drop, again=True))
 
     def there(
@@ -136,6 +134,9 @@ class Drops:
         if drops[-1].kind is not DropKind.DROP:
             lives_on = lives_on and former is not None and _is_copy(former, table)
         drops[-1] = replace(drops[-1], again=True, lives_on=lives_on)
+
+    def _drop(self, at: Fence, kind: DropKind, moved: str = "") -> TableDrop:
+        return TableDrop(self.count, at.position, at.gtid, kind=kind, moved=moved, moment=at.moment)
 
     def _note(self, table: TableName, drop: TableDrop) -> None:
         self._by_table.setdefault(table, []).append(drop)

@@ -26,6 +26,7 @@ from lakesplice.formats.events.ddl.columns import (
 from lakesplice.formats.events.ddl.drops import Drops, TableDrop
 from lakesplice.formats.events.ddl.schema_change import SchemaChange
 from lakesplice.formats.events.ddl.versions import TableState, TableVersion
+from lakesplice.formats.events.values.fences import Fence
 from lakesplice.model.names import DEFAULT_DATABASE, TableName
 from lakesplice.model.position import BEFORE_ALL, Position
 
@@ -166,7 +167,7 @@ class SchemaHistory:
             self._alter(statement, change, position)
         elif isinstance(statement, RowsMoved):
             if not change.of_snapshot:
-                self._drops.moved(statement.table, position, change.gtid, statement.what)
+                self._drops.moved(statement.table, _fence(change, position), statement.what)
         elif isinstance(statement, ForeignKeyCascades):
             self._cascading.add(statement.table)
         else:
@@ -211,7 +212,8 @@ class SchemaHistory:
             dropped = there or ([] if name in self._versions else [name])
         for name in () if change.of_snapshot else dropped:
             state = self._states.get(name)
-            self._drops.gone(name, position, change.gtid, None if state is None else state.columns)
+            columns = None if state is None else state.columns
+            self._drops.gone(name, _fence(change, position), columns)
         for name in there:
             self._put(name, None)
             self._cascading.discard(name)
@@ -240,7 +242,7 @@ class SchemaHistory:
         before = self._before.get(former)
         if former != to and not change.of_snapshot:
             columns = None if before is None else before.columns
-            self._drops.renamed(former, to, position, change.gtid, columns)
+            self._drops.renamed(former, to, _fence(change, position), columns)
 
     def _define(self, statement: TableDefined, change: SchemaChange, position: Position) -> None:
         columns = {column.name: column for column in statement.columns}
@@ -335,3 +337,7 @@ def _is_meant(gone: TableGone, table: TableName) -> bool:
 
 def _in_topics(name: str) -> str:
     return _NO_TOPIC_CHARACTER.sub("_", name)
+
+
+def _fence(change: SchemaChange, position: Position) -> Fence:
+    return Fence(position, change.gtid, dropped=True, moment=change.moment)

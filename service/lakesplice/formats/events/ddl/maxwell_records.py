@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from lakesplice.formats.events.blocks.positions import source_time
 from lakesplice.formats.events.ddl.columns import (
     DefinedColumn,
     Statement,
@@ -57,6 +58,7 @@ def read_maxwells(payload: Mapping[str, object]) -> SchemaChange | Flaw:
         before,
         after,
         gtid=gtid if isinstance(gtid, str) else None,
+        moment=source_time((payload.get("ts"), 1000)),
     )
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from lakesplice.formats.events.blocks.positions import source_time
 from lakesplice.formats.events.ddl.columns import (
     DefinedColumn,
     ForeignKeyCascades,
@@ -64,6 +65,7 @@ def _debezium(payload: Mapping[str, object], source: Mapping[str, object]) -> Sc
         (),
         gtid=gtid if isinstance(gtid, str) else None,
         of_snapshot=source.get("snapshot") not in _STREAMED,
+        moment=source_time((source.get("ts_us"), 1), (source.get("ts_ms"), 1000)),
     )
     if is_of_session(ddl):
         return change

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from lakesplice.formats.events.blocks.positions import binlog_position
 from lakesplice.formats.events.ddl.columns import Statement, TableShown, TableUnread
+from lakesplice.model.moments import EpochUs
 from lakesplice.model.position import RANK_OTHER, Position
 
 _TEMPORARY = re.compile(r"\s*DROP\s+(/\*!\d*\s*)?TEMPORARY\b", re.IGNORECASE)
@@ -21,7 +22,7 @@ class SchemaChange:
     `statements` are what was parsed from it, or only the parts about the table `about`. `before`
     and `after` are the columns of the record's table, if it shows them. `gtid` is the statement's
     transaction. With `of_snapshot` it was no statement of the source: the connector reports what it
-    finds when it begins.
+    finds when it begins. `moment` is when the source ran the statement, None if it isn't known.
     """
 
     position: Position | None
@@ -32,6 +33,7 @@ class SchemaChange:
     about: tuple[object, ...] = ()
     gtid: str | None = None
     of_snapshot: bool = False
+    moment: EpochUs | None = None
 
     @property
     def unread(self) -> tuple[TableUnread, ...]:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from lakesplice.errors import UnsupportedError
 from lakesplice.formats.events.blocks.positions import (
     other_table,
+    source_time,
     tidb_position,
 )
 from lakesplice.formats.events.debezium.block import BY_COMMIT, build_block
@@ -102,7 +103,9 @@ class TicdcReader:
             if wrong or not stated:
                 return Ignored("schema-change")
             place = tidb_position(source.get("commit_ts"))
-            return Truncated(place) if place else Flaw(DeadReason.MISSING_POSITION, "no commit_ts")
+            if place is None:
+                return Flaw(DeadReason.MISSING_POSITION, "no commit_ts")
+            return Truncated(place, moment=source_time((source.get("ts_ms"), 1000)))
         if wrong:
             return Flaw(wrong.reason, f"{wrong.detail}; give each table a topic at the source")
         return None if op in ("c", "u", "d", "r") else unknown_op(op)

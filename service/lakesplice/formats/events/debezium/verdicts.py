@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from lakesplice.formats.events.blocks.positions import binlog_position
+from lakesplice.formats.events.blocks.positions import binlog_position, source_time
 from lakesplice.formats.events.debezium.schemaless import UndeclaredColumns
 from lakesplice.formats.events.json_reading.strict import Flaw, shown
 from lakesplice.formats.events.json_reading.template import Halt, Truncated
@@ -23,13 +23,14 @@ def truncated(source: Mapping[str, object]) -> Truncated | Flaw:
     """The verdict on a truncated table at the event's position; an event without one has its
     record's position.
     """
+    moment = source_time((source.get("ts_us"), 1), (source.get("ts_ms"), 1000))
     if source.get("file", "") == "":
-        return Truncated(None)
+        return Truncated(None, moment=moment)
     place = binlog_position(source.get("file"), source.get("pos"), source.get("row"))
     if place is None:
         return Flaw(DeadReason.MISSING_POSITION, "the TRUNCATE has no position in a binlog")
     gtid = source.get("gtid")
-    return Truncated(place, gtid if isinstance(gtid, str) else None)
+    return Truncated(place, gtid if isinstance(gtid, str) else None, moment=moment)
 
 
 def truncated_somewhere() -> Halt:

@@ -12,8 +12,10 @@ import pyarrow as pa
 from lakesplice.formats.events.json_reading.payload_shape import EventShape
 from lakesplice.formats.events.json_reading.strict import Flaw, read_json
 from lakesplice.formats.events.values.column_types import EVERYWHERE, PositionRange
+from lakesplice.formats.events.values.fences import Fence
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.arrays import Integers
+from lakesplice.model.moments import EpochUs
 from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import Position
 
@@ -84,12 +86,17 @@ class Halt:
 class Truncated:
     """The record says that the table lost all its rows, at `position` in the transaction `gtid`; if
     the position is None, the record's own offset counts. `dropped` says that the table itself was
-    dropped.
+    dropped. `moment` is when, at the source, None if the record doesn't say it.
     """
 
     position: Position | None
     gtid: str | None = None
     dropped: bool = False
+    moment: EpochUs | None = None
+
+    def fence(self, position: Position) -> Fence:
+        """Return the fence of the record, at its position or another one."""
+        return Fence(self.position or position, self.gtid, self.dropped, self.moment)
 
 
 Verdict = Flaw | Ignored | Halt | Truncated

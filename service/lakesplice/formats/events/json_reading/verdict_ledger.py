@@ -15,7 +15,6 @@ from lakesplice.formats.events.values.refusals import DeadLetters, Stop
 from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.choices import FormatName
 from lakesplice.model.parking import ParkCode
-from lakesplice.model.position import Position
 
 TRUNCATE, DROP = "truncate", "drop"
 
@@ -50,15 +49,13 @@ class VerdictLedger:
                 self.open[row] = False
                 self.ignored[row] = kind
 
-    def fence(
-        self, row: int, position: Position, gtid: str | None, *, dropped: bool = False
-    ) -> None:
-        """Add a fence: the table loses all rows at or below `position`, since it was truncated or
+    def fence(self, row: int, fence: Fence) -> None:
+        """Add a fence: the table loses all rows at or below its position, since it was truncated or
         dropped.
         """
         if self.open[row]:
-            self.ignore([row], DROP if dropped else TRUNCATE)
-            self.fences[row] = Fence(position, gtid, dropped)
+            self.ignore([row], DROP if fence.dropped else TRUNCATE)
+            self.fences[row] = fence
 
     def stop(self, row: int, code: ParkCode, detail: str) -> None:
         """Stop at `row`: nothing from this record on is applied."""

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.model.manifest import Manifest
+from lakesplice.model.names import HISTORY_END, HISTORY_OP
 from lakesplice.planning.keys.requested_key import RequestedKey
 from lakesplice.planning.rows.keyhash import key_hash
 from lakesplice.planning.versions.intervals import NEEDED_COLUMNS, with_intervals
@@ -35,11 +36,12 @@ def find_versions(
     schema = manifest.schema
     if not schema.keeps_versions:
         return find_parts(store, manifest, wanted), wanted
-    versions = pa.concat_tables(_versions(store, manifest, wanted))
+    found_rows = pa.concat_tables(_versions(store, manifest, wanted))
+    versions = found_rows.filter(pc.not_equal(found_rows.column(HISTORY_OP), HISTORY_END))
     hashes = key_hash(versions, schema)
     values = versions.select(list(schema.key)).to_pylist()
     of_versions = WantedKeys.of([RequestedKey(one, hashes.at(at)) for at, one in enumerate(values)])
-    is_current = with_intervals(versions, schema).columns[-1]
+    is_current = with_intervals(found_rows, schema).columns[-1]
     letters, unknown = find_letters(store, manifest, row_schema(schema), wanted)
     found = replace(
         find_parts(store, manifest, of_versions),
@@ -51,7 +53,9 @@ def find_versions(
 
 
 def _versions(store: Store, manifest: Manifest, wanted: WantedKeys) -> Iterator[pa.Table]:
-    """Yield all versions of the rows, from each row group; at least one table, maybe empty."""
+    """Yield all versions of the rows and where all rows ended, from each row group; at least one
+    table, maybe empty.
+    """
     schema = manifest.schema
     names = tuple(dict.fromkeys((*schema.key, *NEEDED_COLUMNS)))
     yield pa.schema([schema.arrow.field(name) for name in names]).empty_table()
@@ -59,4 +63,5 @@ def _versions(store: Store, manifest: Manifest, wanted: WantedKeys) -> Iterator[
         with open_base(store, file, schema) as reader:
             for at in range(len(reader.row_groups)):
                 rows = reader.read(at, names).select(names)
-                yield rows.filter(pa.array(wanted.of_rows(rows, row_schema(schema))))
+                ends = pc.equal(rows.column(HISTORY_OP), HISTORY_END)
+                yield rows.filter(pc.or_(ends, wanted.of_rows(rows, row_schema(schema))))

@@ -1,0 +1,97 @@
+"""Periods: what lies between two ends of all rows (`ends_of_all_rows.py`) in a history table.
+
+A version lasts to the end of its period at most, and a row that comes back in a later period is a
+new version. The shards of a table have periods of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakesplice.model.arrays import Integers, Mask
+from lakesplice.model.names import POSITION_FILE, POSITION_OFFSET, SOURCE_TS
+
+NEVER = int(np.iinfo(np.int64).min)
+"""Stands for an unknown time, in microseconds since 1970."""
+
+
+@dataclass(frozen=True)
+class Periods:
+    """The period of each change.
+
+    `number` rises with the positions of a shard. `began` is the latest time at which all rows ended
+    before the period, `NEVER` in the first one. `closed` marks periods that have an end, and `ends`
+    is the latest time up to it.
+    """
+
+    number: Integers
+    began: Integers
+    closed: Mask
+    ends: Integers
+
+    @classmethod
+    def of(cls, changes: pa.Table, ends: pa.Table, shard_key: Sequence[str]) -> Periods:
+        """Return the periods of changes between ends of all rows; both have their positions, times
+        and the columns that distinguish shards.
+        """
+        count = changes.num_rows
+        nothing = np.full(count, NEVER, np.int64)
+        if not ends.num_rows:
+            return cls(np.zeros(count, np.int64), nothing, np.zeros(count, np.bool_), nothing)
+        shard, file, offset = _places(ends, changes, shard_key)
+        order = np.lexsort((offset, file, shard))
+        is_end = order < ends.num_rows
+        number = np.empty(len(order), np.int64)
+        number[order] = np.cumsum(is_end)
+        marks = order[is_end]
+        times = rising(microseconds(ends.column(SOURCE_TS))[marks], shard[marks])
+        number, own = number[ends.num_rows :], shard[ends.num_rows :]
+        before, after = number - 1, np.minimum(number, len(marks) - 1)
+        follows = (number > 0) & (shard[marks[before]] == own)
+        closed = (number < len(marks)) & (shard[marks[after]] == own)
+        return cls(
+            number,
+            np.where(follows, times[before], NEVER),
+            closed,
+            np.where(closed, times[after], NEVER),
+        )
+
+
+def _places(
+    ends: pa.Table, changes: pa.Table, shard_key: Sequence[str]
+) -> tuple[Integers, Integers, Integers]:
+    """Return a number for the shard, and the position, of the ends and then of the changes."""
+    names = [*shard_key, POSITION_FILE, POSITION_OFFSET]
+    both = pa.concat_tables([ends.select(names), changes.select(names)]).combine_chunks()
+    shard = np.zeros(both.num_rows, np.int64)
+    for name in shard_key:
+        codes = both.column(name).chunk(0).dictionary_encode().indices.to_numpy()
+        shard = shard * (int(codes.max()) + 1) + codes
+    file, offset = (both.column(name).to_numpy() for name in (POSITION_FILE, POSITION_OFFSET))
+    return shard, file, offset
+
+
+def microseconds(times: pa.ChunkedArray) -> Integers:
+    """Return times in microseconds since 1970, `NEVER` for null."""
+    known: Integers = pc.fill_null(times.cast(pa.int64()), NEVER).to_numpy()
+    return known
+
+
+def rising(times: Integers, key: Integers) -> Integers:
+    """Return for each time the latest of its key up to it; equal keys are next to each other."""
+    known = times.copy()
+    starts = np.flatnonzero(np.append(True, key[1:] != key[:-1])[: len(key)])
+    lengths = np.diff(np.append(starts, len(key)))
+    # Steps double until they span the longest run of one key.
+    step, longest = 1, int(lengths.max(initial=0))
+    place = np.arange(len(key)) - np.repeat(starts, lengths)
+    while step < longest:
+        later = np.flatnonzero(place >= step)
+        known[later] = np.maximum(known[later], known[later - step])
+        step *= 2
+    return known

@@ -1,0 +1,136 @@
+"""History tables whose source is truncated or dropped: the versions of all its rows end there.
+
+`tests/property/test_history_laws.py` draws TRUNCATEs among other changes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakesplice.model.parking import ParkCode
+from lakesplice.model.position import BEFORE_ALL
+from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
+from lakesplice.table.reading.table import Table
+from tests.support.dropping import Scene as DropScene
+from tests.support.erasing import erase_keys
+from tests.support.shards import Scene
+from tests.support.versions import HistoryWorld, in_duckdb, intervals
+
+
+def world_of(path: Path, *transactions: list[tuple[str, int]], **more: Any) -> HistoryWorld:
+    """A world in which these transactions were read in one batch."""
+    world = HistoryWorld(path, **more)
+    for statements in transactions:
+        world.servers.commit(statements)
+    world.send(len(transactions))
+    world.batch()
+    return world
+
+
+def require_versions(world: HistoryWorld) -> None:
+    expected = world.servers.history(range(len(world.servers.transactions)))
+    assert intervals(world.table.read_history()) == in_duckdb(world.table) == expected
+
+
+def test_a_row_that_comes_back_as_it_was_after_a_truncate_is_a_new_version(tmp_path: Path) -> None:
+    world = world_of(tmp_path, [("put", 1)], [("touch", 1)], [("truncate", 0)], [("return", 1)])
+    rows = world.table.read(columns=["_history_op", "id"]).to_pylist()
+    assert {"_history_op": "t", "id": 0} in rows
+    require_versions(world)
+    assert world.table.read_history()["is_current"].to_pylist() == [False, True]
+    world.next = 0
+    world.send(2)
+    world.batch()
+    require_versions(world)
+
+
+def test_with_ignore_a_truncate_ends_no_version(tmp_path: Path) -> None:
+    ignoring = SchemaPolicy(truncate_table=Behaviour.IGNORE)
+    world = world_of(tmp_path, [("put", 1)], [("truncate", 0)], policy=ignoring)
+    assert world.table.read_history(current=True).num_rows == 1
+
+
+def test_a_truncate_in_the_first_batch_ends_rows_of_other_partitions(tmp_path: Path) -> None:
+    """Partition 0 has nothing but the TRUNCATE, so only partition 1 shows the columns."""
+    world = HistoryWorld(tmp_path)
+    for statements in ([("put", 1)], [("truncate", 0)]):
+        world.servers.commit(statements)
+    (put,), (end,) = (world.servers.events(number, 1) for number in range(2))
+    world.topic.append(1, [put])
+    world.topic.append(0, [end])
+    world.batch()
+    require_versions(world)
+
+
+def test_erasing_the_key_that_stands_in_an_end_leaves_the_end(tmp_path: Path) -> None:
+    world = world_of(tmp_path, [("put", 0), ("put", 1)], [("truncate", 0)])
+    assert erase_keys(world.driver, [0]).rows == 1
+    (left,) = world.table.read_history().to_pylist()
+    assert (left["id"], left["is_current"]) == (1, False)
+
+
+def test_a_truncate_of_a_shard_ends_only_its_rows(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, keeps_versions=True)
+
+    def current() -> list[tuple[str, int, bool]]:
+        found = Table(scene.store)
+        rows = found.read_history()
+        assert intervals(rows, "database_name") == in_duckdb(found, "database_name")
+        listed = rows.to_pylist()
+        return sorted((row["database_name"], row["id"], row["is_current"]) for row in listed)
+
+    for shard in scene.shards:
+        shard.put(1, 2)
+    scene.first.truncate()
+    scene.batch()
+    assert current() == [
+        ("shop_0", 1, False), ("shop_0", 2, False), ("shop_1", 1, True), ("shop_1", 2, True)
+    ]  # fmt: skip
+    scene.first.put(1)
+    scene.second.truncate()
+    scene.batch()
+    assert [row for row in current() if row[2]] == [("shop_0", 1, True)]
+
+
+def dropped(path: Path, behaviour: Behaviour) -> tuple[DropScene, list[Any]]:
+    """A table that was dropped, and created again with one row; and a change from before that
+    isn't read yet.
+    """
+    scene = DropScene(path, behaviour, keeps_versions=True)
+    scene.take(scene.ledger.insert(0, 3))
+    late = scene.ledger.update([1], "late")
+    scene.drop(range(3))
+    return scene, late
+
+
+@pytest.mark.parametrize("behaviour", [Behaviour.EVOLVE, Behaviour.LENIENT])
+def test_a_drop_ends_all_versions_once_and_a_late_change_is_an_ended_one(
+    tmp_path: Path, behaviour: Behaviour
+) -> None:
+    scene, late = dropped(tmp_path, behaviour)
+    dealt = scene.deal()
+    assert dealt is not None
+    assert not dealt.parked
+    scene.take(scene.ledger.insert(1, 2))
+    scene.take(late, 1)
+    scene.restart()
+    assert scene.deal() is None
+    found = Table(scene.store).read_history().sort_by("id")
+    assert found["id"].to_pylist() == [0, 1, 1, 1, 2]
+    assert found["is_current"].to_pylist().count(True) == 1
+    ended = found.filter(~found["is_current"].to_numpy())
+    assert ended["valid_to"].null_count == 0
+    assert not scene.driver.table.manifest.deltas
+
+
+def test_with_exception_a_drop_parks_while_a_version_is_above_the_last_end(tmp_path: Path) -> None:
+    scene, _ = dropped(tmp_path, Behaviour.EXCEPTION)
+    dealt = scene.deal()
+    assert dealt is not None
+    assert dealt.parked
+    assert scene.driver.table.parked is not None
+    assert scene.driver.table.parked.code is ParkCode.DROPPED
+    assert scene.driver.table.source.fence == BEFORE_ALL
