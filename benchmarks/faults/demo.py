@@ -32,7 +32,7 @@ PREFIX = "shop"
 SERVICE = "the service"
 _PROGRAM = [sys.executable, "-c", "from lakesplice.apps.cli import main; main()"]
 _STEP_SECONDS, _REQUEST_SECONDS, _COMMAND_SECONDS_MAX = 0.25, 5.0, 300.0
-_END_SECONDS_MAX = 90.0
+_END_SECONDS_MAX, _START_SECONDS_MAX = 90.0, 600.0
 _FIRST_ID = 1_000_000
 _SHOWN_MAX = 4_000
 
@@ -167,7 +167,9 @@ class Demo:
 
     def until_driven(self) -> None:
         """Wait until the page says that the service works."""
-        self.until(lambda: bool(self.ask("lake").get("drives")), "the service drives")
+        self.until(
+            lambda: bool(self.ask("lake").get("drives")), "the service drives", _START_SECONDS_MAX
+        )
 
     def topics_of(self, table: str) -> list[Row]:
         """What `lakesplice tables` says of a table's topics."""
@@ -300,7 +302,7 @@ class Demo:
         admin.delete_records({TopicPartition(topic, at): -1 for at in range(3)})
         admin.close()
 
-    def until(self, holds: Callable[[], bool], what: str, seconds: float = 120.0) -> float:
+    def until(self, holds: Callable[[], bool], what: str, seconds: float = 300.0) -> float:
         """Wait until it holds; return how long that took."""
         began = time.monotonic()
         while not holds():

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 import typer
 import yaml
+from typer.core import TyperGroup
+from typer.main import get_command
 
 from lakesplice import __version__
 from lakesplice.apps.cli.app import EXIT_CODES, app
@@ -219,6 +221,30 @@ def test_a_shell_gets_completions_of_a_word(
         monkeypatch.setenv("COMP_WORDS", words)
         monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
         assert expected in lakesplice().out.split()
+
+
+def groups(group: TyperGroup, path: tuple[str, ...] = ()) -> Iterator[tuple[str, TyperGroup]]:
+    """The command line itself and every group of commands, with its words."""
+    yield " ".join(path), group
+    for name, inner in group.commands.items():
+        if isinstance(inner, TyperGroup):
+            yield from groups(inner, (*path, name))
+
+
+def test_every_command_is_completed_and_named_when_it_is_misspelt() -> None:
+    root = get_command(app)
+    assert isinstance(root, TyperGroup)
+    met = 0
+    for words, group in groups(root):
+        context = typer.Context(group, info_name=words or "lakesplice")
+        for name in group.commands:
+            offered = {item.value for item in group.shell_complete(context, name[:-1])}
+            assert name in offered, f"{words} {name}"
+            wrong = name + name[-1]
+            with pytest.raises(Exception, match=f"Did you mean.*'{name}'"):
+                group.resolve_command(context, [wrong])
+            met += 1
+    assert met > len(list(commands(app)))
 
 
 def test_every_command_that_opens_a_lake_takes_the_services_configuration() -> None:

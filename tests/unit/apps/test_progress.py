@@ -113,13 +113,36 @@ def test_a_splice_says_how_many_bytes_of_its_file_it_came_through(tmp_path: Path
     assert 0 < sum(watcher.steps) <= (tmp_path / "new.parquet").stat().st_size
 
 
-def test_a_progress_bar_is_shown_only_on_a_terminal(
-    lakesplice: CommandLine, table: Table, folder: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "command",
+    [
+        "compact {table}",
+        "purge {table} --older-than 1h",
+        "optimize {table} --by name",
+        "index check {table}",
+        "index rebuild {table}",
+        "merge {many}",
+        "adopt {files} --key id",
+        "splice {files}/0.parquet --changes {files}/1.parquet --out {files}/new --key id",
+    ],
+)
+def test_long_work_shows_its_progress_on_a_terminal_and_nowhere_else(
+    lakesplice: CommandLine, table: Table, folder: Path, tmp_path: Path, command: str
 ) -> None:
     assert table.snapshot.manifest.deltas
-    monkeypatch.setenv("TTY_COMPATIBLE", "1")
-    shown = lakesplice("compact", folder)
-    assert (shown.code, "100%" in shown.err) == (0, True)
-    assert "changes merged into" in shown.out
-    monkeypatch.delenv("TTY_COMPATIBLE")
-    assert lakesplice("index", "rebuild", folder).err == ""
+    files, many = tmp_path / "files", tmp_path / "lake" / "shop" / "many"
+    if "{files}" in command:
+        files.mkdir()
+        for number in range(2):
+            found = rows(100 * number if command.startswith("adopt") else 0)
+            pq.write_table(found, files / f"{number}.parquet", write_page_index=True)
+    if "{many}" in command:
+        made = Table.create(many, rows(0), key=["id"])
+        for number in range(1, FILE_MERGE_POLICY.files_max + 1):
+            made.upsert(rows(100 * number), merge=False)
+    words = command.format(table=folder, files=files, many=many).split()
+    with pytest.MonkeyPatch.context() as terminal:
+        terminal.setenv("TTY_COMPATIBLE", "1")
+        shown = lakesplice(*words)
+    assert (shown.code, "left:" in shown.err) == (0, True), shown.err
+    assert "left:" not in lakesplice(*words).err
