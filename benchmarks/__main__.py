@@ -20,6 +20,7 @@ _KEEPING = (
     "changes",
     "change_feed",
     "erasure",
+    "history",
     "bootstrap",
     "edits",
     "bucket",

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import lakesplice
 from lakesplice.errors import UsageError
 from lakesplice.model.parking import ParkCode
+from lakesplice.model.position import Position
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.reading.table import Table
@@ -156,3 +157,11 @@ def test_a_version_is_named_by_key_and_position(tmp_path: Path) -> None:
     row = table.explain([1, position]).row
     assert row is not None
     assert str(row.position) == position
+    world.server = world.servers.writer = 2
+    world.servers.commit([("put", 1)])
+    world.send(1)
+    world.batch()
+    rows = table.refresh().read(include_system=True).to_pylist()
+    names = [row["_history_position"] for row in rows]
+    assert names == [str(Position(row["_position_file"], row["_position_offset"])) for row in rows]
+    assert sorted(name.partition(":")[0] for name in names) == ["0", "1"], "the epochs"
