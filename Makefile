@@ -24,7 +24,7 @@ setup: ## Make .venv and fetch the jars; done by every command below, quick the 
 demo: setup ## A broker, a shop's changes, the service, and its tables compared with the truth
 	@$(VENV)/lakesplice demo $(ARGS)
 
-test: setup ## Every test, with five kills of the service
+test: setup ## Every test but the nightly ones; what continuous integration runs, with choices of its own
 	@$(PYTEST) --numprocesses $(WORKERS) --dist loadfile $(ARGS)
 
 nightly: setup ## Everything, with what takes minutes by its nature, at length (hours)

@@ -38,7 +38,9 @@ TESTS = Path(__file__).parent
 
 # Two shared cores make single examples slow at times; a deadline would only report the neighbours.
 _slow = [hypothesis.HealthCheck.too_slow]
-hypothesis.settings.register_profile("default", deadline=None, suppress_health_check=_slow)
+hypothesis.settings.register_profile(
+    "default", deadline=None, suppress_health_check=_slow, max_examples=50
+)
 # Without shrinking, which may take minutes for each test that fails: other profiles do it.
 hypothesis.settings.register_profile(
     "fast",
@@ -49,7 +51,7 @@ hypothesis.settings.register_profile(
 )
 # A gate says of two commits the same unless they differ; every other run draws anew.
 hypothesis.settings.register_profile(
-    "gate", deadline=None, suppress_health_check=_slow, derandomize=True, max_examples=50
+    "gate", hypothesis.settings.get_profile("default"), derandomize=True
 )
 hypothesis.settings.register_profile(
     "nightly", deadline=None, suppress_health_check=_slow, max_examples=500
@@ -59,10 +61,10 @@ hypothesis.settings.load_profile("default")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("lakesplice")
-    group.addoption("--kills", type=int, default=5, help="how often the crash tests kill (5)")
+    group.addoption("--kills", type=int, default=2, help="how often the crash tests kill (2)")
     group.addoption("--seed", type=int, default=None, help="the seed of the crash tests (random)")
     group.addoption(
-        "--bucket-calls", type=int, default=10, help="store calls failed in a bucket (10; 0: all)"
+        "--bucket-calls", type=int, default=2, help="store calls failed in a bucket (2; 0: all)"
     )
     group.addoption(
         "--nightly", action="store_true", help="run what takes minutes by its nature as well"
@@ -74,7 +76,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--pictures", action="store_true", help="write the pictures of the documents anew"
     )
     group.addoption(
-        "--splice-examples", type=int, default=10, help="files drawn per test of readers (10)"
+        "--splice-examples", type=int, default=4, help="files drawn per test of readers (4)"
     )
 
 

@@ -11,8 +11,9 @@ _MIN = 2
 
 
 def examples(usual: int) -> int:
-    """Return the number for the profile in force; `usual` is for the default one, which draws 100.
+    """Return the number for the profile in force.
 
-    The gate draws half of it, `make check` a tenth, `make nightly` five times as many.
+    `make test` and the gate draw half of the `usual` number, `make check` a tenth, `make nightly`
+    five times as many.
     """
     return max(_MIN, ceil(usual * settings().max_examples / _USUAL))
