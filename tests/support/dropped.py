@@ -22,10 +22,11 @@ class Teller:
         self._since = 0
 
     def tell(self, sql: str, at: Event, later: int = 0, **source: object) -> None:
-        """Tell of a statement at the place of an event, or some bytes later."""
+        """Tell of a statement at the place of an event, or some bytes later, a minute after it."""
         told = json.loads(at.value or b"")
         place = told.get("payload", told)["source"]
         known = {"file": place["file"], "pos": place["pos"] + later, "gtid": place.get("gtid")}
+        known["ts_ms"] = place["ts_ms"] + 60_000
         record = connect_record(
             sql, database=self.table.database, changes=None, **{**known, **source}
         )

@@ -186,7 +186,8 @@ class Servers:
                 began[key] = max(second, began.get(key, 0), emptied)
                 met = states.setdefault(key, [])
                 if row != (met[-1][1] if met else None):
-                    met.append((began[key], row))
+                    since = max(met[-1][0], emptied) if transaction.empties else began[key]
+                    met.append((since, row))
         found: list[Interval] = []
         for met in states.values():
             for at, (since, row) in enumerate(met):

@@ -99,7 +99,8 @@ def _periods(schema: TableSchema, source: str, quoted: Callable[..., list[str]])
     positions.
     """
     file, offset, time, op = quoted(POSITION_FILE, POSITION_OFFSET, SOURCE_TS, HISTORY_OP)
-    period, opened, closed = quoted("__period", "__opened", "__closed")
+    transaction, position = quoted(HISTORY_TRANSACTION, HISTORY_POSITION)
+    period, opened, closed, last = quoted("__period", "__opened", "__closed", "__last")
     from_file, from_offset, end_file, end_offset = quoted(*_BOUNDS)
     shards = list(zip(quoted(*schema.shard_key), quoted(*_shards(schema)), strict=True))
     own = "".join(f"{name}, " for name, _ in shards)
@@ -118,7 +119,12 @@ def _periods(schema: TableSchema, source: str, quoted: Callable[..., list[str]])
         f"    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING) AS {closed}",
         "FROM (",
         f"  SELECT {own}{file}, {offset}, {time}",
-        f"  FROM {source} WHERE {op} = '{HISTORY_END}'",
+        "  FROM (",
+        f"    SELECT {own}{file}, {offset}, {time}, ROW_NUMBER() OVER (",
+        f"      PARTITION BY {own}COALESCE({transaction}, {position})",
+        f"      ORDER BY {file} DESC, {offset} DESC) AS {last}",
+        f"    FROM {source} WHERE {op} = '{HISTORY_END}'",
+        f"  ) AS all_ends WHERE {last} = 1",
         f"  UNION ALL SELECT {first}) AS ends",
     )
 

@@ -84,7 +84,7 @@ def with_intervals(rows: pa.Table, schema: TableSchema) -> pa.Table:
     none.
     """
     is_end = pc.equal(rows.column(HISTORY_OP), HISTORY_END)
-    ends, rows = rows.filter(is_end), rows.filter(pc.invert(is_end)).combine_chunks()
+    ends, rows = (rows.filter(mask).combine_chunks() for mask in (is_end, pc.invert(is_end)))
     periods = Periods.of(rows, ends, schema.shard_key)
     key = _numbered(rows, schema)
     file, offset = (rows.column(name).to_numpy() for name in (POSITION_FILE, POSITION_OFFSET))

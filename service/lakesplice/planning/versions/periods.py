@@ -1,7 +1,8 @@
 """Periods: what lies between two ends of all rows (`ends_of_all_rows.py`) in a history table.
 
 A version lasts to the end of its period at most, and a row that comes back in a later period is a
-new version. The shards of a table have periods of their own.
+new version. An end that a connector sent again after a failover, in the same transaction, counts
+at its last position, as changes do. The shards of a table have periods of their own.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.model.arrays import Integers, Mask
-from lakesplice.model.names import POSITION_FILE, POSITION_OFFSET, SOURCE_TS
+from lakesplice.model.names import HISTORY_TRANSACTION, POSITION_FILE, POSITION_OFFSET, SOURCE_TS
 
 NEVER = int(np.iinfo(np.int64).min)
 """Stands for an unknown time, in microseconds since 1970."""
@@ -45,8 +46,9 @@ class Periods:
             return cls(np.zeros(count, np.int64), nothing, np.zeros(count, np.bool_), nothing)
         shard, file, offset = _places(ends, changes, shard_key)
         order = np.lexsort((offset, file, shard))
+        order = order[~np.isin(order, _sent_again(ends, order, shard))]
         is_end = order < ends.num_rows
-        number = np.empty(len(order), np.int64)
+        number = np.zeros(len(shard), np.int64)
         number[order] = np.cumsum(is_end)
         marks = order[is_end]
         times = rising(microseconds(ends.column(SOURCE_TS))[marks], shard[marks])
@@ -60,6 +62,19 @@ class Periods:
             closed,
             np.where(closed, times[after], NEVER),
         )
+
+
+def _sent_again(ends: pa.Table, order: Integers, shard: Integers) -> Integers:
+    """Return the ends whose transaction has another one at a higher position of the shard."""
+    transactions = ends.column(HISTORY_TRANSACTION).to_pylist()
+    last: dict[tuple[int, str], int] = {}
+    found = []
+    for at in order[order < ends.num_rows].tolist():
+        if transactions[at] is not None:
+            before = last.get((int(shard[at]), transactions[at]))
+            last[int(shard[at]), transactions[at]] = at
+            found += [] if before is None else [before]
+    return np.array(found, np.int64)
 
 
 def _places(
