@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import structlog.testing
 
 from lakesplice.apps.service.upkeep.clusterings import Clusterings
 from lakesplice.planning.upkeep.clustering import ClusterPolicy
+from lakesplice.spark.jobs.rewrites import _lay_out
+from lakesplice.storage.copying import ScratchFile
+from lakesplice.storage.local import LocalStore
+from lakesplice.storage.system import SystemEntropy
 from lakesplice.table.reading.table import Table
+from lakesplice.table.upkeep.clustering import clustering
 from lakesplice.table.upkeep.clustering.moved_rows import MovedRows
 from lakesplice.table.upkeep.clustering.rearranging import Rearrangement, rearrange
 from lakesplice.telemetry import catalogue as metric
+from tests.support.by_hand import created
 from tests.support.simulated import require_true
 from tests.unit.apps.test_vacuums import NAME, Service, show
 
@@ -95,3 +102,19 @@ def test_a_table_without_these_columns_is_left_out_and_logged_once(tmp_path: Pat
     assert [entry["event"] for entry in logs] == ["clustering-refused"]
     assert "nothing" in str(logs)
     assert service.new > 0
+
+
+def test_an_executors_task_gives_what_a_clustering_commits(tmp_path: Path) -> None:
+    store = LocalStore(tmp_path)
+    table = created(store, [{"id": key, "n": key % 7} for key in range(40)])
+    laid_out = clustering.Clustering(
+        store,
+        ["n"],
+        SystemEntropy(),
+        open_scratch=ScratchFile,
+        work=lambda task: pickle.loads(_lay_out(pickle.dumps(task))),
+    )
+    intent = laid_out.plan(table.snapshot, 1)
+    assert intent is not None
+    assert (intent.counts["files"], intent.counts["rows"]) == (1, 40)
+    assert all(store.size(new.base.path) == new.base.bytes for new in intent.outputs)
