@@ -19,7 +19,8 @@ from lakesplice.table.upkeep.mirroring.mirror import Mirror
 from lakesplice.table.upkeep.mirroring.mirror_catalog import MirrorCommit
 from lakesplice.testing.doubles import SeededEntropy
 from lakesplice.testing.s3_proxy import Fault, S3Proxy
-from tests.support.iceberg_rest import IcebergRestServer
+from lakesplice.testing.servers.iceberg_rest import ICEBERG_REST, IcebergRestServer
+from tests.support import machine
 from tests.support.mirror_life import Life
 from tests.support.mirror_scene import MirroredScene
 from tests.support.mirrored_versions import duckdb_reads, mirrored_life
@@ -31,7 +32,8 @@ NO_CHANGE = SchemaChange({}, {}, ())
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IcebergRestServer]:
-    with IcebergRestServer(tmp_path_factory.mktemp("rest")) as server:
+    jars, folder = machine.jars(ICEBERG_REST), tmp_path_factory.mktemp("rest")
+    with IcebergRestServer(jars, folder, java=machine.java()) as server:
         yield server
 
 

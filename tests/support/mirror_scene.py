@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from lakesplice.apps.service.upkeep.mirrors import Mirrors
+from lakesplice.model.driver_status import MirrorStatus
 from lakesplice.table.reading.scan import View
 from lakesplice.table.upkeep.mirroring.mirror_catalog import MirrorState
 from lakesplice.telemetry import catalogue as metric
@@ -57,6 +58,16 @@ class MirroredScene:
     def count(self, result: str) -> float:
         metrics = self.scene.driver.metrics
         return metrics.value(metric.ICEBERG_COMMITS, table=TABLE, result=result) or 0
+
+    def status(self) -> MirrorStatus:
+        """What people see of the mirror."""
+        return self.scene.driver.activity.mirrors[TABLE]
+
+    @property
+    def version(self) -> int:
+        """The table's newest version."""
+        snapshot = self.scene.table(0).snapshot
+        return -1 if snapshot is None else snapshot.version
 
     def lag(self) -> float | None:
         return self.scene.driver.metrics.value(metric.ICEBERG_LAG, table=TABLE)

@@ -109,6 +109,7 @@ def _row(table: str, details: Row, topics: Sequence[TopicStatus], now_ms: EpochM
         "lateness": None if goal is None else goal.lateness(real_time, read_optimised),
         "suspect_settings": list({one["name"]: one for one in suspect}.values()),
         "verified": None,
+        "mirror": _mirror(topics, now_ms),
         **details,
         "topics": topic_rows,
     }
@@ -155,6 +156,20 @@ def _verified(result: LastResult) -> Row:
         "different": result.different,
         "unsettled": result.unsettled,
         "share": result.share,
+    }
+
+
+def _mirror(topics: Sequence[TopicStatus], now_ms: EpochMs) -> Row | None:
+    """A table's Iceberg mirror as its driver reported it."""
+    mirror = next((one.mirror for one in topics if one.mirror is not None), None)
+    if mirror is None:
+        return None
+    return {
+        "state": mirror.condition.value,
+        "version": mirror.version,
+        "behind_seconds": _age(mirror.behind_since_ms, now_ms),
+        "failure": mirror.failure,
+        "retry": moment(mirror.retry_ms),
     }
 
 

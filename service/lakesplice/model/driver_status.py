@@ -90,6 +90,37 @@ class SuspectSetting:
     seen_ms: EpochMs
 
 
+class MirrorCondition(StrEnum):
+    """Whether an Iceberg mirror follows its table: it lacks nothing (`CURRENT`), lacks something
+    that the next attempt will bring (`BEHIND`), or the last attempt failed (`FAILING`).
+    """
+
+    CURRENT = "current"
+    BEHIND = "behind"
+    FAILING = "failing"
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorStatus:
+    """A table's Iceberg mirror. `version` is the newest version of the table whose base files and
+    columns it shows; None until that is known. `behind_since_ms` is when something was first
+    lacking, `failure` why the last attempt failed, and `retry_ms` when the next one is made.
+    """
+
+    version: int | None
+    behind_since_ms: EpochMs | None = None
+    failure: str = ""
+    retry_ms: EpochMs | None = None
+
+    @property
+    def condition(self) -> MirrorCondition:
+        """Whether it follows."""
+        if self.failure:
+            return MirrorCondition.FAILING
+        is_current = self.version is not None and self.behind_since_ms is None
+        return MirrorCondition.CURRENT if is_current else MirrorCondition.BEHIND
+
+
 @dataclass(frozen=True, slots=True)
 class TopicStatus:
     """One topic, and the table of the lake (`database.table`) that it feeds; empty if it feeds
@@ -99,7 +130,7 @@ class TopicStatus:
     records that aren't committed yet. `real_time_ms` and `read_optimised_ms` are the moments up to
     which the views are known to be complete. None stands for unknown. `goal` is the freshness goal;
     older drivers don't report it. `suspect_settings`, each once and in order of name, were shown by
-    events of the last day.
+    events of the last day. `mirror` is the table's Iceberg mirror, if it has one.
     """
 
     topic: str
@@ -111,6 +142,7 @@ class TopicStatus:
     read_optimised_ms: EpochMs | None = None
     suspect_settings: tuple[SuspectSetting, ...] = ()
     goal: FreshnessGoal | None = None
+    mirror: MirrorStatus | None = None
 
 
 @dataclass(frozen=True, slots=True)

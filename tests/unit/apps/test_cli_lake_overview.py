@@ -18,6 +18,7 @@ from lakesplice.apps.lake_listing import listing
 from lakesplice.model.driver_status import (
     DriverStatus,
     FreshnessGoal,
+    MirrorStatus,
     SuspectSetting,
     TopicCondition,
     TopicState,
@@ -117,6 +118,27 @@ def now_ms() -> int:
 
 def topic(name: str, table: str, standing: TopicCondition, **facts: Any) -> TopicStatus:
     return TopicStatus(name, table, standing, EpochMs(now_ms() - 7_500_000), **facts)
+
+
+def test_tables_tells_of_a_mirror_that_fails_and_not_of_one_that_follows(
+    lakesplice: CommandLine, lake: Path, items: IndexedTable, parked: IndexedTable
+) -> None:
+    since = EpochMs(now_ms() - 7_500_000)
+    failing = MirrorStatus(0, since, "the Iceberg catalog doesn't answer", since)
+    standing = TopicCondition(TopicState.RUNNING)
+    publish(lake, topic("a.items", "shop.items", standing, mirror=failing))
+    found = {row["table"]: row["mirror"] for row in lakesplice.rows("tables", lake)}
+    assert found["shop.no_key"] is None
+    assert (found["shop.items"]["state"], found["shop.items"]["version"]) == ("failing", 0)
+    assert found["shop.items"]["behind_seconds"] >= 7_500
+    out = " ".join(lakesplice("tables", lake).out.split())
+    told = "behind for 2h5m: the Iceberg catalog doesn't answer"
+    assert "shop.items: its Iceberg mirror shows version 0 of" in out
+    assert told in out
+    assert "mirror doesn't follow: the Iceberg catalog" in lakesplice("status", lake).out
+    publish(lake, topic("a.items", "shop.items", standing, mirror=MirrorStatus(0)))
+    assert lakesplice.rows("tables", lake)[0]["mirror"]["state"] == "current"
+    assert "mirror" not in lakesplice("tables", lake).out
 
 
 LONG = "the store refuses " + "again and " * 40 + "so mend its folder"

@@ -8,6 +8,7 @@ import pytest
 import structlog.testing
 
 from lakesplice.errors import FencedError
+from lakesplice.model.driver_status import MirrorCondition
 from lakesplice.testing.faulty_store import Fault, How
 from tests.support.mirror_scene import EVERY, MirroredScene
 from tests.support.mirrors import FaultyCatalog
@@ -62,10 +63,18 @@ def test_a_catalog_that_fails_is_asked_again_and_the_mirror_catches_up(
     assert [line["event"] for line in told if "iceberg" in line["event"]] == ["iceberg-failed"] * 2
     assert mirrored.count("failed") == 2
     assert (mirrored.lag() or 0) >= 600
+    failing = mirrored.status()
+    assert failing.condition is MirrorCondition.FAILING
+    assert "doesn't answer" in failing.failure
+    assert failing.retry_ms is not None
     down[0] = False
     assert mirrored.turn(seconds=600)
     mirrored.require_current()
     assert mirrored.lag() == 0
+    current = mirrored.status()
+    assert current.condition is MirrorCondition.CURRENT
+    assert current.version == mirrored.version
+    assert (failing.version or 0) < mirrored.version
 
 
 def test_a_restarted_service_catches_up(tmp_path: Path) -> None:

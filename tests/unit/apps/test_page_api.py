@@ -15,6 +15,7 @@ from lakesplice.apps.service.activity import ChangeRate
 from lakesplice.apps.service.page.api import OPERATIONS
 from lakesplice.apps.service.page.document import openapi_text
 from lakesplice.errors import StorageError
+from lakesplice.model.driver_status import MirrorStatus
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.progress.verified import ComparisonOutcome, LastResult
@@ -258,6 +259,19 @@ def test_how_a_table_compared_with_its_database_is_shown(service: PagedService) 
     assert "differs from its database" in pages[0]
     assert "different, 2 rows in 50 % of it" in pages[1]
     assert "compared with its database: Ah" in service.client.get("/tables/two/goods").text
+
+
+def test_an_iceberg_mirror_is_shown_with_its_version_and_its_failure(service: PagedService) -> None:
+    assert rows(service)["one.goods"]["mirror"] is None
+    since = EpochMs(service.clock.now_ms() - 90_000)
+    service.driver.activity.show_mirror("one.goods", MirrorStatus(0, since, "no answer", since))
+    mirror = rows(service)["one.goods"]["mirror"]
+    assert (mirror["state"], mirror["version"]) == ("failing", 0)
+    assert (mirror["behind_seconds"], mirror["failure"]) == (90, "no answer")
+    text = service.client.get("/tables/one/goods").text
+    assert "Its Iceberg mirror doesn't follow: no answer" in text.replace("&#39;", "'")
+    service.driver.activity.show_mirror("one.goods", None)
+    assert rows(service)["one.goods"]["mirror"] is None
 
 
 def test_a_batch_that_fails_is_shown_as_failed(service: PagedService) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from lakesplice.model.driver_status import (
     DriverStatus,
     FreshnessGoal,
+    MirrorStatus,
     SuspectSetting,
     TopicCondition,
     TopicState,
@@ -32,8 +33,12 @@ STANDINGS = st.builds(TopicCondition, st.sampled_from(TopicState), st.text(), st
 SETTINGS = st.lists(st.builds(SuspectSetting, st.text(), st.text(), MOMENTS), max_size=2).map(tuple)
 SECONDS = st.floats(1, 2**40)
 GOALS = st.none() | st.builds(FreshnessGoal, SECONDS, SECONDS)
+MIRRORS = st.none() | st.builds(
+    MirrorStatus, st.none() | st.integers(0, 9), MAYBE, st.text(), MAYBE
+)
 TOPICS = st.builds(
-    TopicStatus, st.text(), st.text(), STANDINGS, MOMENTS, MAYBE, MAYBE, MAYBE, SETTINGS, GOALS
+    TopicStatus,
+    *(st.text(), st.text(), STANDINGS, MOMENTS, MAYBE, MAYBE, MAYBE, SETTINGS, GOALS, MIRRORS),
 )
 STATUSES = st.builds(
     DriverStatus,
@@ -73,6 +78,7 @@ def test_fields_that_an_older_driver_left_out_are_unknown() -> None:
     topic = TopicStatus("a.b.c", "b.c", TopicCondition(TopicState.RUNNING), EpochMs(5))
     told = json.loads(encode_status(status(1, 2, topic)))
     del told["topics"][0]["suspect_settings"], told["topics"][0]["goal"]
+    del told["topics"][0]["mirror"]
     assert decode_status(json.dumps(told).encode()) == status(1, 2, topic)
 
 

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 
+from lakesplice.model.driver_status import MirrorStatus
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.progress.verified import LastResult
 from lakesplice.table.protocol.ports import Clock
@@ -74,6 +75,7 @@ class Activity:
         self._failures: dict[str, Failure] = {}
         self._numbers = count()
         self._verified: Mapping[str, LastResult] = {}
+        self._mirrors: dict[str, MirrorStatus] = {}
         self._query_failure = ""
         self._connectors: tuple[ConnectorSighting, ...] = ()
         self._last_batch_ms: EpochMs | None = None
@@ -127,6 +129,20 @@ class Activity:
         """Record that a table's compaction succeeded."""
         with self._lock:
             self._failures.pop(table, None)
+
+    def show_mirror(self, table: str, mirror: MirrorStatus | None) -> None:
+        """Show how a table's Iceberg mirror is; None if it has none any more."""
+        with self._lock:
+            if mirror is None:
+                self._mirrors.pop(table, None)
+            else:
+                self._mirrors[table] = mirror
+
+    @property
+    def mirrors(self) -> Mapping[str, MirrorStatus]:
+        """The Iceberg mirrors, by the table's name."""
+        with self._lock:
+            return dict(self._mirrors)
 
     def query_failed(self, reason: str) -> None:
         """Record why no batch can run, until `query_runs`."""

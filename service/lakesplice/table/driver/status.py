@@ -19,6 +19,7 @@ from lakesplice.errors import MissingFileError
 from lakesplice.model.driver_status import (
     DriverStatus,
     FreshnessGoal,
+    MirrorStatus,
     SuspectSetting,
     TopicCondition,
     TopicState,
@@ -121,6 +122,7 @@ def _topic(document: Mapping[str, Any]) -> TopicStatus:
         # Older drivers don't write these fields.
         suspect_settings=tuple(map(_suspect, document.get("suspect_settings", ()))),
         goal=_goal(document.get("goal")),
+        mirror=_mirror(document.get("mirror")),
     )
 
 
@@ -134,6 +136,18 @@ def _goal(document: Mapping[str, Any] | None) -> FreshnessGoal | None:
     if document is None:
         return None
     return FreshnessGoal(float(document["real_time"]), float(document["read_optimised"]))
+
+
+def _mirror(document: Mapping[str, Any] | None) -> MirrorStatus | None:
+    if document is None:
+        return None
+    version = document["version"]
+    return MirrorStatus(
+        None if version is None else int(version),
+        _moment(document["behind_since_ms"]),
+        str(document["failure"]),
+        _moment(document["retry_ms"]),
+    )
 
 
 def _moment(document: Any) -> EpochMs | None:

@@ -188,6 +188,9 @@ def _why(row: Row) -> str:
     if row["state"] not in _QUIET:
         code = f"{row['code']}: " if row.get("code") else ""
         return visible(f"{code}{row.get('detail') or ''}")
+    failure = (row.get("mirror") or {}).get("failure")
+    if failure:
+        return visible(f"its Iceberg mirror doesn't follow: {failure}")
     names = sorted({one["name"] for one in row.get("suspect_settings", ())})
     return visible(f"a setting changes values: {', '.join(names)}") if names else ""
 

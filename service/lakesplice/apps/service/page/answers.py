@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from lakesplice.model.driver_status import TopicState
+from lakesplice.model.driver_status import MirrorCondition, TopicState
 from lakesplice.model.progress.verified import ComparisonOutcome
 
 Seconds = Annotated[float, Field(ge=0)]
@@ -70,6 +70,20 @@ class VerifiedAnswer(Answer):
     )
 
 
+class MirrorAnswer(Answer):
+    """The Iceberg mirror of a table."""
+
+    state: MirrorCondition
+    version: Count | None = Field(
+        description="The newest version of the table that it shows; null until that is known."
+    )
+    behind_seconds: Seconds | None = Field(
+        description="Since when it lacks something; null if it lacks nothing."
+    )
+    failure: str = Field(description="Why the last attempt failed; otherwise empty.")
+    retry: datetime | None = Field(description="When the next attempt is made after a failure.")
+
+
 class TableAnswer(Answer):
     """A table, or a topic that has none: `table` is then null."""
 
@@ -120,6 +134,9 @@ class TableAnswer(Answer):
     compaction_failure: str = Field(description="Why its last compaction failed; otherwise empty.")
     verified: VerifiedAnswer | None = Field(
         description="How it compared with its database; null if it never was compared."
+    )
+    mirror: MirrorAnswer | None = Field(
+        description="Its Iceberg mirror; null if it has none (`also: [iceberg]`)."
     )
     suspect_settings: Count = Field(
         description="How many settings of the connector change its values."

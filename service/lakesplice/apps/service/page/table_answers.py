@@ -8,6 +8,7 @@ from typing import Any
 
 from lakesplice.apps.service.activity import VERIFICATION, Activity, Failure
 from lakesplice.apps.service.page.answers import (
+    MirrorAnswer,
     SuspectSettingAnswer,
     TableAnswer,
     TopicAnswer,
@@ -71,6 +72,7 @@ def _row(
             "lateness": None if goal is None else goal.lateness(real_time, read_optimised),
             "lag_records": sum(lags) if lags else None,
             "suspect_settings": len(settings),
+            "mirror": _mirror(topics, now_ms),
             **_NO_FACTS,
             **facts,
         }
@@ -110,6 +112,19 @@ def _verified(result: LastResult) -> VerifiedAnswer:
         different=result.different,
         unsettled=result.unsettled,
         share=result.share,
+    )
+
+
+def _mirror(topics: Sequence[TopicStatus], now_ms: EpochMs) -> MirrorAnswer | None:
+    mirror = next((one.mirror for one in topics if one.mirror is not None), None)
+    if mirror is None:
+        return None
+    return MirrorAnswer(
+        state=mirror.condition,
+        version=mirror.version,
+        behind_seconds=_age(mirror.behind_since_ms, now_ms),
+        failure=mirror.failure,
+        retry=None if mirror.retry_ms is None else utc_time(mirror.retry_ms),
     )
 
 

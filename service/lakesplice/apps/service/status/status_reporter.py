@@ -130,6 +130,7 @@ class StatusReporter:
             real_time_ms=_ms(fresh.real_time),
             read_optimised_ms=_ms(fresh.read_optimised),
             goal=table.goal,
+            mirror=self._driver.activity.mirrors.get(str(table.name)),
         )
 
     def _show(self) -> None:

@@ -15,9 +15,11 @@ from lakesplice.apps.service.retry_pauses import RetryPauses
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.apps.service.threads import repeat
 from lakesplice.errors import FencedError, LakespliceError
+from lakesplice.model.driver_status import MirrorStatus
 from lakesplice.model.manifest import Manifest
-from lakesplice.model.moments import earlier
+from lakesplice.model.moments import EpochMs, earlier
 from lakesplice.planning.upkeep.retention import ORPHAN_SECONDS_MIN
+from lakesplice.secrets import masked_text
 from lakesplice.storage.stores import open_store
 from lakesplice.table.protocol.snapshot import Snapshot
 from lakesplice.table.upkeep.mirroring.mirror import Mirror, MirrorResult
@@ -36,11 +38,13 @@ Open = Callable[[ServiceTable], MirrorCatalog]
 @dataclass
 class _Progress:
     """What is known of a table's mirror, in this process: `shown` is what the mirror has, if that
-    is known, `lacking_since` when something was first lacking, in seconds since 1970.
+    is known, and `shown_version` the newest version that has the same. `lacking_since` is when
+    something was first lacking, in seconds since 1970.
     """
 
     rest: RetryPauses
     shown: Manifest | None = None
+    shown_version: int | None = None
     lacking_since: float | None = None
     next_commit: float = 0.0
     next_expiry: float = 0.0
@@ -53,6 +57,16 @@ class _Progress:
             return shown is not None
         same = shown.files.keys() == manifest.files.keys()
         return same and shown.schema.stores_like(manifest.schema)
+
+    def status(self) -> MirrorStatus:
+        """What people see of it."""
+        since = self.lacking_since
+        return MirrorStatus(
+            self.shown_version,
+            None if since is None else EpochMs(round(since * 1000)),
+            masked_text(self.rest.reason),
+            self.rest.retry_ms,
+        )
 
 
 class Mirrors:
@@ -124,10 +138,14 @@ class Mirrors:
         if snapshot is None or progress.rest.is_on or self._stopping.is_set():
             return False
         if not table.wants_mirror:
+            self._driver.activity.show_mirror(str(table.name), None)
             return not progress.is_ended
         clock, lacks = self._driver.clock, not progress.has(snapshot.manifest)
         if lacks and progress.lacking_since is None:
             progress.lacking_since = clock.now_ms() / 1000
+        if not lacks:
+            progress.shown_version = snapshot.version
+        self._driver.activity.show_mirror(str(table.name), progress.status())
         self._driver.metrics.since(
             metric.ICEBERG_LAG, progress.lacking_since, table=str(table.name)
         )
@@ -159,6 +177,8 @@ class Mirrors:
             )
         else:
             progress.rest.end()
+        if table.wants_mirror:
+            driver.activity.show_mirror(name, progress.status())
 
     def _follow(self, table: ServiceTable, snapshot: Snapshot, progress: _Progress) -> None:
         driver, settings = self._driver, self._driver.settings
@@ -168,6 +188,7 @@ class Mirrors:
         done = mirror.follow(snapshot)
         if done.is_current:
             progress.shown, progress.lacking_since = snapshot.manifest, None
+            progress.shown_version = snapshot.version
             driver.metrics.since(metric.ICEBERG_LAG, None, table=str(table.name))
         self._report(table, snapshot, done)
         if now >= progress.next_expiry:

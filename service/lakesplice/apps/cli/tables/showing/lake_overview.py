@@ -25,6 +25,8 @@ _NAMED_MAX = 3
 _QUIET = (TopicState.RUNNING.value, TopicState.EXCLUDED.value, FED_BY_HAND)
 # A driver publishes every ten seconds.
 _SILENT_SECONDS = 60.0
+# A mirror follows every minute (`iceberg.every`) unless the settings say otherwise.
+_MIRROR_SECONDS = 600.0
 
 
 def print_overview(
@@ -44,7 +46,7 @@ def print_overview(
         print_table(lines, (*_COLUMNS, _NOTE) if noted else _COLUMNS, sys.stdout)
     elif status is None or status.topics:
         print(f"no tables in {lake}", file=sys.stderr)
-    troubles = (*_troubles(rows, now_ms), *_gaps(rows), *_differing(rows, now_ms))
+    troubles = (*_troubles(rows, now_ms), *_gaps(rows), *_differing(rows, now_ms), *_mirrors(rows))
     for text in (*troubles, *_suspects(rows, now_ms)):
         print(_wrapped(text))
     until = None if status is None else status.complete_until({row["table"] for row in rows})
@@ -80,6 +82,7 @@ def _notes(row: Row) -> list[str]:
         *(["late"] if late else []),
         *gaps,
         *differs,
+        *(["mirror"] if _mirror_lags(row) else []),
         *(["settings"] if row["suspect_settings"] else []),
     ]
 
@@ -121,6 +124,28 @@ def _differing(rows: Iterable[Row], now_ms: EpochMs) -> list[str]:
                 f"{row['table']}: {found['different']:,} rows differed from the database {ago} ago;"
                 " `lakesplice verify` says which"
             )
+    return ["", *lines] if lines else []
+
+
+def _mirror_lags(row: Row) -> bool:
+    """Whether a table's Iceberg mirror fails, or lacks something for longer than is usual."""
+    mirror = row.get("mirror") or {}
+    return bool(mirror.get("failure")) or (mirror.get("behind_seconds") or 0.0) > _MIRROR_SECONDS
+
+
+def _mirrors(rows: Iterable[Row]) -> list[str]:
+    """Tell which Iceberg mirrors don't follow, and why."""
+    lines = []
+    for row in rows:
+        if not _mirror_lags(row):
+            continue
+        mirror = row["mirror"]
+        shown = "no version" if mirror["version"] is None else f"version {mirror['version']:,}"
+        of = f" of {row['version']:,}" if row.get("version") is not None else ""
+        behind = mirror["behind_seconds"]
+        long = "" if behind is None else f", behind for {age(behind)}"
+        why = f": {visible(mirror['failure'])}" if mirror["failure"] else ""
+        lines.append(f"{row['table']}: its Iceberg mirror shows {shown}{of}{long}{why}")
     return ["", *lines] if lines else []
 
 

@@ -1,12 +1,13 @@
 """A real Iceberg REST catalog as a process: the server that Apache Iceberg tests its clients with.
 
 It comes from Maven's central repository. Its HTTP part is in Iceberg's jar of tests; a few lines of
-Java (`java/IcebergRestServer.java`) start it, which the JDK compiles at each start.
+Java (`IcebergRestServer.java`) start it, which the JDK compiles at each start.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyspark
@@ -16,9 +17,8 @@ from urllib3.exceptions import HTTPError
 
 from lakesplice.spark.jars import JarSet, Module
 from lakesplice.testing.servers.process import HOST, LocalServer, free_port
-from tests.support import machine
 
-_SOURCE = Path(__file__).parent / "java" / "IcebergRestServer.java"
+_SOURCE = Path(__file__).with_name("IcebergRestServer.java")
 ICEBERG_REST = JarSet(
     "iceberg-rest",
     (
@@ -29,18 +29,20 @@ ICEBERG_REST = JarSet(
         Module("org.slf4j", "slf4j-simple", "2.0.17"),
     ),
 )
-TOKEN = "let-me-in"
+TOKEN = "let-me-in"  # noqa: S105 - the server is on this machine, and ends with its test
 _START_SECONDS_MAX = 60.0
 _JVM = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 _OK = 200
 
 
 class IcebergRestServer(LocalServer):
-    """The server; the tables that it knows are in `folder` and outlive it. After `kill` or `stop`
-    it starts again under the same address.
+    """The server, from the jars of `ICEBERG_REST`; the tables that it knows are in `folder` and
+    outlive it. After `kill` or `stop` it starts again under the same address. `java` is that of a
+    JDK.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, jars: Sequence[Path], folder: Path, *, java: str = "java") -> None:
+        self._jars, self._java = jars, java
         self._folder = folder.absolute()
         self.port = free_port()
         self._pool = urllib3.PoolManager(retries=False, timeout=5.0)
@@ -64,9 +66,8 @@ class IcebergRestServer(LocalServer):
 
     def start(self) -> None:
         """See `LocalServer.start`."""
-        jars = [*machine.jars(ICEBERG_REST), *_hadoop()]
-        classes = os.pathsep.join(map(str, jars))
-        program = [machine.java(), *_JVM, "-cp", classes, str(_SOURCE)]
+        classes = os.pathsep.join(map(str, (*self._jars, *_hadoop())))
+        program = [self._java, *_JVM, "-cp", classes, str(_SOURCE)]
         arguments = [str(self.port), str(self._folder), TOKEN]
         self._run([*program, *arguments], self._answers, _START_SECONDS_MAX)
 
