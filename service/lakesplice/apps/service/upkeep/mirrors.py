@@ -157,12 +157,12 @@ class Mirrors:
         assert table.snapshot is not None
         driver.generation.check()
         try:
-            with driver.metrics.timed(metric.ICEBERG_SECONDS):
-                if table.wants_mirror:
+            if table.wants_mirror:
+                with driver.metrics.timed(metric.ICEBERG_SECONDS):
                     self._follow(table, table.snapshot, progress)
-                else:
-                    self._end(table)
-                    progress.is_ended = True
+            else:
+                self._end(table)
+                progress.is_ended = True
         except FencedError:
             raise
         except Exception as error:  # whatever a catalog answers, the other mirrors follow
