@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from lakesplice.model.offsets import Gap
 from lakesplice.model.position import Position
+from lakesplice.model.progress.gap import Gap
 from lakesplice.planning.sources.gaps import read_until
 from lakesplice.planning.upkeep.retention import files_by_path
 from lakesplice.table.protocol.layout import (

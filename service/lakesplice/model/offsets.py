@@ -1,14 +1,12 @@
-"""Offsets of records in a partition of a topic, and gaps: records that were passed over, so that a
-table lacks their changes.
+"""Offsets of records in a partition of a topic.
+
+A partition keeps a record's offset for good; offsets may be missing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple, NewType, TypeAlias
-
-from lakesplice.model.position import BEFORE_ALL, Position
 
 Offset = NewType("Offset", int)
 """A record's offset in its partition, as Kafka counts; not a place in a binlog or a row."""
@@ -41,32 +39,3 @@ class PartitionOffset(NamedTuple):
 
     partition: int
     offset: Offset
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """Offsets of a partition, `start` to `end` (exclusive), that were passed over and not read
-    since.
-
-    `end` is None if it is unknown, because the topic was deleted: `topic_id` says which topic the
-    offsets belong to. The partition had reached the position `after` before them; `before` is the
-    lowest position above `after` that was read after them, None until there is one.
-    """
-
-    topic_id: str
-    partition: int
-    start: Offset
-    end: Offset | None
-    after: Position = BEFORE_ALL
-    before: Position | None = None
-
-    @property
-    def text(self) -> str:
-        """The offsets for people; without an end if that is unknown."""
-        end = "" if self.end is None else self.end
-        return f"{self.partition}:{self.start}-{end}"
-
-    @property
-    def offsets(self) -> int:
-        """The number of its offsets, at least one."""
-        return 1 if self.end is None else self.end - self.start

@@ -11,7 +11,7 @@ from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import Ordering, Position
 from lakesplice.model.progress.source_state import PartitionState, SourceState
-from lakesplice.planning.sources.operator_directions import LowerPositions, onward
+from lakesplice.planning.sources.operator_directions import LowerPositions, moved, onward
 
 HIGH = Position(7, 100)
 SOURCE = SourceState(
@@ -31,6 +31,21 @@ def test_a_new_epoch_begins_in_every_partition_where_it_continues() -> None:
         1,
         2,
     ]
+
+
+def test_a_new_epoch_begins_behind_what_a_partition_reads_again_by_itself() -> None:
+    back = moved(SOURCE, {1: Offset(45)})
+    (epoch,) = onward(back, FELL_BACK, {}, LowerPositions.NEW_EPOCH).epochs
+    assert epoch.entered == {0: 40, 1: 50}
+
+
+def test_a_new_epoch_does_not_begin_before_records_that_were_skipped() -> None:
+    skipped = moved(moved(SOURCE, {1: Offset(60)}), {1: Offset(55)})
+    (epoch,) = onward(skipped, FELL_BACK, {}, LowerPositions.NEW_EPOCH).epochs
+    assert epoch.entered == {0: 40, 1: 60}
+    for inside in (45, 55):
+        with pytest.raises(UsageError, match=r"reset --offset.*1:50-60"):
+            onward(skipped, FELL_BACK, {1: Offset(inside)}, LowerPositions.NEW_EPOCH)
 
 
 def test_a_repetition_is_the_parked_partition_s_alone() -> None:

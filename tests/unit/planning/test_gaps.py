@@ -7,17 +7,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lakesplice.model.offsets import Gap, Offset
+from lakesplice.formats.manifests.source import source_in, source_out
+from lakesplice.model.offsets import Offset
 from lakesplice.model.position import Ordering, Position
 from lakesplice.model.progress.epochs import Epoch
+from lakesplice.model.progress.gap import Gap
+from lakesplice.model.progress.met_gtids import GtidRanges, MetGtids, Transaction
 from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.planning.sources.gaps import (
     after_reading,
+    around,
     closed_by,
     lowest_above,
     may_hold,
+    narrowed_gaps,
     passed_over,
 )
+from lakesplice.planning.sources.late_order import LateChange
 from lakesplice.planning.sources.missing_offsets import after_loss, can_continue
 from lakesplice.planning.sources.operator_directions import moved, skipping
 
@@ -25,7 +31,8 @@ LOW, HIGH, HIGHER = Position(7, 10), Position(7, 100), Position(8, 1)
 SOURCE = SourceState(
     "t", "id", {0: PartitionState(Offset(40), HIGH), 1: PartitionState(Offset(50), LOW)}
 )
-GAP = Gap("id", 0, Offset(40), Offset(60), HIGH)
+MET = MetGtids()
+GAP = Gap("id", 0, Offset(40), Offset(60), HIGH, met=MET)
 SKIPPED = moved(SOURCE, {0: Offset(60)})
 
 
@@ -46,20 +53,23 @@ def test_records_that_were_read_before_are_not_passed_over() -> None:
     assert skipping(back, {0: Offset(40)}) == {}
     assert moved(back, {0: Offset(40)}).gaps == ()
     assert skipping(back, {0: Offset(45)}) == {0: 5}
-    assert moved(back, {0: Offset(45)}).gaps == (Gap("id", 0, Offset(40), Offset(45), HIGH),)
+    gap = Gap("id", 0, Offset(40), Offset(45), HIGH, met=MET)
+    assert moved(back, {0: Offset(45)}).gaps == (gap,)
 
 
 def test_a_gap_is_closed_as_far_as_it_is_read_after_all() -> None:
     back = moved(SKIPPED, {0: Offset(45)})
     assert back.gaps == (GAP,), "nothing is read yet"
-    assert read_on(back, 50) == (replace(GAP, end=Offset(45)), replace(GAP, start=Offset(50)))
+    first, last = read_on(back, 50)
+    assert first == replace(GAP, end=Offset(45))
+    assert last == replace(GAP, start=Offset(50), met=MET.before_missing())
     assert read_on(moved(SKIPPED, {0: Offset(30)}), 70) == ()
     assert read_on(moved(SKIPPED, {0: Offset(30)}), 40) == (GAP,)
 
 
 def test_a_gap_stays_open_if_a_purge_may_have_made_its_changes_useless() -> None:
     purged = replace(moved(SKIPPED, {0: Offset(30)}), purge_floor=HIGHER)
-    assert read_on(purged, 70) == (GAP,)
+    assert read_on(purged, 70) == (replace(GAP, met=None),)
 
 
 def test_records_after_a_gap_bound_the_positions_in_it() -> None:
@@ -68,6 +78,32 @@ def test_records_after_a_gap_bound_the_positions_in_it() -> None:
     assert read_on(SKIPPED, 70, HIGHER) == (replace(GAP, before=HIGHER),)
     bounded = replace(SKIPPED, gaps=(replace(GAP, before=HIGHER),))
     assert read_on(bounded, 70, Position(9, 1)) == bounded.gaps
+
+
+def test_what_is_applied_of_a_gap_bounds_what_is_left_of_it_and_of_its_group() -> None:
+    low, high = Position(8, 0), Position(8, 7)
+    after = PartitionState(Offset(0), high)
+    applied = LateChange(Offset(49), low, None, None, after)
+    back = moved(SKIPPED, {0: Offset(45)})
+    states = {0: replace(back.partitions[0], next_offset=Offset(50))}
+    first, last = after_reading(back, states, {}, {0: [applied]})
+    assert (first.after, first.before) == (HIGH, low)
+    assert (last.after, last.before, last.met) == (high, None, after.met)
+    other = replace(GAP, before=HIGHER)
+    assert narrowed_gaps([other], "id", {0: [applied]}) == (other,), "it is of another group"
+    assert narrowed_gaps([GAP], "another id", {0: [applied]}) == (GAP,)
+
+
+def test_a_manifest_keeps_what_was_read_around_a_gap() -> None:
+    met = MetGtids(GtidRanges.up_to({"0": 7}), Transaction("0", 7, LOW))
+    gaps = (GAP, replace(GAP, met=met, before=HIGHER), replace(GAP, met=None))
+    source = replace(SOURCE, gaps=gaps)
+    assert source_in(source_out(source)) == source
+
+
+def test_gaps_that_became_one_are_not_bounded_any_more() -> None:
+    assert around(GAP) is not None
+    assert around(replace(GAP, met=None)) is None
 
 
 def test_a_snapshot_closes_what_is_surely_before_it() -> None:
@@ -92,6 +128,7 @@ def test_beyond_a_limit_the_oldest_gaps_become_one() -> None:
     assert len(source.gaps) == 32
     assert (source.gaps[0].start, source.gaps[0].end) == (100, 785)
     assert (source.gaps[-1].start, source.gaps[-1].end) == (1090, 1095)
+    assert [gap.met is None for gap in source.gaps] == [True] + [False] * 31
 
 
 def test_the_lowest_position_above_another_is_found() -> None:

@@ -10,12 +10,19 @@ from typing import Any
 
 from lakesplice.model.arrays import KeyHash
 from lakesplice.model.choices import FormatName
-from lakesplice.model.offsets import Gap, Offset
+from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.progress.column_presence import ColumnPresence, ColumnPresences
 from lakesplice.model.progress.epochs import Epoch
-from lakesplice.model.progress.met_gtids import GtidNumbers, GtidRange, GtidRanges, Transaction
+from lakesplice.model.progress.gap import Gap
+from lakesplice.model.progress.met_gtids import (
+    GtidNumbers,
+    GtidRange,
+    GtidRanges,
+    MetGtids,
+    Transaction,
+)
 from lakesplice.model.progress.source_state import (
     HighestChange,
     PartitionState,
@@ -71,6 +78,10 @@ def _gap_out(gap: Gap, topic_id: str) -> dict[str, Any]:
         value["before"] = [gap.before.file, gap.before.offset]
     if gap.topic_id != topic_id:
         value["topic_id"] = gap.topic_id
+    if gap.met is not None:
+        value["met_gtids"] = _met_out(gap.met.read)
+        if gap.met.last is not None:
+            value["last_transaction"] = _transaction_out(gap.met.last)
     return value
 
 
@@ -82,6 +93,7 @@ def _gap_in(value: Any, topic_id: str) -> Gap:
         None if value["end"] is None else Offset(int(value["end"])),
         position_in(value["after"]),
         position_in(value["before"]) if "before" in value else None,
+        met=MetGtids(read, _last_in(value)) if (read := _met_in(value)) else None,
     )
 
 
@@ -194,7 +206,10 @@ def _transaction_out(transaction: Transaction) -> dict[str, Any]:
     return value
 
 
-def _transaction_in(value: Any) -> Transaction:
+def _last_in(value: Any) -> Transaction | None:
+    if "last_transaction" not in value:
+        return None
+    value = value["last_transaction"]
     return Transaction(
         str(value["stream"]),
         int(value["number"]),
@@ -275,9 +290,7 @@ def partition_in(value: Any) -> PartitionState:
         lossy=bool(value.get("lossy", False)),
         highest=_highest_in(value["highest"]) if "highest" in value else None,
         met_gtids=_met_in(value),
-        last_transaction=_transaction_in(value["last_transaction"])
-        if "last_transaction" in value
-        else None,
+        last_transaction=_last_in(value),
     )
 
 

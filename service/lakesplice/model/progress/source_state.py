@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 
 from lakesplice.model.arrays import KeyHash
 from lakesplice.model.choices import FormatName
-from lakesplice.model.offsets import Gap, Offset
+from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkReason
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.progress.column_presence import ColumnPresences
 from lakesplice.model.progress.epochs import Epoch
+from lakesplice.model.progress.gap import Gap
 from lakesplice.model.progress.met_gtids import NOTHING_MET, GtidRanges, MetGtids, Transaction
 
 

@@ -4,8 +4,9 @@ kind.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from lakesplice.formats.events.values.blocks import Decoded
 from lakesplice.model.choices import FormatName
@@ -16,8 +17,9 @@ from lakesplice.model.progress.column_presence import ColumnPresences
 from lakesplice.model.progress.epochs import Epoch
 from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.planning.intake.order.record_order import RecordIndex
+from lakesplice.planning.intake.order.returned_records import Waiting
 from lakesplice.planning.intake.order.shared_positions import SHARED, SharedPositions
-from lakesplice.planning.sources.late_order import LateRecords
+from lakesplice.planning.sources.late_order import LateRecords, ReadAround
 
 _RELOAD = "give `lakesplice reset --anew` to reload the table from the topic"
 
@@ -30,7 +32,7 @@ class KnownTopic:
     the number of its partitions, the epochs after the first, ascending, and whether a snapshot has
     all rows of the table. `presences` is what is known of the columns of the topic's shard; None if
     the table has no shards. `late` is what is known of the dead letters that are
-    replayed.
+    replayed. `waiting` has, by partition, what was read around the records that it returns to.
     """
 
     format: FormatName | None = None
@@ -40,14 +42,22 @@ class KnownTopic:
     whole_snapshots: bool = True
     presences: ColumnPresences | None = None
     late: LateRecords | None = None
+    waiting: Mapping[int, Waiting] = field(default_factory=dict)
 
 
 def known_topic(
-    manifest: Manifest, source: SourceState, partitions: Iterable[int], *, whole_snapshots: bool
+    manifest: Manifest,
+    source: SourceState,
+    partitions: Iterable[int],
+    *,
+    whole_snapshots: bool,
+    letters: Mapping[int, Mapping[int, ReadAround | None]] = MappingProxyType({}),
 ) -> KnownTopic:
     """Return what a table's manifest knows of a topic; `partitions` are some or all of its
-    partitions.
+    partitions. `letters` has, by partition and offset, what was read around the dead letters of
+    those that are read again.
     """
+    waiting = {at: Waiting.of(source, at, letters.get(at, {})) for at in source.partitions}
     return KnownTopic(
         source.format,
         source.ordering or manifest.met_ordering,
@@ -55,6 +65,7 @@ def known_topic(
         source.epochs,
         whole_snapshots,
         source.own_presences,
+        waiting={at: found for at, found in waiting.items() if found},
     )
 
 

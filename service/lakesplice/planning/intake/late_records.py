@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -18,9 +18,8 @@ from lakesplice.model.source_schema import SourceSchema
 from lakesplice.planning.intake.known_topic import KnownTopic
 from lakesplice.planning.intake.line import IntakeLine, RecordReading, RecordSource
 from lakesplice.planning.intake.report import PartitionReport
-from lakesplice.planning.sources.late_order import UNPROVEN, LateChange
+from lakesplice.planning.sources.late_order import ORDER_UNPROVEN, UNPROVEN, LateChange
 
-ORDER_UNPROVEN = "order-unproven"
 # After a record that stops a block, the rest of the block is decoded again.
 _BLOCK_RECORDS = 256
 
@@ -31,7 +30,8 @@ class ReplayedRecords:
 
     `failed` maps the index of a record that still can't be applied to its reason and detail.
     `new_schemas` are schemas that the table doesn't have, as in `PartitionReport`; `reports` are
-    those of all blocks. `applied` are the records whose order was known.
+    those of all blocks. `applied` are the records whose order was known, `elsewhere` the groups in
+    which one repeats what another server has.
     """
 
     changes: list[pa.Table] = field(default_factory=list)
@@ -39,6 +39,7 @@ class ReplayedRecords:
     new_schemas: list[tuple[Position, SourceSchema]] = field(default_factory=list)
     reports: list[PartitionReport] = field(default_factory=list)
     applied: list[LateChange] = field(default_factory=list)
+    elsewhere: set[Position | None] = field(default_factory=set)
 
 
 def replay_records(
@@ -66,7 +67,7 @@ def replay_records(
                 partition,
                 schema=schema,
                 state=PartitionState(Offset(0)),
-                known=_after(known, replayed.applied),
+                known=_after(known, replayed),
                 origins=RecordSource.LATE_RECORDS,
             )
             start += _take(replayed, line, records.slice(start, stop - start), schemas, start)
@@ -95,6 +96,7 @@ def _take(
         for change in (report.late.applied if report.late else ())
         if change.offset < report.state.next_offset and change.offset not in refused
     )
+    replayed.elsewhere.update(report.late.elsewhere if report.late else ())
     if not line.stopped:
         return int(block.num_rows)
     at = int(np.searchsorted(offsets, report.state.next_offset))
@@ -104,9 +106,11 @@ def _take(
     return at + 1
 
 
-def _after(known: KnownTopic, applied: Sequence[LateChange]) -> KnownTopic:
-    late = known.late
-    return known if late is None else replace(known, late=late.with_applied(applied))
+def _after(known: KnownTopic, replayed: ReplayedRecords) -> KnownTopic:
+    if known.late is None:
+        return known
+    late = known.late.with_applied(replayed.applied, replayed.elsewhere)
+    return replace(known, late=late)
 
 
 def _why(report: PartitionReport) -> tuple[str, str] | None:

@@ -19,7 +19,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.formats.events.values.blocks import Decoded, ImageBlock
-from lakesplice.formats.events.values.fences import Fences
 from lakesplice.model.arrays import Integers
 from lakesplice.model.change import Op
 from lakesplice.model.choices import NotInserts
@@ -40,22 +39,28 @@ from lakesplice.planning.intake.known_topic import (
     shared_position,
     with_ordering,
 )
-from lakesplice.planning.intake.order.dead_letter_places import read_around
+from lakesplice.planning.intake.order.dead_letter_places import around_each
 from lakesplice.planning.intake.order.further_snapshots import ADVICE, further_snapshots
 from lakesplice.planning.intake.order.missing_records import MissingRecords
+from lakesplice.planning.intake.order.proven_records import ProvenRecords
 from lakesplice.planning.intake.order.record_order import RecordIndex, RecordOrder, records_in
+from lakesplice.planning.intake.order.returned_records import Waiting, follow_returned
 from lakesplice.planning.intake.order.shared_positions import Found, SharedPositions
-from lakesplice.planning.intake.order.truncations import fence_of, parking_truncations
+from lakesplice.planning.intake.order.truncations import fence_of, parking_truncations, row_ends
 from lakesplice.planning.intake.refused_records import refused_records
 from lakesplice.planning.intake.report import IntakeResult, NewDeadLetter, PartitionReport
 from lakesplice.planning.rows.appended_rows import in_epochs
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.planning.sources.epochs import ChangePositions, EpochPath, Opening, follow
 from lakesplice.planning.sources.gaps import lowest_above
-from lakesplice.planning.sources.late_order import LatePath
+from lakesplice.planning.sources.late_order import (
+    ORDER_UNPROVEN,
+    UNPROVEN,
+    LateChange,
+    LatePath,
+)
 from lakesplice.planning.sources.position_order import accept_repetitions
 from lakesplice.planning.sources.snapshots import NewestSnapshot, is_lossy, snapshot_met
-from lakesplice.planning.versions.ends_of_all_rows import ends_of_all_rows
 from lakesplice.planning.versions.version_columns import at_positions
 
 
@@ -95,6 +100,8 @@ class PartitionIntake:
         self._entered: dict[int, Offset] = {}
         self._lowest: Position | None = None
         self._late: LatePath | None = None
+        self._waiting = known.waiting.get(partition, Waiting())
+        self._returned: Sequence[LateChange] = ()
         self._fence = BEFORE_ALL
         self._snapshot: NewestSnapshot | None = None
         self._suspect_settings: frozenset[str] = frozenset()
@@ -113,9 +120,9 @@ class PartitionIntake:
         """Take the next records, which have these offsets. After a stop it must not be called
         again.
         """
-        before, epochs = self._state, self._epochs
-        missing = MissingRecords.among(offsets, before)
-        order = RecordOrder.of(offsets, decoded, missing)
+        missing = MissingRecords.among(offsets, self._state, self._waiting.gaps)
+        proven = self._proven(offsets, decoded, missing)
+        decoded, order = proven.decoded, proven.order
         self._suspect_settings |= decoded.suspect_settings
         course, limit, found, positions = self._limit(offsets, decoded, order)
         files = order.lifted(course)
@@ -137,26 +144,22 @@ class PartitionIntake:
                 dead.rows[:count], dead.reason, dead.detail, strict=False
             )
         )
-        left = limit - records_in(decoded.blocks, limit) - len(dead_letters)
+        left_out = sum(row < limit for row in (*proven.unproven, *proven.repeated))
+        left = limit - records_in(decoded.blocks, limit) - len(dead_letters) - left_out
+        refused |= {row: (ORDER_UNPROVEN, UNPROVEN) for row in proven.unproven if row < limit}
         if refused:
             more = (NewDeadLetter(row, *why) for row, why in refused.items())
             dead_letters = tuple(sorted((*dead_letters, *more), key=lambda letter: letter.record))
         if dead_letters and self._known.ordering in (None, Ordering.BINLOG):
             records = [letter.record for letter in dead_letters]
-            around = read_around(
-                records,
-                offsets,
-                order,
-                course,
-                missing=missing,
-                partition=self._partition,
-                state=before,
-                epochs=epochs,
+            around = around_each(
+                records, offsets, proven, course, missing, self._partition, waiting=self._waiting
             )
             dead_letters = tuple(
                 replace(letter, around=around.get(letter.record)) for letter in dead_letters
             )
-        lossy, lowest = self._update_snapshot(order, files, limit, len(dead_letters))
+        self._waiting = self._waiting.with_applied(self._returned)
+        lossy, lowest = self._update_snapshot(proven, files, limit, len(dead_letters))
         self._count(changes, dead_letters, decoded.ignored, left)
         end = int(offsets[limit]) if limit < len(offsets) else int(offsets[-1]) + 1
         met_until = course.state.met_until if course.state.met_until > end else 0
@@ -166,7 +169,8 @@ class PartitionIntake:
         self._state = replace(
             state, next_offset=Offset(end), met_until=met_until, lossy=lossy, highest=highest
         )
-        kept += self._ends(decoded.fences, files[-1], limit)
+        schema, policy = self._images.schema, self._policy
+        kept += row_ends(decoded.fences, files[-1], limit, policy, schema, shard=self._shard)
         rows, changes = (tuple(part[at] for part in kept) for at in (0, 1))
         return IntakeResult(changes, dead_letters, rows, lowest)
 
@@ -191,6 +195,7 @@ class PartitionIntake:
             first_schema=self._images.first_schema,
             suspect_settings=self._suspect_settings,
             late=self._late,
+            returned=self._waiting.applied,
         )
 
     def _limit(
@@ -240,15 +245,32 @@ class PartitionIntake:
         return course, limit, found, positions
 
     def _follow(self, positions: ChangePositions, blocks: Sequence[ImageBlock]) -> EpochPath:
-        known = self._known.ordering or Ordering.BINLOG
-        orderings = {block.ordering for block in blocks} or {known}
-        if Ordering.BINLOG not in orderings:
+        if not self._has_binlog_positions(blocks):
             start, met = self._state.position, self._state.met
             check = accept_repetitions(positions.file, positions.offset, start, met)
             state = replace(self._state, position=check.high)
             one_epoch = np.zeros(len(positions), np.int64)
             return EpochPath(one_epoch, len(positions), state, repetitions=check.repetitions)
-        return follow(positions, self._partition, self._state, self._epochs)
+        if not self._waiting:
+            return follow(positions, self._partition, self._state, self._epochs)
+        path = follow_returned(positions, self._partition, self._state, self._epochs, self._waiting)
+        self._returned = path.applied
+        return path.course
+
+    def _has_binlog_positions(self, blocks: Sequence[ImageBlock]) -> bool:
+        known = self._known.ordering or Ordering.BINLOG
+        return Ordering.BINLOG in ({block.ordering for block in blocks} or {known})
+
+    def _proven(
+        self, offsets: Integers, decoded: Decoded, missing: MissingRecords
+    ) -> ProvenRecords:
+        if not self._has_binlog_positions(decoded.blocks):
+            self._waiting = Waiting()
+        at, state, epochs = self._partition, self._state, self._epochs
+        known = (at, state, epochs)
+        found = ProvenRecords.of(offsets, decoded, missing, *known, waiting=self._waiting)
+        self._counts["repeated"] += len(found.repeated)
+        return found
 
     def _schema_stops(
         self, decoded: Decoded, files: Sequence[Integers], limit: RecordIndex
@@ -271,15 +293,16 @@ class PartitionIntake:
         yield from self._images.stops(decoded.blocks, files, limit)
 
     def _update_snapshot(
-        self, order: RecordOrder, files: Sequence[Integers], limit: RecordIndex, lost: int
+        self, proven: ProvenRecords, files: Sequence[Integers], limit: RecordIndex, lost: int
     ) -> tuple[bool, Position | None]:
         """Record the snapshot that rows belong to; return whether the partition is lossy now, and
-        the lowest position above the one before.
+        the lowest position above the one before that is read for the first time.
         """
+        order, new = proven.order, slice(proven.first, None)
         count = int(np.searchsorted(order.rows, limit))
         file = np.concatenate(files)[order.order][:count]
         offset = order.positions.offset[:count]
-        lowest = lowest_above(file, offset, self._state.position)
+        lowest = lowest_above(file[new], offset[new], proven.state.position)
         self._lowest = self._lowest or lowest
         mark = order.marks()[:count]
         lossy = is_lossy(self._state.lossy, lost, mark)
@@ -294,21 +317,6 @@ class PartitionIntake:
         if met is not None:
             self._snapshot = met if self._snapshot is None else self._snapshot.then(met)
         return lossy, lowest
-
-    def _ends(
-        self, fences: Fences, file: Integers, limit: RecordIndex
-    ) -> tuple[tuple[Integers, pa.Table], ...]:
-        """Return the ends of all rows of a history table, with the indexes of their records.
-
-        A table without columns doesn't get them: it has no rows yet.
-        """
-        schema = self._images.schema
-        mask = np.where(fences.dropped, self._policy.drops, self._policy.truncates)
-        mask &= fences.rows < limit
-        if not schema.keeps_versions or not mask.any():
-            return ()
-        ends = fences.filter(mask)
-        return ((ends.rows, ends_of_all_rows(ends, file[mask], schema, self._shard)),)
 
     def _count(
         self,

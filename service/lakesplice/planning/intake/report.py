@@ -19,7 +19,7 @@ from lakesplice.model.source_schema import SourceSchema
 from lakesplice.planning.intake.order.record_order import RecordIndex
 from lakesplice.planning.schema.shard_columns import ObservedColumn
 from lakesplice.planning.sources.epochs import Opening
-from lakesplice.planning.sources.late_order import LatePath, ReadAround
+from lakesplice.planning.sources.late_order import LateChange, LatePath, ReadAround
 from lakesplice.planning.sources.snapshots import NewestSnapshot
 
 
@@ -65,7 +65,8 @@ class PartitionReport:
     without any. No row at or below `fence` lives. `snapshot` is the newest snapshot of which it had
     rows. `observed_columns` is what a shard's images showed of their columns, by id. `first_schema`
     is, for a table without columns, the schema that the changes are made for. `suspect_settings`
-    are as in `Decoded`. `late` is the path of late records, if the order of these was judged.
+    are as in `Decoded`. `late` is the path of late records, if the order of these was judged;
+    `returned` is what was applied of records that the partition returned to.
     """
 
     partition: int
@@ -86,3 +87,4 @@ class PartitionReport:
     first_schema: TableSchema | None = None
     suspect_settings: frozenset[str] = frozenset()
     late: LatePath | None = None
+    returned: tuple[LateChange, ...] = ()

@@ -148,12 +148,11 @@ def open_epoch(
     )
 
 
-def declare_epoch(source: SourceState) -> Epoch:
-    """Return an epoch that every partition enters with its next record, since an operator said
+def declare_epoch(source: SourceState, entered: Offsets) -> Epoch:
+    """Return an epoch that every partition enters at one of these offsets, since an operator said
     so.
     """
-    entered = {number: state.next_offset for number, state in source.partitions.items()}
-    return Epoch(_next_number(source), before=_met(source, {}), entered=entered)
+    return Epoch(_next_number(source), before=_met(source, {}), entered=dict(entered))
 
 
 def _next_number(source: SourceState) -> int:

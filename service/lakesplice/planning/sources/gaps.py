@@ -8,13 +8,16 @@ end. A table that is reloaded has no gaps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from lakesplice.model.arrays import Integers
-from lakesplice.model.offsets import Gap, Offset, Offsets
+from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.model.position import Position
+from lakesplice.model.progress.gap import Gap
 from lakesplice.model.progress.source_state import PartitionState, SourceState
+from lakesplice.planning.sources.late_order import LateChange, ReadAround, narrowed
 
 # Bounds the manifest's size: if a partition has more gaps, the oldest two are joined.
 _GAPS_MAX = 32
@@ -31,17 +34,22 @@ def passed_over(source: SourceState, offsets: Offsets) -> tuple[Gap, ...]:
     for at, offset in sorted(offsets.items()):
         state = source.partitions.get(at, PartitionState(Offset(0)))
         if offset > read_until(state):
-            gap = Gap(source.topic_id, at, read_until(state), offset, state.position)
+            start, reached = read_until(state), state.position
+            gap = Gap(source.topic_id, at, start, offset, reached, met=state.met)
             gaps = _bounded((*gaps, gap), at)
     return gaps
 
 
 def after_reading(
-    source: SourceState, states: Mapping[int, PartitionState], lowest: Mapping[int, Position]
+    source: SourceState,
+    states: Mapping[int, PartitionState],
+    lowest: Mapping[int, Position],
+    late: Mapping[int, Sequence[LateChange]] = MappingProxyType({}),
 ) -> tuple[Gap, ...]:
     """Return the gaps that remain after a source's partitions were read up to `states`.
 
-    `lowest` has, for some partitions, the lowest position read that is above those before.
+    `lowest` has, for some partitions, the lowest position read for the first time that is above
+    those before; `late` has what was applied of the records that were returned to.
     """
     if not source.gaps:
         return ()
@@ -54,12 +62,49 @@ def after_reading(
         end = states.get(gap.partition, PartitionState(start)).next_offset
         if start >= gap.end:
             met = lowest.get(gap.partition)
-            left.append(_behind(gap, () if met is None else (met,)))
+            now = _narrowed(gap, late.get(gap.partition, ()))
+            left.append(_behind(now, () if met is None else (met,)))
         elif source.purge_floor > gap.after:
-            left.append(gap)  # what is at or below the floor has no effect if its key is unknown
+            # What is at or below the floor has no effect if its key is unknown. What is read again
+            # of it can't be judged a second time.
+            left.append(gap if end <= start else replace(gap, met=None))
         else:
-            left += _without(gap, gap.end, start, end)
+            unread = _without(gap, gap.end, start, end)
+            parts = [_narrowed(part, late.get(gap.partition, ()), gap) for part in unread]
+            met = lowest.get(gap.partition)
+            left += [_behind(part, () if met is None else (met,)) for part in parts]
     return tuple(left)
+
+
+def around(gap: Gap) -> ReadAround | None:
+    """Return what was read around a gap's records; None if it isn't known."""
+    if gap.met is None:
+        return None
+    before = PartitionState(gap.start, gap.after, gap.met.highest).having_met(gap.met)
+    return ReadAround(before, gap.before)
+
+
+def narrowed_gaps(
+    gaps: Iterable[Gap], topic_id: str, late: Mapping[int, Sequence[LateChange]]
+) -> tuple[Gap, ...]:
+    """Return gaps after late records of their topic were applied, given by partition."""
+    return tuple(
+        _narrowed(gap, late.get(gap.partition, ())) if gap.topic_id == topic_id else gap
+        for gap in gaps
+    )
+
+
+def _narrowed(part: Gap, late: Sequence[LateChange], gap: Gap | None = None) -> Gap:
+    """Return a part of a gap, or all of it, after late records were applied."""
+    known = around(part)
+    if known is None:
+        return part
+    now, adjoins = narrowed(part.start, known, late), part.start - 1
+    moved = now.before is not known.before or (gap is not None and part.start > gap.start)
+    before = now.before
+    if moved and not any(change.offset == adjoins for change in late):
+        before = before.before_missing()
+    return replace(part, after=before.position, before=now.behind, met=before.met)
 
 
 def may_hold(gap: Gap, snapshot: Position) -> bool:
@@ -99,5 +144,5 @@ def _bounded(gaps: tuple[Gap, ...], partition: int) -> tuple[Gap, ...]:
     if len(own) <= _GAPS_MAX:
         return gaps
     first, second, *_ = own
-    joined = replace(first, end=second.end, before=second.before)
+    joined = replace(first, end=second.end, before=second.before, met=None)
     return tuple(joined if gap is first else gap for gap in gaps if gap is not second)

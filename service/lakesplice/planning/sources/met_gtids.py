@@ -54,6 +54,7 @@ from lakesplice.model.progress.met_gtids import (
     split_off,
 )
 
+_FIRST = Position(0, 0)  # below every change's, but not as if nothing were missing
 RANGES_MAX = 32
 """Bounds the manifest's size: the oldest ranges are joined beyond this."""
 
@@ -123,6 +124,21 @@ class Memory:
             return False
         # A range of several streams has the position of its own last transaction, too.
         return position > part.above or (is_last and len(part.numbers) > 1)
+
+    def is_surely_read(self, gtid: Gtid, position: Position, high: Position) -> bool:
+        """Whether no row lacks this change, unless it waits as a dead letter; `high` is the highest
+        position.
+        """
+        at, last = self._place(gtid), self._last
+        if at is None:
+            return False
+        if last is not None and _same(gtid, last):
+            return last.position.offset > 0 and last.position <= position <= high
+        part, just_below = self._ranges[at], Position(position.file, position.offset - 1)
+        # A transaction that was read last has what is below its first change (`split_off`).
+        is_first = part.numbers.get(gtid.stream) == (gtid.number, gtid.number + 1)
+        known = part.above == BEFORE_ALL or (is_first and part.above == just_below)
+        return known and len(part.numbers) == 1
 
     def note(self, gtid: Gtid, position: Position, high: Position) -> None:
         """Note a change that is read. It is proven, or its position is above `high`, the highest
@@ -207,7 +223,7 @@ class Memory:
         start = own[-1].stop if own else 0
         if follows and not self._whole:  # what was read before may have been forgotten
             start = max(start, self._since_missing.get(gtid.stream, -1) + 1)
-        above, whole = (BEFORE_ALL, self._whole) if follows else (high, False)
+        above, whole = (BEFORE_ALL, self._whole) if follows else (max(high, _FIRST), False)
         numbers = start, gtid.number + 1
         self._ranges.append(GtidRange.of(gtid.stream, numbers, above, from_start=whole))
         return position if follows else Position(position.file, 0)

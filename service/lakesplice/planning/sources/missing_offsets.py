@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lakesplice.model.offsets import Gap, Offset, Offsets
+from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.model.position import Ordering
+from lakesplice.model.progress.gap import Gap
 from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.planning.sources.gaps import read_until
 from lakesplice.planning.sources.operator_directions import moved

@@ -30,9 +30,10 @@ def onward(
     """Return the source as it continues: at `offsets`, given by partition, else where it stopped.
 
     Records that were read before are known as such when they are read again. A new epoch begins in
-    every partition where it continues. `repeated` is for the partition that the table is parked
-    for, until it reaches its highest position again. `UsageError` for a partition that was never
-    read, for positions that aren't from a binlog, and if no position was lower.
+    every partition where it continues, or behind what it reads again. `repeated` is for the
+    partition that the table is parked for, until it reaches its highest position again.
+    `UsageError` for a partition that was never read, for positions that aren't from a binlog, if no
+    position was lower, and if the new epoch would begin before records that were skipped.
     """
     source = moved(source, offsets)
     if fall_back is None:
@@ -48,12 +49,34 @@ def onward(
             code=parked.code,
         )
     if fall_back is LowerPositions.NEW_EPOCH:
+        entered = {
+            at: offsets.get(at, read_until(state)) for at, state in source.partitions.items()
+        }
+        _require_behind_gaps(source, entered)
         entering = {at: state.forgetting() for at, state in source.partitions.items()}
-        epochs = (*source.epochs, declare_epoch(source))
+        epochs = (*source.epochs, declare_epoch(source, entered))
         return replace(source, epochs=epochs, partitions=entering)
     at = parked.partition
     again = {**source.partitions, at: replace(source.partitions[at], repeating=True)}
     return replace(source, partitions=again)
+
+
+def _require_behind_gaps(source: SourceState, entered: Offsets) -> None:
+    """Refuse an epoch that begins in or before a gap: only the offsets behind it, at which others
+    were read, say in which epoch its records are.
+    """
+    for gap in source.gaps:
+        first = entered.get(gap.partition)
+        ours = gap.topic_id == source.topic_id and gap.end is not None
+        if ours and first is not None and first < (gap.end or 0):
+            raise UsageError(
+                "no epoch begins before records that were skipped, since they may be those of the"
+                " former server; give --new-epoch together with --from-offset and the offset"
+                " below, then return to the skipped ones with `lakesplice reset --offset`",
+                partition=gap.partition,
+                skipped=gap.text,
+                offset=read_until(source.partitions[gap.partition]),
+            )
 
 
 def skipping(source: SourceState, offsets: Offsets) -> dict[int, Offset]:

@@ -194,6 +194,17 @@ def _gtids_of(rows: _Rows) -> list[Gtid | None]:
     return [Gtid(names[at], number) if at >= 0 else None for at, number in pairs]
 
 
+def gtid_at(gtid: pa.StringArray, row: int) -> Gtid | None:
+    """Return the GTID of a row; None if it has none that can be read."""
+    part = gtid.slice(row, 1)
+    streams = GtidStreams.of(part, {})
+    if streams.from_sets:
+        executed = read_gtid_set(part[0].as_py())
+        return Gtid.of_set(executed) if executed else None
+    found = streams.at(0)
+    return None if found is None else Gtid(*found)
+
+
 def accept_repetitions(
     position_file: Integers, position_offset: Integers, start: Position, met: MetGtids
 ) -> OrderCheck:

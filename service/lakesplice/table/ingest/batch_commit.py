@@ -30,7 +30,12 @@ from lakesplice.planning.sources.shards import unplaced
 from lakesplice.table.files.dead_letters import dead_letters_of
 from lakesplice.table.ingest.append import Appended
 from lakesplice.table.ingest.driver_table import DriverTable
-from lakesplice.table.ingest.reports import ingest_intent, moves_nothing, vacated_groups
+from lakesplice.table.ingest.reports import (
+    ingest_intent,
+    moves_nothing,
+    returned_by_partition,
+    vacated_groups,
+)
 from lakesplice.table.protocol.commit import Conflict, ConflictCode
 from lakesplice.table.protocol.intents import Ingest
 
@@ -139,6 +144,8 @@ def _commit(
     if contribution.dead_letters:
         send(contribution.dead_letters)
     assert table.snapshot is not None
+    lowest = {report.partition: report.lowest for report in contribution.reports if report.lowest}
+    returned = returned_by_partition(contribution.reports)
     intent = ingest_intent(
         generation=table.generation,
         snapshot=table.snapshot,
@@ -149,6 +156,7 @@ def _commit(
         reports=contribution.reports,
         appended=contribution.appended,
         dead_letters=contribution.dead_letters,
+        narrowed=table.narrowed_letters(contribution.dead_letters, returned, lowest),
     )
     intent = table.fenced(intent)
     if moves_nothing(intent, table.manifest):

@@ -6,20 +6,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import pyarrow as pa
 
 from lakesplice.model.manifest import DeadLetterRef, Manifest
 from lakesplice.model.position import Position
 from lakesplice.model.progress.source_state import PartitionState, SourceState
+from lakesplice.planning.sources.gaps import narrowed_gaps
 from lakesplice.planning.sources.late_order import (
     LateChange,
     LateRecords,
     ReadAround,
+    last_reached,
     narrowed,
     raised,
 )
-from lakesplice.table.files.dead_letters import DeadLetter
+from lakesplice.table.files.dead_letters import (
+    DeadLetter,
+    dead_letters_of,
+    table_of,
+    write_dead_letters,
+)
+from lakesplice.table.protocol.ports import Entropy, Store
 
 # All dead letters of one commit are in memory.
 _BYTES_PER_COMMIT = 64 << 20
@@ -98,7 +107,11 @@ def late_records(
     around = {letter.offset: letter.around for letter in dead_letters}
     state = source.partitions.get(partition)
     known = {int(offset): _as_read(one, state) for offset, one in around.items() if one is not None}
-    return LateRecords(known, {} if state is None else {None: replace(state, met_until=0)})
+    if state is None:
+        return LateRecords(known)
+    last = [one.before for one in known.values() if one.behind is None]
+    reached, interrupted = last_reached(state, last)
+    return LateRecords(known, {None: reached}, interrupted=interrupted)
 
 
 def _as_read(around: ReadAround, state: PartitionState | None) -> ReadAround:
@@ -118,11 +131,17 @@ def left_behind(
     return [_narrowed(letter, applied.get(letter.partition, ())) for letter in dead_letters]
 
 
-def _narrowed(letter: DeadLetter, applied: Sequence[LateChange]) -> DeadLetter:
+def _narrowed(
+    letter: DeadLetter, applied: Sequence[LateChange], lowest: Position | None = None
+) -> DeadLetter:
+    """`lowest` is what was read behind the last group, which the letter may have already."""
     around = letter.around
     if around is None or not applied:
         return letter
-    return letter.lying(narrowed(letter.offset, around, applied))
+    if lowest is not None and around.behind == lowest:
+        around = replace(around, behind=None)
+    now = narrowed(letter.offset, around, applied)
+    return letter.lying(replace(now, behind=now.behind or lowest))
 
 
 def source_after(source: SourceState, applied: Mapping[int, Sequence[LateChange]]) -> SourceState:
@@ -132,4 +151,53 @@ def source_after(source: SourceState, applied: Mapping[int, Sequence[LateChange]
         if partition in states:
             states[partition], epochs = raised(states[partition], partition, source.epochs, changes)
             source = replace(source, epochs=epochs)
-    return source if states == source.partitions else replace(source, partitions=states)
+    gaps = narrowed_gaps(source.gaps, source.topic_id, applied)
+    if states == source.partitions and gaps == source.gaps:
+        return source
+    return replace(source, partitions=states, gaps=gaps)
+
+
+def letters_read_again(
+    store: Store, manifest: Manifest, source: SourceState
+) -> dict[int, dict[int, ReadAround | None]]:
+    """Return what was read around the dead letters of the partitions that are read again, by
+    partition and offset. Reads files only if there are such partitions.
+    """
+    again = {at for at, state in source.partitions.items() if state.met_until > state.next_offset}
+    if not again:
+        return {}
+    found: dict[int, dict[int, ReadAround | None]] = {}
+    for letter in dead_letters_of(store, refs_of(manifest, source.topic)):
+        if letter.topic == source.topic and letter.partition in again:
+            found.setdefault(letter.partition, {})[letter.offset] = letter.around
+    return found
+
+
+def narrowed_files(
+    store: Store,
+    entropy: Entropy,
+    refs: Sequence[DeadLetterRef],
+    topic: str,
+    applied: Mapping[int, Sequence[LateChange]],
+    lowest: Mapping[int, Position] = MappingProxyType({}),
+) -> dict[str, DeadLetterRef]:
+    """Write those files of dead letters again beside which records were applied, given by
+    partition. Return the new files by the paths of the old ones.
+
+    `lowest` is, for new files, the position that was read behind the last records of a partition.
+    """
+    if not any(applied.values()):
+        return {}
+    found: dict[str, DeadLetterRef] = {}
+    for ref in refs:
+        letters = dead_letters_of(store, [ref])
+        now = [
+            _narrowed(letter, applied.get(letter.partition, ()), lowest.get(letter.partition))
+            if letter.topic == topic
+            else letter
+            for letter in letters
+        ]
+        if now != letters:
+            new = write_dead_letters(store, table_of(now), entropy)
+            found[ref.file.path] = replace(ref, file=new.file, rows=new.rows, behind=new.behind)
+    return found

@@ -5,12 +5,12 @@ If several topics feed a table, there is one object for each topic.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from lakesplice.errors import UsageError
 from lakesplice.formats.events.values.fences import Fence
-from lakesplice.model.manifest import Manifest
+from lakesplice.model.manifest import DeadLetterRef, Manifest
 from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import Position
@@ -20,7 +20,13 @@ from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.intake.known_topic import KnownTopic, known_topic
 from lakesplice.planning.rows.row_images import is_feedable, require_feedable
+from lakesplice.planning.sources.late_order import LateChange
 from lakesplice.planning.sources.shards import joining_problem
+from lakesplice.table.ingest.dead_letter_groups import (
+    letters_read_again,
+    narrowed_files,
+    refs_of,
+)
 from lakesplice.table.ingest.fence import lives_below, with_end, with_fence
 from lakesplice.table.ingest.moved_row_deletes import with_moved_rows_deleted
 from lakesplice.table.ingest.newest_table import NewestTable
@@ -99,9 +105,32 @@ class DriverTable(NewestTable):
         return {at: known.get(at, PartitionState(Offset(0))) for at in partitions}
 
     def known(self, partitions: Iterable[int]) -> KnownTopic:
-        """Return what is known of the topic; `partitions` are some or all of its partitions."""
-        whole = self.whole_snapshots
-        return known_topic(self.manifest, self.source, partitions, whole_snapshots=whole)
+        """Return what is known of the topic; `partitions` are some or all of its partitions.
+
+        Reads the dead letters of partitions that are read again.
+        """
+        return known_topic(
+            self.manifest,
+            self.source,
+            partitions,
+            whole_snapshots=self.whole_snapshots,
+            letters=letters_read_again(self.store, self.manifest, self.source),
+        )
+
+    def narrowed_letters(
+        self,
+        new: Sequence[DeadLetterRef],
+        applied: Mapping[int, Sequence[LateChange]],
+        lowest: Mapping[int, Position],
+    ) -> dict[str, DeadLetterRef]:
+        """Return what replaces files of the topic's dead letters, old and `new` ones, after records
+        that were returned to were applied, by partition. `lowest` has the positions behind them.
+        """
+        topic, old = self.source.topic, refs_of(self.manifest, self.source.topic)
+        return {
+            **narrowed_files(self.store, self._entropy, old, topic, applied),
+            **narrowed_files(self.store, self._entropy, new, topic, applied, lowest),
+        }
 
     def next_offsets(self, partitions: Iterable[int]) -> dict[int, Offset]:
         """Return the next offset of each partition, as in `states`."""

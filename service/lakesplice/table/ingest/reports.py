@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from lakesplice.model.manifest import DeadLetterRef, Manifest
 from lakesplice.model.offsets import Offset, Offsets
@@ -14,6 +15,7 @@ from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.planning.intake.report import PartitionReport
 from lakesplice.planning.schema.shard_columns import presences_after
 from lakesplice.planning.sources.gaps import after_reading
+from lakesplice.planning.sources.late_order import LateChange
 from lakesplice.planning.sources.snapshots import snapshot_after
 from lakesplice.table.ingest.append import Appended
 from lakesplice.table.protocol.intents import Ingest
@@ -30,12 +32,14 @@ def ingest_intent(
     reports: Sequence[PartitionReport],
     appended: Sequence[Appended],
     dead_letters: Sequence[DeadLetterRef],
+    narrowed: Mapping[str, DeadLetterRef] = MappingProxyType({}),
 ) -> Ingest:
     """Return the ingest of one topic's batch, for the offsets `starts` to `ends` (exclusive).
 
     A partition that stopped ends at the record where it stopped. Every other one ends at its end,
     past offsets without a record (transaction markers, compacted records). `planned_on` is the
     version that the tasks were given; `snapshot` is the table now, and must have the source.
+    `narrowed` is as in `Ingest`.
     """
     source = snapshot.manifest.sources.get(topic)
     assert source is not None, "only a table that was created can be ingested into"
@@ -53,7 +57,8 @@ def ingest_intent(
         files=tuple(file for part in appended for file in part.files),
         deltas=tuple(part.delta for part in appended if part.delta),
         runs=tuple(part.run for part in appended if part.run),
-        dead_letters=tuple(dead_letters),
+        dead_letters=tuple(narrowed.get(ref.file.path, ref) for ref in dead_letters),
+        narrowed=narrowed,
         parked=_parked(reports),
         counts=_counts(reports, appended),
         read=read_to_move(appended),
@@ -70,6 +75,13 @@ def read_to_move(appended: Sequence[Appended]) -> frozenset[str] | None:
 def vacated_groups(appended: Sequence[Appended]) -> frozenset[int]:
     """Return the file groups that rows moved from."""
     return frozenset[int]().union(*(part.left for part in appended))
+
+
+def returned_by_partition(
+    reports: Sequence[PartitionReport],
+) -> dict[int, tuple[LateChange, ...]]:
+    """Return, by partition, what was applied of the records that were returned to."""
+    return {report.partition: report.returned for report in reports if report.returned}
 
 
 def moves_nothing(intent: Ingest, manifest: Manifest) -> bool:
@@ -100,7 +112,7 @@ def _source_to(
         epochs=_entered(source, reports),
         fence=fence,
         presences=presences,
-        gaps=after_reading(source, states, lowest),
+        gaps=after_reading(source, states, lowest, returned_by_partition(reports)),
     )
     seen = {report.partition: report.snapshot for report in reports if report.snapshot}
     source = snapshot_after(source, states, seen, open_dead_letters=open_dead_letters)

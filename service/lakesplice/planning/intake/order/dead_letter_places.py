@@ -16,10 +16,38 @@ from lakesplice.model.position import FILE_BITS, Position
 from lakesplice.model.progress.epochs import Epoch
 from lakesplice.model.progress.source_state import PartitionState
 from lakesplice.planning.intake.order.missing_records import MissingRecords
+from lakesplice.planning.intake.order.proven_records import ProvenRecords
 from lakesplice.planning.intake.order.record_order import RecordIndex, RecordOrder
+from lakesplice.planning.intake.order.returned_records import Waiting
 from lakesplice.planning.sources.epochs import EpochPath
 from lakesplice.planning.sources.gaps import lowest_above, read_until
 from lakesplice.planning.sources.late_order import ReadAround, states_before
+
+
+def around_each(
+    records: Sequence[RecordIndex],
+    offsets: Integers,
+    proven: ProvenRecords,
+    course: EpochPath,
+    missing: MissingRecords,
+    partition: int,
+    *,
+    waiting: Waiting,
+) -> dict[RecordIndex, ReadAround]:
+    """Return what was read around the records, as far as it is known: these are read for the first
+    time, or were `waiting`. `course` is the path of the changes that are applied.
+    """
+    return waiting.around_each(records, offsets) | read_around(
+        records,
+        offsets,
+        proven.order,
+        course,
+        missing=missing,
+        partition=partition,
+        state=proven.state,
+        epochs=proven.epochs,
+        first=proven.first,
+    )
 
 
 def read_around(
@@ -32,15 +60,20 @@ def read_around(
     partition: int,
     state: PartitionState,
     epochs: Sequence[Epoch],
+    first: int = 0,
 ) -> dict[RecordIndex, ReadAround]:
     """Return what was read around the records, as far as these are read for the first time.
 
-    `state` and `epochs` are those before all records at `offsets`, `course` the path of the changes
-    that are applied of them.
+    `state` and `epochs` are those before all changes of `order` from the `first` on, `course` is
+    the path of the changes that are applied of them.
     """
     new = [record for record in records if offsets[record] >= read_until(state)]
     places = [int(at) for at in np.searchsorted(order.rows[: course.end], new)]
-    states = states_before(order.positions, partition, state, epochs, places)
+    positions = order.positions.between(first, len(order.positions))
+    found_states = states_before(
+        positions, partition, state, epochs, [at - first for at in places if at >= first]
+    )
+    states = {at + first: before for at, before in found_states.items()}
     file = order.positions.file[: course.end] + (course.epoch << FILE_BITS)
     offset = order.positions.offset[: course.end]
     behind: dict[int, Position | None] = {

@@ -8,11 +8,13 @@ it is kept, and can be applied later.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from lakesplice.model.arrays import Integers, Mask
+from lakesplice.model.progress.gap import Gap
 from lakesplice.model.progress.source_state import PartitionState
 from lakesplice.planning.sources.gaps import read_until
 
@@ -27,16 +29,21 @@ class MissingRecords:
     before: Integers
 
     @classmethod
-    def among(cls, offsets: Integers, state: PartitionState) -> MissingRecords:
+    def among(
+        cls, offsets: Integers, state: PartitionState, gaps: Sequence[Gap] = ()
+    ) -> MissingRecords:
         """Find them among records at these offsets, which a partition in this state takes next.
 
-        Nothing is missing among records that were read before.
+        Nothing is missing among records that were read before, but for those in `gaps`.
         """
         start = int(read_until(state))
         missing = np.zeros(len(offsets) + 1, np.bool_)
         if len(offsets):
-            ends = np.concatenate(([start], offsets[:-1] + 1))
+            ends = np.concatenate(([state.next_offset], offsets[:-1] + 1))
             missing[:-1] = offsets > np.maximum(ends, start)
+            for gap in gaps:
+                last = start if gap.end is None else gap.end
+                missing[:-1] |= np.minimum(offsets, last) > np.maximum(ends, gap.start)
         return cls(np.cumsum(missing))
 
     def before_changes(self, rows: Integers) -> Mask:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
+import pyarrow as pa
 
 from lakesplice.formats.events.values.fences import Fences
 from lakesplice.model.arrays import Integers
 from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.model.schema import TableSchema
 from lakesplice.planning.intake.order.record_order import RecordIndex
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.planning.sources.dropped_tables import ADVICE
+from lakesplice.planning.versions.ends_of_all_rows import ends_of_all_rows
 
 _TRUNCATED = (
     "the table was truncated at the source; set schema_changes.truncate_table to evolve (its"
@@ -32,6 +35,27 @@ def fence_of(fences: Fences, file: Integers, limit: RecordIndex, policy: SchemaP
     counts &= fences.rows < limit
     places = zip(file[counts].tolist(), fences.position_offset[counts].tolist(), strict=True)
     return max((Position(*place) for place in places), default=BEFORE_ALL)
+
+
+def row_ends(
+    fences: Fences,
+    file: Integers,
+    limit: RecordIndex,
+    policy: SchemaPolicy,
+    schema: TableSchema,
+    *,
+    shard: Mapping[str, str],
+) -> tuple[tuple[Integers, pa.Table], ...]:
+    """Return the ends of all rows of a history table, with the indexes of their records.
+
+    A table without columns doesn't get them: it has no rows yet.
+    """
+    mask = np.where(fences.dropped, policy.drops, policy.truncates)
+    mask &= fences.rows < limit
+    if not schema.keeps_versions or not mask.any():
+        return ()
+    ends = fences.filter(mask)
+    return ((ends.rows, ends_of_all_rows(ends, file[mask], schema, shard)),)
 
 
 def parking_truncations(

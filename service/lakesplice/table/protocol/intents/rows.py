@@ -25,7 +25,8 @@ class Ingest:
     which their state was read, otherwise None; `replaced` then maps the base files that the rows
     left to their next versions, with the same segments, in which the rows are deleted. `images` are
     as in `Splice`. `lowest` has, for some partitions, the lowest position of the changes that is
-    above the partition's before.
+    above the partition's before. `narrowed` maps files of dead letters, open ones and its own, to
+    others that have the same with what was read around them, after it applied records beside them.
     """
 
     generation: int
@@ -44,6 +45,7 @@ class Ingest:
     replaced: Mapping[str, NewFile] = field(default_factory=dict)
     images: tuple[ChangeImages, ...] | None = None
     lowest: Mapping[int, Position] = field(default_factory=dict)
+    narrowed: Mapping[str, DeadLetterRef] = field(default_factory=dict)
 
     @property
     def sources(self) -> frozenset[str]:

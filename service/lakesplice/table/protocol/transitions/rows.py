@@ -40,7 +40,7 @@ def after_ingest(before: Manifest, intent: Ingest, moment: CommitPoint) -> Trans
         runs=before.runs + stamped_runs(intent.runs, moment.version),
         dead_letters=tuple(
             letters.read_on(intent.lowest) if letters.topic == topic else letters
-            for letters in before.dead_letters
+            for letters in (intent.narrowed.get(one.file.path, one) for one in before.dead_letters)
         )
         + tuple(
             replace(
