@@ -5,14 +5,25 @@
 #   docker build --tag lakesplice .
 #   docker run --volume lake:/lake --volume "$PWD/lakesplice.yaml:/etc/lakesplice/lakesplice.yaml:ro" lakesplice
 #
-# Any Debian 12 with Python 3.11 and its venv module can take the place of the base.
-ARG PYTHON_IMAGE=python:3.11-slim-bookworm
+# The base and Debian's packages are pinned: the one by its digest, the others by the day of Debian's
+# archive. docs/deployment.md says how to renew both. Any Debian 12 with Python 3.11 and its venv
+# module can take the place of the base; with DEBIAN_SNAPSHOT= its own sources of packages are used.
+ARG PYTHON_IMAGE=python:3.11.16-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b
 
 # hadolint ignore=DL3006
 FROM ${PYTHON_IMAGE} AS runtime
-# Debian keeps one version of a package at a time, so that a pinned one stops building soon.
+ARG DEBIAN_SNAPSHOT=20261008T000000Z
+# The base has no certificates yet, so the archive is read by HTTP; apt checks its signatures. The
+# day pins the versions of packages.
 # hadolint ignore=DL3008
-RUN apt-get update \
+RUN if [ -n "$DEBIAN_SNAPSHOT" ]; then \
+      rm -f /etc/apt/sources.list.d/* \
+      && for part in "debian/$DEBIAN_SNAPSHOT bookworm" "debian/$DEBIAN_SNAPSHOT bookworm-updates" \
+           "debian-security/$DEBIAN_SNAPSHOT bookworm-security"; do \
+           echo "deb [check-valid-until=no] http://snapshot.debian.org/archive/$part main"; \
+         done > /etc/apt/sources.list; \
+    fi \
+ && apt-get update \
  && apt-get install --yes --no-install-recommends openjdk-17-jre-headless tini \
  && rm -rf /var/lib/apt/lists/* \
  && groupadd --gid 10001 lakesplice \

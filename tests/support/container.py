@@ -88,12 +88,16 @@ class Buildah:
 
 
 class Image:
-    """An image of this checkout; `base` takes the place of the Dockerfile's own."""
+    """An image of this checkout; `base`, with its own sources of packages, takes the place of the
+    Dockerfile's.
+    """
 
     def __init__(self, buildah: Buildah, base: str) -> None:
         self._buildah = buildah
         self.name = buildah(
-            *("build", "--quiet", "--build-arg", f"PYTHON_IMAGE={base}", str(ROOT)),
+            *("build", "--quiet", "--build-arg", f"PYTHON_IMAGE={base}"),
+            # Not every machine reaches Debian's archive of a day.
+            *("--build-arg", "DEBIAN_SNAPSHOT=", str(ROOT)),
             seconds_max=_BUILD_SECONDS_MAX,
         )
 

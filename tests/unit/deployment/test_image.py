@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
+from pathlib import Path
+
+import pytest
 
 from lakesplice.config.environment import from_environment
 from lakesplice.config.settings import Settings
@@ -40,9 +44,40 @@ def test_signals_reach_the_service_through_an_init_that_reaps() -> None:
     assert json.loads(_all("CMD")[-1])[0] == "run"
 
 
-def test_the_base_is_a_build_argument() -> None:
-    assert _all("ARG")[0].startswith("PYTHON_IMAGE=")
-    assert _all("FROM")[0].startswith("${PYTHON_IMAGE}")
+def test_the_base_is_a_build_argument_and_pinned_by_its_digest() -> None:
+    base = _all("ARG")[0]
+    assert re.fullmatch(r"PYTHON_IMAGE=python:3\.11\.\d+-slim-bookworm@sha256:[0-9a-f]{64}", base)
+    assert [one.split()[0] for one in _all("FROM")] == ["${PYTHON_IMAGE}", "runtime", "runtime"]
+
+
+@pytest.mark.parametrize("snapshot", ["pinned", ""])
+def test_packages_come_from_debians_archive_of_one_day_unless_that_is_switched_off(
+    snapshot: str, tmp_path: Path
+) -> None:
+    (day,) = (one.partition("=")[2] for one in _all("ARG") if one.startswith("DEBIAN_SNAPSHOT"))
+    assert re.fullmatch(r"20\d{6}T\d{6}Z", day)
+    (installing,) = (one for one in _all("RUN") if "apt-get install" in one)
+    choosing, found, _ = installing.partition("&& apt-get update")
+    assert found, "packages are looked for after their source is chosen"
+    own = tmp_path / "sources.list.d" / "debian.sources"
+    own.parent.mkdir()
+    own.write_text("of the base")
+    subprocess.run(
+        ["sh", "-ec", choosing.replace("/etc/apt", str(tmp_path))],
+        env={"PATH": os.environ["PATH"], "DEBIAN_SNAPSHOT": snapshot and day},
+        check=True,
+    )
+    chosen = tmp_path / "sources.list"
+    if not snapshot:
+        assert own.exists()
+        assert not chosen.exists()
+        return
+    assert not own.exists()
+    lines = chosen.read_text().splitlines()
+    assert [line.split()[-2:] for line in lines] == [
+        [suite, "main"] for suite in ("bookworm", "bookworm-updates", "bookworm-security")
+    ]
+    assert all(f"/{day} " in line for line in lines)
 
 
 def test_the_jars_of_the_service_are_inside_where_its_setting_says() -> None:
