@@ -34,21 +34,21 @@ UNDESCRIBED = schema_of("declared:long")
 class ReportedTable:
     """A topic of schema changes, and a table that stands somewhere in its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "db") -> None:
         self.records: list[bytes | None] = []
         self.asked: list[tuple[int, int]] = []
         self.fails = False
-        self.topic = Topic("db", "id-1", {0: Offset(0)}, {0: Offset(0)})
-        settings = SchemaChangeTopicSettings(names=("db",))
+        self.topic = Topic(name, "id-1", {0: Offset(0)}, {0: Offset(0)})
+        settings = SchemaChangeTopicSettings(names=(name,))
         self.topics = SchemaTopics(settings, self._read, structlog.get_logger())
-        self.state = SourceState("db.shop.x", "t", {0: PartitionState(Offset(0))})
+        self.state = SourceState(f"{name}.shop.x", "t", {0: PartitionState(Offset(0))})
 
-    def tell(self, ddl: str, pos: int) -> None:
-        self.records.append(connect_record(ddl, pos=pos, changes=None))
+    def tell(self, ddl: str, pos: int, **place: str) -> None:
+        self.records.append(connect_record(ddl, pos=pos, changes=None, **place))
 
     def look(self) -> None:
         self.topic = replace(self.topic, latest={**self.topic.latest, 0: Offset(len(self.records))})
-        self.topics.look({"db": self.topic})
+        self.topics.look({self.topic.name: self.topic})
 
     def types(self) -> TypeHistory | None:
         return self.topics.types(self.state, X)
@@ -60,7 +60,7 @@ class ReportedTable:
     def _read(
         self, topic: str, ranges: OffsetRanges, mark: str | None
     ) -> list[tuple[int, Offset, bytes | None]]:
-        assert (topic, mark) == ("db", None)
+        assert (topic, mark) == (self.topic.name, None)
         if self.fails:
             raise SourceUnavailable("the broker does not answer")
         ((partition, (start, end)),) = ranges.items()

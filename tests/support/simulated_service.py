@@ -13,6 +13,7 @@ import structlog
 from lakesplice.apps.service.batching.batches import BatchRunner
 from lakesplice.apps.service.batching.dropped_tables import TableDrops
 from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.schema_topics import SchemaTopics
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables, unborn_source
 from lakesplice.config import Settings
 from lakesplice.model.offsets import Offset
@@ -77,7 +78,13 @@ class Job:
 class Scene:
     """A driver of a table per database, the runner of its batches, and what a query gives it."""
 
-    def __init__(self, folder: Path, tracing: Tracing | None = None, **settings: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        tracing: Tracing | None = None,
+        schema_topics: SchemaTopics | None = None,
+        **settings: Any,
+    ) -> None:
         self.sources = [Source(at, database=name) for at, name in enumerate(DATABASES)]
         self.broker, self.job = Broker(self.sources), Job()
         self.fails: Callable[[Call], bool] = lambda _: False
@@ -95,6 +102,7 @@ class Scene:
             metrics=self.metrics,
             log=structlog.get_logger(),
             tracing=tracing or Tracing(),
+            schema_topics=schema_topics,
         )
         self.tables = ServiceTables(self.driver)
         for source in self.sources:

@@ -16,8 +16,9 @@ from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode
 from lakesplice.table.protocol.layout import generation_path
 from lakesplice.telemetry.tracing import tracing_to
+from tests.support.schema_topics import ReportedTable
 from tests.support.simulated import driver_of, require_true
-from tests.support.simulated_service import Scene
+from tests.support.simulated_service import DATABASES, Scene
 
 
 @pytest.fixture
@@ -122,6 +123,28 @@ def test_a_topic_that_was_created_again_parks_its_table(scene: Scene) -> None:
     parked = scene.table(2).parked
     assert parked is not None
     assert parked.code is ParkCode.TOPIC_RECREATED
+    assert scene.runner.restart == "redirect"
+
+
+def test_a_table_that_had_gone_beyond_a_swap_of_names_is_parked_and_the_query_restarts(
+    tmp_path: Path,
+) -> None:
+    source = ReportedTable("shop")
+    scene = Scene(tmp_path, schema_topics=source.topics)
+    place = {"database": DATABASES[1], "file": "binlog.000001"}
+    source.tell("CREATE TABLE goods (id bigint, name text, n int)", 1, **place)
+    source.look()
+    scene.put(1)
+    scene.batch()
+    source.tell("ALTER TABLE goods RENAME COLUMN id TO n, RENAME COLUMN n TO id", 2, **place)
+    source.look()
+    scene.put(2)
+    assert scene.runner.restart is None
+    scene.batch()
+    scene.require_true(0, 2)
+    parked = scene.table(1).parked
+    assert parked is not None
+    assert parked.code is ParkCode.SCHEMA_CHANGE
     assert scene.runner.restart == "redirect"
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from lakesplice.apps.bootstrap.shadow_check import ShadowCatchUp
 from lakesplice.apps.verifying.catch_up import CatchUp
 from lakesplice.model.driver_status import DriverStatus, TopicCondition, TopicState, TopicStatus
 from lakesplice.model.moments import EpochMs
@@ -99,3 +101,55 @@ def test_a_change_of_another_connector_or_from_before_the_place_shows_nothing(la
 def test_waiting_for_it_has_an_end(lake: Lake) -> None:
     assert not lake.catch_up.wait(lake.store.within("db/items"), ITEMS, PLACE)
     assert 3.0 <= lake.clock.monotonic() < 6.0
+
+
+class FedShadow:
+    """A shadow, here the table itself, that each feeding brings one of these steps further."""
+
+    def __init__(self, lake: Lake, *steps: Callable[[], None]) -> None:
+        self._lake, self._steps, self.fed = lake, list(steps), 0
+
+    def is_past(self) -> bool:
+        lake = self._lake
+        catch_up = ShadowCatchUp(lake.store, lake.clock, 3.0, feed=self._feed)
+        return catch_up.wait(lake.store.within("db/items"), ITEMS, PLACE)
+
+    def _feed(self) -> None:
+        self.fed += 1
+        if self._steps:
+            self._steps.pop(0)()
+
+
+@pytest.mark.parametrize("topic", [ITEMS, MARKS])
+def test_a_shadow_is_fed_once_more_after_any_change_from_beyond_was_seen(
+    lake: Lake, topic: str
+) -> None:
+    lake.has(topic, 0, 501)
+    shadow = FedShadow(lake)
+    assert shadow.is_past()
+    assert (shadow.fed, lake.clock.monotonic()) == (1, 0.0)
+
+
+def test_a_change_that_the_feeding_brings_proves_nothing_until_the_shadow_is_fed_again(
+    lake: Lake,
+) -> None:
+    shadow = FedShadow(lake, lambda: lake.has(ITEMS, 0, 499), lambda: lake.has(MARKS, 0, 501))
+    assert shadow.is_past()
+    assert shadow.fed == 3
+
+
+def test_a_shadow_needs_no_further_feeding_once_each_partition_is_beyond(lake: Lake) -> None:
+    def bring_all() -> None:
+        lake.has(ITEMS, 0, 501)
+        lake.has(ITEMS, 1, 502)
+
+    shadow = FedShadow(lake, bring_all)
+    assert shadow.is_past()
+    assert shadow.fed == 1
+
+
+def test_waiting_for_a_shadow_has_an_end(lake: Lake) -> None:
+    shadow = FedShadow(lake)
+    assert not shadow.is_past()
+    assert 3.0 <= lake.clock.monotonic() < 6.0
+    assert shadow.fed == 4

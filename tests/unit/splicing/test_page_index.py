@@ -140,3 +140,9 @@ def test_lists_of_different_lengths_are_damage() -> None:
     short: Struct = whole.replaced({3: (WireType.LIST, List(WireType.BINARY, (b"b",)))})
     with pytest.raises(CorruptFileError, match="different lengths"):
         ColumnIndex.decode(encode_struct(short), PLACE)
+
+
+def test_a_length_beyond_32_bits_is_damage() -> None:
+    data = index_of((4, 2**33, 0)).encode()
+    with pytest.raises(CorruptFileError):
+        OffsetIndex.decode(data, PLACE)

@@ -173,3 +173,23 @@ def test_column_names_may_hold_anything() -> None:
     decoded = decode_all([*records, (records[0][0], wrong)], context)
     assert [after for _, after in images(decoded).values()] == rows
     assert dead(decoded) == {4: "wrong-type"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "sent", "read"),
+    [("int64", -1, Decimal(2**64 - 1)), ("string", str(2**64 - 1), str(2**64 - 1))],
+)
+def test_an_unsigned_bigint_is_read_as_such_only_where_it_was_sent_as_signed(
+    kind: str, sent: object, read: object
+) -> None:
+    stated = {"__debezium.source.column.type": "BIGINT UNSIGNED"}
+    fields: list[dict[str, Any]] = [
+        {"type": "int64", "field": "id"},
+        {"type": kind, "optional": True, "field": "big", "parameters": stated},
+        {"type": "int64", "optional": True, "field": "plain"},
+    ]
+    row = {"id": 1, "big": sent, "plain": -1}
+    key = compact(with_schema({"id": 1}, key_schema()))
+    value = compact(with_schema(payload("c", None, row), envelope_schema(fields)))
+    decoded = decode_all([(key, value)], DecodeContext(TABLE))
+    assert images(decoded) == {0: (None, {**row, "big": read})}
