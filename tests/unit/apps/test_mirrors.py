@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import structlog.testing
 
-from lakesplice.errors import FencedError
+from lakesplice.errors import FencedError, UsageError
 from lakesplice.model.driver_status import MirrorCondition
 from lakesplice.testing.faulty_store import Fault, How
 from tests.support.mirror_scene import EVERY, MirroredScene
@@ -124,3 +124,16 @@ def test_at_the_end_of_a_run_each_mirror_follows_once_more(mirrored: MirroredSce
 def test_a_mirror_needs_a_catalog(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"needs iceberg\.catalog"):
         settings_of(tmp_path, tables=[{"match": "*", "also": ["iceberg"]}])
+
+
+def test_an_entry_whose_metadata_is_gone_says_that_it_must_be_dropped(
+    mirrored: MirroredScene,
+) -> None:
+    mirrored.live(1)
+    mirrored.turn()
+    store = mirrored.scene.table(0).store
+    for path in [*store.list("_lakesplice/iceberg")]:
+        if path.endswith(".metadata.json"):
+            store.delete(path)
+    with pytest.raises(UsageError, match="drop the entry in the catalog"):
+        mirrored.state()

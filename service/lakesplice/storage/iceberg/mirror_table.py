@@ -72,6 +72,13 @@ class IcebergMirror:
             table = self.catalog.load_table(self._identifier)
         except NoSuchTableError:
             return None
+        except FileNotFoundError as error:
+            raise UsageError(
+                "the catalog's entry of this name points to metadata that is gone, such as an"
+                " earlier mirror's; drop the entry in the catalog, and the mirror begins again",
+                table=".".join(self._identifier),
+                reason=str(error),
+            ) from error
         properties = table.properties
         if properties.get(_TABLE) != self._location:
             raise UsageError(
