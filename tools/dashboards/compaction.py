@@ -141,6 +141,13 @@ def _base_files() -> tuple[Panel, ...]:
             ten_tables(total(EACH, of(metric.SMALL_FILES))),
             width=8,
         ),
+        graph(
+            "Bytes that aren't laid out",
+            "Of the ten tables with cluster_by that have most.",
+            ten_tables(total(EACH, of(metric.UNCLUSTERED_BYTES))),
+            unit="bytes",
+            width=24,
+        ),
     )
 
 
