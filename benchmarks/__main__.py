@@ -20,6 +20,8 @@ _KEEPING = (
     "changes",
     "change_feed",
     "erasure",
+    "iceberg",
+    "opening",
     "history",
     "bootstrap",
     "edits",
