@@ -57,13 +57,13 @@ def application(
     a `token` only the probes are served without it.
     """
 
-    async def told(_request: Request, error: Exception) -> Response:
+    async def explained(_request: Request, error: Exception) -> Response:
         return _error_answer(error, routes)
 
     guards = [] if token is None else [Middleware(TokenGuard, token=token, probes=PROBES)]
     app = Starlette(
         routes=routes,
-        exception_handlers={HTTPException: told, **(handlers or {})},
+        exception_handlers={HTTPException: explained, **(handlers or {})},
         middleware=guards,
         lifespan=_few_threads,
     )

@@ -127,8 +127,8 @@ def give_up_shadows(lake: AnyStore, name: TableName) -> int:
 def left_out(report: TableReport) -> str:
     """Say which columns of an equal shadow weren't compared, and why; empty if all were."""
     columns = (f"{name}: {reason}" for name, reason in sorted(report.not_compared.items()))
-    told = "; ".join(columns)
-    return f"not compared: {told}" if told else ""
+    reasons = "; ".join(columns)
+    return f"not compared: {reasons}" if reasons else ""
 
 
 def why_kept(report: TableReport) -> str:

@@ -150,13 +150,13 @@ class TableWork:
         assert shadow is not None
         if live_snapshot(self._store) is None:
             hours = max(1, round(tools.settings.retention(self._origin) / 3600))
-            told = {VERIFIED_PARAMETER: verified} if verified else {}
+            verified_parameter = {VERIFIED_PARAMETER: verified} if verified else {}
             outcome = swap_in(
                 self._store,
                 swap_intent(self._store, shadow, 0, None, hours),
                 clock=tools.clock,
                 entropy=tools.entropy,
-                parameters={SHADOW_PARAMETER: plan.shadow, **told},
+                parameters={SHADOW_PARAMETER: plan.shadow, **verified_parameter},
             )
             if isinstance(outcome, Committed):
                 close_shadow(self._store, plan.shadow)

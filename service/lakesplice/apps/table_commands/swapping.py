@@ -37,9 +37,10 @@ def swap(table: CommandTable, shadow: str, verified: str = "") -> CommandResult:
         if table.feed is not None and source is not None:
             table.feed(own, _ends(own.source, source))
         assert own.snapshot is not None
-        told = {VERIFIED_PARAMETER: verified} if verified else {}
-        told = {SHADOW_PARAMETER: shadow, **told}
-        table.history_parameters = {**table.history_parameters, **told}
+        parameters = {SHADOW_PARAMETER: shadow}
+        if verified:
+            parameters[VERIFIED_PARAMETER] = verified
+        table.history_parameters = {**table.history_parameters, **parameters}
         version = swap_into(
             table.store,
             own.snapshot,

@@ -101,7 +101,7 @@ def _verified(
     if source is None:
         reason = "the database has no such table, or the user lacks SELECT on it"
         return TableReport(str(name), ComparisonOutcome.NOT_COMPARED, reason)
-    told = f"{source.database}.{source.name}"
+    source_table = f"{source.database}.{source.name}"
     table = compared_table(
         manifest.schema,
         manifest.sources[topic],
@@ -110,14 +110,14 @@ def _verified(
         insert_only=request.insert_only,
     )
     if isinstance(table, NotComparable):
-        return TableReport(str(name), ComparisonOutcome.NOT_COMPARED, table.reason, told)
+        return TableReport(str(name), ComparisonOutcome.NOT_COMPARED, table.reason, source_table)
     problem = _problem(access, manifest, topic)
     if problem:
-        return TableReport(str(name), ComparisonOutcome.NOT_COMPARED, problem, told)
+        return TableReport(str(name), ComparisonOutcome.NOT_COMPARED, problem, source_table)
     sides = ComparedSides(
         access.connection, store, topic, table, access.read_limit, access.catch_up
     )
-    return replace(_compared(access, sides, str(name), request), source=told)
+    return replace(_compared(access, sides, str(name), request), source=source_table)
 
 
 def _problem(access: VerificationTools, manifest: Manifest, topic: str) -> str:

@@ -87,8 +87,8 @@ def rewritten_images(
     kinds[updated | (gone & moves), 0] = _KINDS.index(UPDATE_BEFORE)
     kinds[updated, 1] = _KINDS.index(UPDATE_AFTER)
     kinds[~lived & lives, 1] = _KINDS.index(INSERT)
-    told = np.flatnonzero(kinds.ravel() != _NO_IMAGE)
-    row, is_after = told >> 1, told & 1
+    imaged = np.flatnonzero(kinds.ravel() != _NO_IMAGE)
+    row, is_after = imaged >> 1, imaged & 1
     layout = image_layout(schema)
     columns = []
     for name in layout.names[:-1]:
@@ -97,7 +97,7 @@ def rewritten_images(
             held = pa.concat_arrays([held, after.column(name).combine_chunks()])
             places = row + is_after * before.num_rows
         columns.append(held.take(pa.array(places)))
-    codes = pa.array(kinds.ravel()[told])
+    codes = pa.array(kinds.ravel()[imaged])
     columns.append(pa.DictionaryArray.from_arrays(codes, pa.array(_KINDS)).cast(pa.string()))
     return pa.table(columns, schema=layout)
 

@@ -47,13 +47,13 @@ def open_mirror(
     """Return the mirror of the table at a store's root, in a catalog with pyiceberg's properties.
 
     It is called as its table's folder, in `namespace` or in one called as its database's folder.
-    Connects to the catalog at first; errors as `catalog_errors.told` has them.
+    Connects to the catalog at first; errors as `catalog_errors.explained` has them.
     """
-    from lakesplice.storage.iceberg.catalog_errors import told
+    from lakesplice.storage.iceberg.catalog_errors import explained
     from lakesplice.storage.iceberg.mirror_table import IcebergMirror
 
     database, _, table = name.path.partition("/")
-    with told(properties):
+    with explained(properties):
         try:
             catalog = _catalog(tuple(sorted({**_options_of(store), **properties}.items())))
         except ValueError as error:

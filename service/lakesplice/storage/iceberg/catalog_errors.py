@@ -28,7 +28,7 @@ _UNAVAILABLE = (RequestException, ServiceUnavailableError, TooManyRequestsError,
 
 
 @contextmanager
-def told(properties: Mapping[str, str]) -> Iterator[None]:
+def explained(properties: Mapping[str, str]) -> Iterator[None]:
     """Turn the library's errors within the block into those that say what to do, for the catalog
     with these properties.
 

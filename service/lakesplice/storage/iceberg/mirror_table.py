@@ -22,7 +22,7 @@ from pyiceberg.table.update.snapshot import UpdateSnapshot
 from lakesplice.errors import UsageError
 from lakesplice.model.moments import EpochMs
 from lakesplice.planning.mirroring.columns import MirrorSchema, SchemaChange
-from lakesplice.storage.iceberg.catalog_errors import told
+from lakesplice.storage.iceberg.catalog_errors import explained
 from lakesplice.storage.iceberg.entries import data_file
 from lakesplice.storage.iceberg.schemas import (
     columns_of,
@@ -48,24 +48,24 @@ _PREVIOUS_METADATA = "20"
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def _telling(method: Method) -> Method:
+def _explaining(method: Method) -> Method:
     @wraps(method)
-    def telling(self: IcebergMirror, *arguments: Any) -> Any:
-        with told(self.catalog.properties):
+    def explaining(self: IcebergMirror, *arguments: Any) -> Any:
+        with explained(self.catalog.properties):
             return method(self, *arguments)
 
-    return cast(Method, telling)
+    return cast(Method, explaining)
 
 
 class IcebergMirror:
-    """See `MirrorCatalog`. Errors as `catalog_errors.told` has them."""
+    """See `MirrorCatalog`. Errors as `catalog_errors.explained` has them."""
 
     def __init__(self, catalog: Catalog, identifier: tuple[str, str], location: str) -> None:
         self.catalog = catalog
         self._identifier = identifier
         self._location = location
 
-    @_telling
+    @_explaining
     def load(self) -> MirrorState | None:
         """See `MirrorCatalog.load`."""
         try:
@@ -102,7 +102,7 @@ class IcebergMirror:
             handle=table,
         )
 
-    @_telling
+    @_explaining
     def create(self, incarnation: str, schema: MirrorSchema, commit: MirrorCommit) -> bool:
         """See `MirrorCatalog.create`."""
         fields = first_schema(schema)
@@ -131,7 +131,7 @@ class IcebergMirror:
             return False
         return True
 
-    @_telling
+    @_explaining
     def commit(
         self, state: MirrorState, schema: MirrorSchema, change: SchemaChange, commit: MirrorCommit
     ) -> bool:
@@ -154,7 +154,7 @@ class IcebergMirror:
             return False
         return True
 
-    @_telling
+    @_explaining
     def expire(self, state: MirrorState, snapshots: Collection[int]) -> bool:
         """See `MirrorCatalog.expire`."""
         table: Table = state.handle
@@ -164,7 +164,7 @@ class IcebergMirror:
             return False
         return True
 
-    @_telling
+    @_explaining
     def needed(self, state: MirrorState) -> frozenset[str]:
         """See `MirrorCatalog.needed`."""
         table: Table = state.handle
@@ -175,7 +175,7 @@ class IcebergMirror:
             paths += [manifest.manifest_path for manifest in snapshot.manifests(table.io)]
         return frozenset(path.rpartition("/")[2] for path in paths)
 
-    @_telling
+    @_explaining
     def drop(self) -> None:
         """See `MirrorCatalog.drop`."""
         try:

@@ -56,14 +56,14 @@ class SnapshotPlace:
 
 def place_of_snapshot(ask: Ask) -> SnapshotPlace:
     """Return the place of the snapshot of MariaDB's present transaction."""
-    told = {
+    answer = {
         text_of(name).lower(): text_of(value)
         for name, value in ask("show status like 'binlog_snapshot_%'", [])
     }
-    file = told.get("binlog_snapshot_file")
+    file = answer.get("binlog_snapshot_file")
     if not file:
         raise SourceUnavailable("the server writes no binlog; switch log_bin on")
-    place = BinlogPlace(file, int(told["binlog_snapshot_position"]))
+    place = BinlogPlace(file, int(answer["binlog_snapshot_position"]))
     return SnapshotPlace(place, place)
 
 

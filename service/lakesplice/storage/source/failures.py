@@ -45,10 +45,10 @@ def source_failure(error: Exception, address: DatabaseAddress) -> SourceUnavaila
     return SourceUnavailable("the database doesn't answer; check its address", **facts)
 
 
-def _right(told: str) -> str:
+def _right(message: str) -> str:
     """Return the right that the server's message names, or the message."""
-    if privilege := _PRIVILEGE.search(told):
+    if privilege := _PRIVILEGE.search(message):
         return privilege[1].replace("(s)", "")
-    if command := _COMMAND.search(told):
+    if command := _COMMAND.search(message):
         return f"{command[1]} on {command[2].replace('`', '')}"
-    return told
+    return message

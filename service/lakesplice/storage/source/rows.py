@@ -153,8 +153,8 @@ class SourceConnection:
     def identity(self) -> str:
         """Return a text that identifies this server and its binlog."""
         with asking(self._address):
-            (told,) = self._one("select concat_ws('/', @@hostname, @@port, @@server_id)")
-            return text_of(told)
+            (server,) = self._one("select concat_ws('/', @@hostname, @@port, @@server_id)")
+            return text_of(server)
 
     def threads_running(self) -> int:
         """Return how many of the server's threads are running now, ours included."""

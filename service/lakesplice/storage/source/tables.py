@@ -116,9 +116,9 @@ def text_of(value: bytes | str | None) -> str:
     return value.decode("utf-8") if isinstance(value, bytes) else value or ""
 
 
-def _default(told: bytes | None) -> str | None:
+def _default(stored: bytes | None) -> str | None:
     """Return the text of a constant DEFAULT. MariaDB returns it as SQL, MySQL as plain text."""
-    text = None if told is None else text_of(told)
+    text = None if stored is None else text_of(stored)
     if text is None or text == "NULL":
         return None
     return text[1:-1].replace("''", "'") if text.startswith("'") else text
