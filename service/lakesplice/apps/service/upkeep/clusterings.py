@@ -19,13 +19,14 @@ from lakesplice.planning.upkeep.clustering import (
 from lakesplice.planning.upkeep.file_sizes import bytes_of
 from lakesplice.storage.copying import ScratchFile
 from lakesplice.table.protocol.commit import Committed
+from lakesplice.table.protocol.retries import Retries
 from lakesplice.table.upkeep.clustering.clustering import Clustering
 from lakesplice.table.upkeep.clustering.moved_rows import MovedRows
 from lakesplice.table.upkeep.clustering.rearranging import Rearrangement
 from lakesplice.telemetry import catalogue as metric
 
 # Each attempt costs what waits for the rows, not the rows; a batch takes longer than one.
-_ATTEMPTS = 20
+_ATTEMPTS_MAX = 20
 
 
 class Clusterings:
@@ -96,7 +97,8 @@ class Clusterings:
             open_scratch=ScratchFile,
             work=self._run,
         )
-        for _ in range(_ATTEMPTS):
+        retries = Retries(driver.clock, driver.entropy, _ATTEMPTS_MAX)
+        while True:
             assert table.snapshot is not None
             intent = clustering.plan(table.snapshot, driver.generation.number)
             if intent is None:
@@ -111,4 +113,8 @@ class Clusterings:
                     rows=intent.counts["rows"],
                 )
                 return
-        driver.log.warning("clustering-refused", table=name, error="other commits came first")
+            if not retries.allow_another():
+                driver.log.warning(
+                    "clustering-refused", table=name, error="other commits came first"
+                )
+                return
