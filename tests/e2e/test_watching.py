@@ -106,7 +106,14 @@ def watched(kafka_broker: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
         vacuum={"every": "1m"},
         compaction={"deltas_max": 1, "poll_seconds": 0.1},
         # On a slow machine the parked table would be late, too.
-        tables=[{"match": "*", "freshness": {"real_time": "1d"}, "also": ["iceberg"]}],
+        tables=[
+            {
+                "match": "*",
+                "freshness": {"real_time": "1d"},
+                "also": ["iceberg"],
+                "cluster_by": ["amount"],
+            }
+        ],
         iceberg={"catalog": sqlite_catalog(folder), "every": "5s"},
     )
     with (
