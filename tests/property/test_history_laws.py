@@ -115,6 +115,22 @@ def test_a_change_that_changes_nothing_still_says_how_late_it_is(tmp_path: Path)
     ]
 
 
+def test_rows_after_a_truncate_stay_though_their_partition_shows_no_failover(
+    tmp_path: Path,
+) -> None:
+    """The partition of the last row has nothing else, and all is read at once."""
+    world = HistoryWorld(tmp_path)
+    world.servers.commit([("put", 0)])
+    world.send(1)
+    world.happen(("fail over", 2, 0))
+    world.servers.commit([("truncate", 0)])
+    world.servers.commit([("put", 1)])
+    world.send(2)
+    world.batch()
+    require_history(world, range(3))
+    assert [row[0] for row in world.servers.history(range(3)) if row[5]] == [1]
+
+
 def test_without_gtids_each_change_of_a_transaction_is_a_version(tmp_path: Path) -> None:
     world = HistoryWorld(tmp_path, gtids=False)
     world.servers.commit([("put", 1), ("put", 1)])

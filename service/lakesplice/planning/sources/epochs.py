@@ -143,9 +143,14 @@ def open_epoch(
     stream = min(openings, key=lambda opening: opening.partition).stream
     same = (opening for opening in openings if opening.stream == stream)
     opening = min(same, key=lambda opening: (opening.number, opening.position))
-    return Epoch(
-        _next_number(source), stream, opening.number, opening.position, _met(source, states)
-    )
+    old = states.get(opening.partition)
+    others = {
+        partition: state
+        for partition, state in {**source.partitions, **states}.items()
+        if old is None or not _is_of_new_server(state, old, stream)
+    }
+    met = _met(replace(source, partitions={}), others)
+    return Epoch(_next_number(source), stream, opening.number, opening.position, met)
 
 
 def declare_epoch(source: SourceState, entered: Offsets) -> Epoch:
@@ -153,6 +158,18 @@ def declare_epoch(source: SourceState, entered: Offsets) -> Epoch:
     so.
     """
     return Epoch(_next_number(source), before=_met(source, {}), entered=dict(entered))
+
+
+def _is_of_new_server(state: PartitionState, old: PartitionState, stream: str) -> bool:
+    """Whether what a partition read last is from the server that opens an epoch, though nothing of
+    it falls: it has later numbers at lower positions than another partition, `old`, had before the
+    opening. A server writes a stream in order; with several streams this proves nothing.
+    """
+    if [*old.gtids] != [stream] or [*state.gtids] != [stream]:
+        return False
+    same_epoch = state.position.file >> FILE_BITS == old.position.file >> FILE_BITS
+    later = state.gtids[stream] > old.gtids[stream]
+    return same_epoch and later and state.position < old.position
 
 
 def _next_number(source: SourceState) -> int:
