@@ -116,7 +116,7 @@ def _table_read_only(demo: Demo) -> None:
     demo.sql("update shop.full set n = 5 where id = 1")
 
 
-def _parking(
+def parking(
     table: str,
     code: str,
     *,
@@ -125,14 +125,18 @@ def _parking(
     mend: Callable[[Demo], object],
     prepare: Callable[[Demo], object] = lambda _: None,
     alert_after: float = 120,
+    or_code: str = "",
 ) -> Fault:
-    """Return a fault that parks a table for the reason with this code."""
+    """Return a fault that parks a table for the reason with this code, or with `or_code`, depending
+    on which is noticed first.
+    """
+    codes = f'=~"{code}|{or_code}"' if or_code else f'="{code}"'
     return Fault(
         name=name,
         section=code,
         provoke=provoke,
         page=in_state(table, "parked"),
-        metric=f'lakesplice_table_parked{{code="{code}"}} == 1',
+        metric=f"lakesplice_table_parked{{code{codes}}} == 1",
         alert="LakespliceTableParked",
         alert_after=alert_after,
         mend=mend,
@@ -142,7 +146,7 @@ def _parking(
 
 
 TABLE_FAULTS = (
-    _parking(
+    parking(
         "shop.noisy",
         "dead-letters",
         name="a thousand records that aren't events",
@@ -184,7 +188,7 @@ TABLE_FAULTS = (
         mend=lambda demo: _verified(demo, "--repair"),
         probe="shop.customers",
     ),
-    _parking(
+    parking(
         "shop.keyless",
         "no-key",
         name="a table without a key",
@@ -193,7 +197,7 @@ TABLE_FAULTS = (
         ),
         mend=_key_added,
     ),
-    _parking(
+    parking(
         "shop.renamed",
         "rows-moved",
         name="a RENAME moves rows without events",
@@ -201,7 +205,7 @@ TABLE_FAULTS = (
         mend=_rename_followed,
         prepare=table_made("former"),
     ),
-    _parking(
+    parking(
         "shop.short",
         "offsets-gone",
         name="records deleted before they were read",

@@ -10,7 +10,7 @@ from kafka.admin import KafkaAdminClient
 
 from benchmarks.faults.demo import PREFIX, Demo
 from benchmarks.faults.measuring import Fault
-from benchmarks.faults.table_faults import in_state, table_made
+from benchmarks.faults.table_faults import parking, table_made
 
 _COPY = f"{PREFIX}.copy.shop.orders"
 _WITHOUT_COPY = rf"{PREFIX}\.(?!copy\.).*"
@@ -74,28 +74,23 @@ TOPIC_FAULTS = (
         mend=_copy_left_out,
         probe="shop.customers",
     ),
-    Fault(
+    parking(
+        "shop.broken",
+        "corrupt",
         name="a base file is damaged",
-        section="corrupt",
         provoke=_base_file_damaged,
-        page=in_state("shop.broken", "parked"),
-        metric='lakesplice_table_parked{code="corrupt"} == 1',
-        alert="LakespliceTableParked",
         alert_after=180,
         mend=_restored,
-        probe="shop.broken",
         prepare=table_made("broken"),
     ),
-    Fault(
+    parking(
+        "shop.again",
+        "topic-recreated",
+        or_code="offsets-gone",
         name="a topic is deleted and created again",
-        section="topic-recreated",
         provoke=_topic_made_again,
-        page=in_state("shop.again", "parked"),
-        metric='lakesplice_table_parked{code=~"topic-recreated|offsets-gone"} == 1',
-        alert="LakespliceTableParked",
         alert_after=180,
         mend=_loaded_again,
-        probe="shop.again",
         prepare=table_made("again"),
     ),
     Fault(
