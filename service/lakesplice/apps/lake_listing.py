@@ -110,6 +110,7 @@ def _row(table: str, details: Row, topics: Sequence[TopicStatus], now_ms: EpochM
         "suspect_settings": list({one["name"]: one for one in suspect}.values()),
         "verified": None,
         "mirror": _mirror(topics, now_ms),
+        "missing_changes": _missing(topics),
         **details,
         "topics": topic_rows,
     }
@@ -137,6 +138,14 @@ def _of_topic(topic: TopicStatus, parked: Parkings, now_ms: EpochMs) -> Row:
             for one in topic.suspect_settings
         ],
     }
+
+
+def _missing(topics: Sequence[TopicStatus]) -> Row | None:
+    """What compactions of the last day found missing in the topics of a table."""
+    found = next((one.missing_changes for one in topics if one.missing_changes is not None), None)
+    if found is None:
+        return None
+    return {"changes": found.changes, "seen": moment(found.seen_ms)}
 
 
 def _without_topic(status: DriverStatus | None, *, by_hand: bool) -> Row:

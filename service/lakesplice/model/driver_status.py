@@ -40,6 +40,7 @@ WORST_FIRST = (
 """A table shows the state of its worst topic; the worst state comes first here."""
 FED_BY_HAND, UNREAD = "by hand", "unread"
 """The states of a table that no topic of the driver feeds: programs write it, or nobody does."""
+_DAY_MS = 24 * 3600 * 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,21 @@ class SuspectSetting:
     seen_ms: EpochMs
 
 
+@dataclass(frozen=True, slots=True)
+class MissingChanges:
+    """What compactions of a table found missing: `changes` didn't find their row as their before
+    image shows it, so changes before them are probably missing in the topic. `seen_ms` is when the
+    last of them was found; a day later they are no longer counted.
+    """
+
+    changes: int
+    seen_ms: EpochMs
+
+    def is_recent(self, now_ms: EpochMs) -> bool:
+        """Whether the last one was found within a day."""
+        return now_ms - self.seen_ms < _DAY_MS
+
+
 class MirrorCondition(StrEnum):
     """Whether an Iceberg mirror follows its table: it lacks nothing (`CURRENT`), lacks something
     that the next attempt will bring (`BEHIND`), or the last attempt failed (`FAILING`).
@@ -130,7 +146,9 @@ class TopicStatus:
     records that aren't committed yet. `real_time_ms` and `read_optimised_ms` are the moments up to
     which the views are known to be complete. None stands for unknown. `goal` is the freshness goal;
     older drivers don't report it. `suspect_settings`, each once and in order of name, were shown by
-    events of the last day. `mirror` is the table's Iceberg mirror, if it has one.
+    events of the last day. `mirror` is the table's Iceberg mirror, if it has one;
+    `missing_changes` are those that compactions of the table found missing, if any were found
+    within a day.
     """
 
     topic: str
@@ -143,6 +161,7 @@ class TopicStatus:
     suspect_settings: tuple[SuspectSetting, ...] = ()
     goal: FreshnessGoal | None = None
     mirror: MirrorStatus | None = None
+    missing_changes: MissingChanges | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from lakesplice.model.driver_status import (
     DriverStatus,
     FreshnessGoal,
     MirrorStatus,
+    MissingChanges,
     SuspectSetting,
     TopicCondition,
     TopicState,
@@ -139,6 +140,20 @@ def test_tables_tells_of_a_mirror_that_fails_and_not_of_one_that_follows(
     publish(lake, topic("a.items", "shop.items", standing, mirror=MirrorStatus(0)))
     assert lakesplice.rows("tables", lake)[0]["mirror"]["state"] == "current"
     assert "mirror" not in lakesplice("tables", lake).out
+
+
+def test_tables_tells_of_changes_that_are_missing_before_others(
+    lakesplice: CommandLine, lake: Path, items: IndexedTable, parked: IndexedTable
+) -> None:
+    missing = MissingChanges(1_200, EpochMs(now_ms() - 7_500_000))
+    standing = TopicCondition(TopicState.RUNNING)
+    publish(lake, topic("a.items", "shop.items", standing, missing_changes=missing))
+    found = {row["table"]: row["missing_changes"] for row in lakesplice.rows("tables", lake)}
+    assert found["shop.no_key"] is None
+    assert found["shop.items"]["changes"] == 1_200
+    out = " ".join(lakesplice("tables", lake).out.split())
+    assert "before 1,200 others, the last one found 2h5m ago; `lakesplice verify` says" in out
+    assert any(line.endswith(" missing") for line in lakesplice("tables", lake).out.splitlines())
 
 
 LONG = "the store refuses " + "again and " * 40 + "so mend its folder"

@@ -53,6 +53,23 @@ def test_only_tables_that_are_due_are_compacted(scene: Compacting) -> None:
     scene.require_true(0, 1, 2)
 
 
+def test_a_change_that_never_came_is_reported_by_the_compaction_of_the_next(
+    scene: Compacting,
+) -> None:
+    source = scene.sources[0]
+    while source.put(3) is None:
+        pass
+    while (event := source.put(3)) is None:
+        pass
+    source.topic.append(0, event)
+    scene.batch()
+    scene.change(0)
+    scene.compactor.finish()
+    (found,) = scene.driver.activity.missing_changes.values()
+    assert (found.changes, found.seen_ms) == (1, scene.clock.now_ms())
+    assert scene.metrics.value(metric.UNLINKED_CHANGES, table="one.goods") == 1
+
+
 def test_a_table_that_fails_is_left_alone_for_a_while_and_the_others_continue(
     scene: Compacting,
 ) -> None:

@@ -15,7 +15,7 @@ from lakesplice.apps.service.activity import ChangeRate
 from lakesplice.apps.service.page.api import OPERATIONS
 from lakesplice.apps.service.page.document import openapi_text
 from lakesplice.errors import StorageError
-from lakesplice.model.driver_status import MirrorStatus
+from lakesplice.model.driver_status import MirrorStatus, MissingChanges
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.progress.verified import ComparisonOutcome, LastResult
@@ -272,6 +272,16 @@ def test_an_iceberg_mirror_is_shown_with_its_version_and_its_failure(service: Pa
     assert "Its Iceberg mirror doesn't follow: no answer" in text.replace("&#39;", "'")
     service.driver.activity.show_mirror("one.goods", None)
     assert rows(service)["one.goods"]["mirror"] is None
+
+
+def test_changes_that_are_missing_are_shown_with_their_number(service: PagedService) -> None:
+    assert rows(service)["one.goods"]["missing_changes"] is None
+    for changes, moment in ((2, service.clock.now_ms() - 90_000), (1, service.clock.now_ms())):
+        found = MissingChanges(changes, EpochMs(moment))
+        service.driver.activity.add_missing_changes("one.goods", found)
+    assert rows(service)["one.goods"]["missing_changes"]["changes"] == 3
+    assert "changes missing" in service.client.get("/").text
+    assert "before 3 changes the row" in service.client.get("/tables/one/goods").text
 
 
 def test_a_batch_that_fails_is_shown_as_failed(service: PagedService) -> None:

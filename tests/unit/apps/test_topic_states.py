@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from lakesplice.apps.service.status.status_reporter import StatusReporter
 from lakesplice.config.settings import LakeSettings
 from lakesplice.errors import StorageError
-from lakesplice.model.driver_status import TopicState
+from lakesplice.model.driver_status import MissingChanges, TopicState
 from lakesplice.model.schema import TableSchema
 from lakesplice.table.driver.status import newest_status
 from lakesplice.telemetry import catalogue as metric
@@ -151,6 +151,29 @@ def test_a_setting_that_changes_values_is_shown_for_a_day_over_restarts(tmp_path
     assert shown(again) == ["time.mode"]
     again.clock.advance(86_400)
     assert shown(again) == []
+
+
+def test_changes_that_are_missing_are_shown_for_a_day_over_restarts(tmp_path: Path) -> None:
+    def shown(scene: Scene) -> MissingChanges | None:
+        scene.reporter.tick()
+        status = newest_status(scene.lake)
+        assert status is not None
+        return status.topics[0].missing_changes
+
+    scene = Scene(tmp_path, a_shop_goods=3)
+    scene.sources.look()
+    scene.table().be_born(TableSchema())
+    assert shown(scene) is None
+    scene.clock.advance(11)
+    found = MissingChanges(2, scene.clock.now_ms())
+    scene.driver.activity.add_missing_changes("shop.goods", found)
+    assert shown(scene) == found
+    again = Scene(tmp_path, generation=2, a_shop_goods=3)
+    again.clock.advance(3600)
+    again.sources.look()
+    assert shown(again) == found
+    again.clock.advance(86_400)
+    assert shown(again) is None
 
 
 def test_the_series_of_a_table_end_with_its_topic(tmp_path: Path) -> None:

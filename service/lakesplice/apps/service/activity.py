@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 
-from lakesplice.model.driver_status import MirrorStatus
+from lakesplice.model.driver_status import MirrorStatus, MissingChanges
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.progress.verified import LastResult
 from lakesplice.table.protocol.ports import Clock
@@ -76,6 +76,7 @@ class Activity:
         self._numbers = count()
         self._verified: Mapping[str, LastResult] = {}
         self._mirrors: dict[str, MirrorStatus] = {}
+        self._missing: dict[str, MissingChanges] = {}
         self._query_failure = ""
         self._connectors: tuple[ConnectorSighting, ...] = ()
         self._last_batch_ms: EpochMs | None = None
@@ -143,6 +144,20 @@ class Activity:
         """The Iceberg mirrors, by the table's name."""
         with self._lock:
             return dict(self._mirrors)
+
+    def add_missing_changes(self, table: str, found: MissingChanges) -> None:
+        """Add changes that a compaction found missing to those of the same day."""
+        with self._lock:
+            known = self._missing.get(table)
+            if known is not None and known.is_recent(found.seen_ms):
+                found = MissingChanges(known.changes + found.changes, found.seen_ms)
+            self._missing[table] = found
+
+    @property
+    def missing_changes(self) -> Mapping[str, MissingChanges]:
+        """What compactions found missing, by the table's name; also what is older than a day."""
+        with self._lock:
+            return dict(self._missing)
 
     def query_failed(self, reason: str) -> None:
         """Record why no batch can run, until `query_runs`."""

@@ -20,6 +20,7 @@ from lakesplice.model.driver_status import (
     DriverStatus,
     FreshnessGoal,
     MirrorStatus,
+    MissingChanges,
     SuspectSetting,
     TopicCondition,
     TopicState,
@@ -123,6 +124,7 @@ def _topic(document: Mapping[str, Any]) -> TopicStatus:
         suspect_settings=tuple(map(_suspect, document.get("suspect_settings", ()))),
         goal=_goal(document.get("goal")),
         mirror=_mirror(document.get("mirror")),
+        missing_changes=_missing(document.get("missing_changes")),
     )
 
 
@@ -148,6 +150,12 @@ def _mirror(document: Mapping[str, Any] | None) -> MirrorStatus | None:
         str(document["failure"]),
         _moment(document["retry_ms"]),
     )
+
+
+def _missing(document: Mapping[str, Any] | None) -> MissingChanges | None:
+    if document is None:
+        return None
+    return MissingChanges(int(document["changes"]), EpochMs(int(document["seen_ms"])))
 
 
 def _moment(document: Any) -> EpochMs | None:

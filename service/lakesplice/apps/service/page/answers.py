@@ -84,6 +84,15 @@ class MirrorAnswer(Answer):
     retry: datetime | None = Field(description="When the next attempt is made after a failure.")
 
 
+class MissingChangesAnswer(Answer):
+    """Changes that are missing in the topics of a table: compactions found rows that weren't as the
+    next change's before image shows them.
+    """
+
+    changes: Count = Field(description="Changes before which something is missing.")
+    seen: datetime = Field(description="When the last of them was found.")
+
+
 class TableAnswer(Answer):
     """A table, or a topic that has none: `table` is then null."""
 
@@ -137,6 +146,9 @@ class TableAnswer(Answer):
     )
     mirror: MirrorAnswer | None = Field(
         description="Its Iceberg mirror; null if it has none (`also: [iceberg]`)."
+    )
+    missing_changes: MissingChangesAnswer | None = Field(
+        description="What is missing in its topics; null if nothing was found missing for a day."
     )
     suspect_settings: Count = Field(
         description="How many settings of the connector change its values."

@@ -9,6 +9,7 @@ from typing import Any
 from lakesplice.apps.service.activity import VERIFICATION, Activity, Failure
 from lakesplice.apps.service.page.answers import (
     MirrorAnswer,
+    MissingChangesAnswer,
     SuspectSettingAnswer,
     TableAnswer,
     TopicAnswer,
@@ -73,6 +74,7 @@ def _row(
             "lag_records": sum(lags) if lags else None,
             "suspect_settings": len(settings),
             "mirror": _mirror(topics, now_ms),
+            "missing_changes": _missing(topics),
             **_NO_FACTS,
             **facts,
         }
@@ -126,6 +128,13 @@ def _mirror(topics: Sequence[TopicStatus], now_ms: EpochMs) -> MirrorAnswer | No
         failure=mirror.failure,
         retry=None if mirror.retry_ms is None else utc_time(mirror.retry_ms),
     )
+
+
+def _missing(topics: Sequence[TopicStatus]) -> MissingChangesAnswer | None:
+    found = next((one.missing_changes for one in topics if one.missing_changes is not None), None)
+    if found is None:
+        return None
+    return MissingChangesAnswer(changes=found.changes, seen=utc_time(found.seen_ms))
 
 
 def _waiting(manifest: Manifest, now_ms: EpochMs) -> Waiting:

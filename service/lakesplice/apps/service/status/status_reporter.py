@@ -48,6 +48,11 @@ class StatusReporter:
         self._health = health
         self._publisher = StatusPublisher(driver.lake, driver.generation.number)
         self._before = _before(driver)
+        for table, missing in {
+            topic.table: topic.missing_changes for topic in self._before.values()
+        }.items():
+            if missing is not None:
+                driver.activity.add_missing_changes(table, missing)
         self._known: dict[str, TopicStatus] = {}
         self._looked = self._published = self._compared = float("-inf")
         self._began = driver.clock.now_ms(), driver.clock.monotonic()
@@ -123,14 +128,18 @@ class StatusReporter:
         table = self._tables.get(status.topic)
         if table is None:
             return status
-        fresh = table.freshness()
+        driver, fresh = self._driver, table.freshness()
+        missing = driver.activity.missing_changes.get(str(table.name))
         return replace(
             status,
             lag_records=table.lag_records,
             real_time_ms=_ms(fresh.real_time),
             read_optimised_ms=_ms(fresh.read_optimised),
             goal=table.goal,
-            mirror=self._driver.activity.mirrors.get(str(table.name)),
+            mirror=driver.activity.mirrors.get(str(table.name)),
+            missing_changes=missing
+            if missing is not None and missing.is_recent(driver.clock.now_ms())
+            else None,
         )
 
     def _show(self) -> None:

@@ -22,6 +22,7 @@ from lakesplice.apps.service.threads import Slots, repeat
 from lakesplice.apps.service.upkeep.table_upkeep import Upkeep
 from lakesplice.errors import CorruptFileError, FencedError, LakespliceError
 from lakesplice.formats.parquet import ROWS_PER_PAGE
+from lakesplice.model.driver_status import MissingChanges
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.planning.upkeep.compaction import (
@@ -265,7 +266,12 @@ class Compactor:
     def _count(self, table: ServiceTable, intent: Splice) -> None:
         metrics, name, counts = self._driver.metrics, str(table.name), intent.counts
         metrics.add(metric.STALE_CHANGES, counts.get("stale", 0), table=name)
-        metrics.add(metric.UNLINKED_CHANGES, counts.get("unlinked", 0), table=name)
+        unlinked = counts.get("unlinked", 0)
+        metrics.add(metric.UNLINKED_CHANGES, unlinked, table=name)
+        if unlinked:
+            found = MissingChanges(unlinked, self._driver.clock.now_ms())
+            self._driver.activity.add_missing_changes(name, found)
+            self._driver.log.warning("changes-missing", table=name, changes=unlinked)
         metrics.add(metric.SPLICED_PAGES_EQUAL, counts.get("pages_equal", 0))
         for direction in ("read", "written"):
             count = counts.get(f"bytes_{direction}", 0)

@@ -46,7 +46,13 @@ def print_overview(
         print_table(lines, (*_COLUMNS, _NOTE) if noted else _COLUMNS, sys.stdout)
     elif status is None or status.topics:
         print(f"no tables in {lake}", file=sys.stderr)
-    troubles = (*_troubles(rows, now_ms), *_gaps(rows), *_differing(rows, now_ms), *_mirrors(rows))
+    troubles = (
+        *_troubles(rows, now_ms),
+        *_gaps(rows),
+        *_missing(rows, now_ms),
+        *_differing(rows, now_ms),
+        *_mirrors(rows),
+    )
     for text in (*troubles, *_suspects(rows, now_ms)):
         print(_wrapped(text))
     until = None if status is None else status.complete_until({row["table"] for row in rows})
@@ -82,6 +88,7 @@ def _notes(row: Row) -> list[str]:
         *(["late"] if late else []),
         *gaps,
         *differs,
+        *(["missing"] if row.get("missing_changes") else []),
         *(["mirror"] if _mirror_lags(row) else []),
         *(["settings"] if row["suspect_settings"] else []),
     ]
@@ -123,6 +130,20 @@ def _differing(rows: Iterable[Row], now_ms: EpochMs) -> list[str]:
             lines.append(
                 f"{row['table']}: {found['different']:,} rows differed from the database {ago} ago;"
                 " `lakesplice verify` says which"
+            )
+    return ["", *lines] if lines else []
+
+
+def _missing(rows: Iterable[Row], now_ms: EpochMs) -> list[str]:
+    """Tell in which tables changes are probably missing."""
+    lines = []
+    for row in rows:
+        found = row.get("missing_changes")
+        if found:
+            ago = age(_seconds_since(found["seen"], now_ms))
+            lines.append(
+                f"{row['table']}: changes are probably missing in its topics, before"
+                f" {found['changes']:,} others, the last one found {ago} ago; `lakesplice verify` says which rows differ"
             )
     return ["", *lines] if lines else []
 
