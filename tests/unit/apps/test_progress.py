@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakesplice import Table, splice_file
+from lakesplice.apps.erasing.searched_table import search_table
 from lakesplice.apps.lake import table_store
 from lakesplice.planning.upkeep.clustering import ClusterPolicy
 from lakesplice.planning.upkeep.file_merge import FILE_MERGE_POLICY
@@ -73,6 +74,16 @@ def test_work_on_a_table_does_as_much_as_it_announced(table: Table, folder: Path
     watcher.ended(2 * FILES)
     rebuild(store, table.snapshot, SystemEntropy(), entries_per_part=20, progress=watcher)
     watcher.ended(2 * FILES)
+
+
+def test_an_erasure_and_the_search_after_it_do_as_much_as_they_announced(
+    table: Table, folder: Path
+) -> None:
+    watcher, wanted = Watcher(), [100 * number for number in range(FILES)]
+    table.erase(wanted, also_live=True, progress=watcher)
+    watcher.ended(FILES)
+    found = search_table(table_store(folder, {}), ["hex:00112233"], watcher)
+    watcher.ended(found.files)
 
 
 def test_a_merge_of_small_files_does_as_much_as_it_announced(folder: Path) -> None:

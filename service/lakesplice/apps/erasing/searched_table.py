@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lakesplice.apps.erasing.byte_search import search
 from lakesplice.model.schema import TableSchema
-from lakesplice.table.protocol.ports import Store
+from lakesplice.table.protocol.ports import UNWATCHED, Progress, Store
 from lakesplice.table.upkeep.erasing.found_parts import WantedKeys
 
 _HALF_BYTES = 8
@@ -23,16 +23,23 @@ class SearchResult:
     found: dict[str, int]
 
 
-def search_table(store: Store, values: Sequence[str]) -> SearchResult:
-    """Search every byte of a table's folder; blocks and reads all of it."""
+def search_table(
+    store: Store, values: Sequence[str], progress: Progress = UNWATCHED
+) -> SearchResult:
+    """Search every byte of a table's folder; blocks and reads all of it, which `progress` follows
+    by the number of files.
+    """
     read = {"files": 0, "bytes": 0}
+    paths = list(store.list(""))
+    progress.expect(len(paths))
 
     def files() -> Iterator[tuple[str, bytes]]:
-        for path in store.list(""):
+        for path in paths:
             data = store.read(path)
             read["files"] += 1
             read["bytes"] += len(data)
             yield path, data
+            progress.advance(1)
 
     found = search(files(), values)
     counts = {path: len(has) for path, has in found.items()}

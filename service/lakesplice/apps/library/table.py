@@ -157,7 +157,12 @@ class Table(HandFedTable):
         return plan_adoption(store, names_list(key), progress=progress)
 
     def erase(
-        self, keys: Sequence[KeyValues], *, also_live: bool = False, dry_run: bool = False
+        self,
+        keys: Sequence[KeyValues],
+        *,
+        also_live: bool = False,
+        dry_run: bool = False,
+        progress: Progress = UNWATCHED,
     ) -> Erased:
         """Erase the rows of some keys: their values leave every file of the table, and all older
         versions end. The new version is then open.
@@ -165,7 +170,7 @@ class Table(HandFedTable):
         Each key is as in `explain`; a key that no row has counts as erased. Rows that aren't
         deleted are erased only with `also_live`. With `dry_run` nothing changes, and a source may
         feed the table; the result says what there is. Blocks; rewrites each base file that has one
-        of the rows. May be called again after any error. `UsageError` if a row isn't deleted, if a
+        of the rows, which `progress` follows by the files' bytes. May be called again after any error. `UsageError` if a row isn't deleted, if a
         version is pinned, while the table is being filled again, and for a table that a source
         feeds: `lakesplice erase` erases there. `RetryableError` if other writers always committed
         first; `CorruptFileError`, `StorageError`.
@@ -186,6 +191,7 @@ class Table(HandFedTable):
             rewriter=made.rewriter,
             keeper=made.keeper,
             retries=writer.retries,
+            progress=progress,
         )
         done = erase(tools, self.snapshot, wanted, also_live=also_live)
         self.refresh()

@@ -126,7 +126,8 @@ def _erased(
 
     opened = Table.open(table, options=options)
     if opened.snapshot.manifest.upserts is not None:
-        done = result_of(opened.erase(keys, also_live=also_live))
+        with progress_bar(ERASE) as progress:
+            done = result_of(opened.erase(keys, also_live=also_live, progress=progress))
     else:
         arguments: dict[str, Any] = {"keys": keys, "also_live": also_live}
         with progress_bar(ERASE) as progress:
@@ -173,7 +174,8 @@ def _searched(
     schema = Table.open(table, options=options).snapshot.manifest.schema
     wanted = values_of_keys(schema, WantedKeys.requested(schema, keys))
     wanted += [] if values is None else values_of(values.read_text())
-    return search_table(table_store(table, options), wanted)
+    with progress_bar("searching") as progress:
+        return search_table(table_store(table, options), wanted, progress)
 
 
 def _told(found: SearchResult) -> str:
