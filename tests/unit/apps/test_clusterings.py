@@ -94,7 +94,7 @@ def test_only_one_table_is_laid_out_at_a_time(tmp_path: Path) -> None:
     assert service.turn()
 
 
-def test_a_table_without_these_columns_is_left_out_and_logged_once(tmp_path: Path) -> None:
+def test_a_table_without_these_columns_is_left_out_until_it_has_them(tmp_path: Path) -> None:
     service = Clustering(tmp_path / "lake", "nothing")
     with structlog.testing.capture_logs() as logs:
         assert service.turn()
@@ -102,6 +102,11 @@ def test_a_table_without_these_columns_is_left_out_and_logged_once(tmp_path: Pat
     assert [entry["event"] for entry in logs] == ["clustering-refused"]
     assert "nothing" in str(logs)
     assert service.new > 0
+    service.source.add_column("nothing", 0)
+    service.put(1, 2)
+    assert service.turn()
+    assert not service.turn()
+    assert service.new == 0
 
 
 def test_an_executors_task_gives_what_a_clustering_commits(tmp_path: Path) -> None:

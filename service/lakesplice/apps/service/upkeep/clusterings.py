@@ -52,16 +52,19 @@ class Clusterings:
         )
         self._working = threading.Lock()
         self._waits: dict[str, tuple[Manifest, bool]] = {}
-        self._refused: set[str] = set()
+        # The version of the table's columns with which it was refused.
+        self._refused: dict[str, int] = {}
 
     def is_due(self, table: ServiceTable) -> bool:
         """Whether enough of a table that has `cluster_by` is in new files, and no other table is
         being laid out.
         """
         name = str(table.name)
-        if not table.cluster_by or table.snapshot is None or name in self._refused:
+        if not table.cluster_by or table.snapshot is None:
             return False
         manifest = table.manifest
+        if self._refused.get(name) == manifest.schema.version:
+            return False
         # Computed once per manifest, since every turn of a compactor looks at every table.
         known = self._waits.get(name)
         if known is None or known[0] is not manifest:
@@ -73,7 +76,7 @@ class Clusterings:
 
     def see_to(self, table: ServiceTable) -> None:
         """Lay out the next cube; the caller handles errors, except that a table without these
-        columns is left out and logged, once. What was refused too often is laid out in a later
+        columns is left out until its columns change, and logged. What was refused too often is laid out in a later
         turn.
         """
         if not self._working.acquire(blocking=False):
@@ -81,7 +84,7 @@ class Clusterings:
         try:
             self._lay_out(table, table.cluster_by)
         except UsageError as error:
-            self._refused.add(str(table.name))
+            self._refused[str(table.name)] = table.manifest.schema.version
             self._driver.log.warning("clustering-refused", table=str(table.name), error=str(error))
         finally:
             self._working.release()
