@@ -170,10 +170,11 @@ class Table(HandFedTable):
         Each key is as in `explain`; a key that no row has counts as erased. Rows that aren't
         deleted are erased only with `also_live`. With `dry_run` nothing changes, and a source may
         feed the table; the result says what there is. Blocks; rewrites each base file that has one
-        of the rows, which `progress` follows by the files' bytes. May be called again after any error. `UsageError` if a row isn't deleted, if a
-        version is pinned, while the table is being filled again, and for a table that a source
-        feeds: `lakesplice erase` erases there. `RetryableError` if other writers always committed
-        first; `CorruptFileError`, `StorageError`.
+        of the rows, which `progress` follows by the files' bytes. May be called again after any
+        error. `UsageError` if a row isn't deleted, if a version is pinned, while the table is being
+        filled again, and for a table that a source feeds: `lakesplice erase` erases there.
+        `RetryableError` if other writers always committed first; `CorruptFileError`,
+        `StorageError`.
         """
         manifest = self.refresh().snapshot.manifest
         wanted = WantedKeys.requested(manifest.schema, keys)

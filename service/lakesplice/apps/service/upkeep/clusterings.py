@@ -76,8 +76,8 @@ class Clusterings:
 
     def see_to(self, table: ServiceTable) -> None:
         """Lay out the next cube; the caller handles errors, except that a table without these
-        columns is left out until its columns change, and logged. What was refused too often is laid out in a later
-        turn.
+        columns is left out until its columns change, and logged. What was refused too often is laid
+        out in a later turn.
         """
         if not self._working.acquire(blocking=False):
             return

@@ -143,7 +143,8 @@ def _missing(rows: Iterable[Row], now_ms: EpochMs) -> list[str]:
             ago = age(_seconds_since(found["seen"], now_ms))
             lines.append(
                 f"{row['table']}: changes are probably missing in its topics, before"
-                f" {found['changes']:,} others, the last one found {ago} ago; `lakesplice verify` says which rows differ"
+                f" {found['changes']:,} others, the last one found {ago} ago; `lakesplice verify`"
+                " says which rows differ"
             )
     return ["", *lines] if lines else []
 
