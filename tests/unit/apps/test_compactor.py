@@ -24,6 +24,7 @@ from lakesplice.storage.system import SystemEntropy
 from lakesplice.table.files.page_rewriter import best_rewriter
 from lakesplice.table.protocol.layout import generation_path
 from lakesplice.telemetry import catalogue as metric
+from lakesplice.testing.shop import Event
 from tests.support.compacting import HELD_AT, SECONDS_MAX, Compacting
 from tests.support.simulated_service import Scene
 
@@ -57,11 +58,12 @@ def test_a_change_that_never_came_is_reported_by_the_compaction_of_the_next(
     scene: Compacting,
 ) -> None:
     source = scene.sources[0]
-    while source.put(3) is None:
-        pass
-    while (event := source.put(3)) is None:
-        pass
-    source.topic.append(0, event)
+
+    def changed() -> list[Event]:
+        return next(event for _ in range(20) if (event := source.put(3)))
+
+    changed()  # the connector loses it
+    source.topic.append(0, changed())
     scene.batch()
     scene.change(0)
     scene.compactor.finish()
