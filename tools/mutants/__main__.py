@@ -14,7 +14,7 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 
-from mutants.choice import PACKAGE, PLACES, all_mutants, drawn
+from mutants.choice import PACKAGE, PLACES, all_mutants, drawn, written_since
 from mutants.contexts import Always, Contexts
 from mutants.equivalent import known_equivalents, without_equivalents
 from mutants.sites import Mutant
@@ -33,6 +33,8 @@ def main(arguments: list[str]) -> int:
     if asked.at:
         chosen = [mutant for mutant in mutants if mutant.place.endswith(asked.at)]
     else:
+        if asked.since:
+            mutants = written_since(mutants, asked.since, ROOT)
         mutants, left_out = without_equivalents(mutants, ROOT, known_equivalents())
         chosen = drawn(mutants, asked.count, asked.seed, ROOT)
     if asked.list:
@@ -65,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=8, help="what they are drawn from (8)")
     parser.add_argument("--budget", type=float, default=40, help="test seconds per mutant (40)")
     parser.add_argument("--least", type=float, default=0.9, help="share that must be caught (0.9)")
+    parser.add_argument("--since", metavar="COMMIT", help="only lines that later commits wrote")
     parser.add_argument("--at", metavar="FILE:LINE", help="every mutant of this line, none drawn")
     parser.add_argument("--tests", nargs="+", help="run these against every mutant, none recorded")
     parser.add_argument("--list", action="store_true", help="print the mutants, run nothing")

@@ -6,7 +6,7 @@ import math
 import random
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from mutants.sites import Mutant, mutants_of
@@ -44,12 +44,21 @@ def all_mutants(root: Path, places: Iterable[str] = PLACES) -> list[Mutant]:
     return found
 
 
+def written_since(mutants: list[Mutant], commit: str, root: Path) -> list[Mutant]:
+    """Return the mutants of lines that a later commit than this one wrote, or none yet.
+
+    Raises `ValueError` if the history has no such commit.
+    """
+    later = LineAges(root).later_than(commit)
+    return [mutant for mutant in mutants if later(mutant)]
+
+
 def drawn(mutants: list[Mutant], count: int, seed: int, root: Path) -> list[Mutant]:
     """Return `count` mutants, no two at the same bytes of a module, in the order of their paths.
 
     The same seed, code and history draw the same ones.
     """
-    ages = _Ages(root)
+    ages = LineAges(root)
     kinds: dict[str, float] = defaultdict(float)
     weights = [1 + NEWEST_WEIGHT * ages.newness(mutant) for mutant in mutants]
     for mutant, weight in zip(mutants, weights, strict=True):
@@ -69,7 +78,7 @@ def drawn(mutants: list[Mutant], count: int, seed: int, root: Path) -> list[Muta
     return sorted(chosen.values(), key=lambda mutant: (mutant.path, mutant.start))
 
 
-class _Ages:
+class LineAges:
     """Lines' commits by `git blame`, as shares of the history: 0 the first, 1 the newest."""
 
     def __init__(self, root: Path) -> None:
@@ -80,11 +89,22 @@ class _Ages:
 
     def newness(self, mutant: Mutant) -> float:
         """How new the line is; one that is not committed is the newest."""
+        return self._newness.get(self._commit_of(mutant), 1.0)
+
+    def later_than(self, commit: str) -> Callable[[Mutant], bool]:
+        """Return whether a commit that isn't in the history of `commit` wrote a mutant's line."""
+        earlier = set(_git(self._root, "rev-list", commit).split())
+        if not earlier:
+            raise ValueError(f"there is no commit {commit}; name one of `git log`")
+        return lambda mutant: self._commit_of(mutant) not in earlier
+
+    def _commit_of(self, mutant: Mutant) -> str:
+        """The commit that wrote the mutant's line; nothing where git knows no such line."""
         if mutant.path not in self._lines:
             blamed = _git(self._root, "blame", "-l", "-s", "--", mutant.path)
             self._lines[mutant.path] = [line.split()[0].lstrip("^") for line in blamed.splitlines()]
         lines = self._lines[mutant.path]
-        return self._newness.get(lines[mutant.line - 1], 1.0) if mutant.line <= len(lines) else 1.0
+        return lines[mutant.line - 1] if mutant.line <= len(lines) else ""
 
 
 def _git(root: Path, *arguments: str) -> str:

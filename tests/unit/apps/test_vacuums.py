@@ -34,7 +34,7 @@ NAME = "shop.goods"
 def show(table: DriverTable, other: DriverTable) -> None:
     """Show a table the version that another handle of it made."""
     assert other.snapshot is not None
-    table._hold(other.snapshot)
+    table.keep_newest(other.snapshot)
 
 
 class Service:

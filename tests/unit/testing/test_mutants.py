@@ -13,7 +13,7 @@ from textwrap import dedent
 
 import pytest
 
-from mutants.choice import all_mutants, drawn
+from mutants.choice import PACKAGE, all_mutants, drawn, written_since
 from mutants.contexts import Contexts, in_turns
 from mutants.equivalent import known_equivalents, without_equivalents
 from mutants.sites import Mutant, mutants_of
@@ -88,6 +88,23 @@ def test_the_same_mutants_are_drawn_again_of_every_kind() -> None:
     assert len(Counter(mutant.kind for mutant in once)) > 4
     for mutant in once:
         ast.parse(mutant.applied_to((ROOT / mutant.path).read_bytes()))
+
+
+def test_a_draw_from_the_newest_code_has_lines_that_later_commits_wrote(tmp_path: Path) -> None:
+    module = tmp_path / PACKAGE / "m.py"
+    module.parent.mkdir(parents=True)
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=t", "-c", "user.email=t@example.org"]
+    subprocess.run([*git, "init", "-q", "-b", "main"], check=True)
+    for text in ("a = 1 < 2\n", "a = 1 < 2\nb = 3 < 4\n"):
+        module.write_text(text)
+        subprocess.run([*git, "add", "."], check=True)
+        subprocess.run([*git, "commit", "-q", "-m", "m"], check=True)
+    module.write_text("a = 1 < 2\nb = 3 < 4\nc = 5 < 6\n")
+    mutants = all_mutants(tmp_path, ["m.py"])
+    assert {mutant.line for mutant in mutants} == {1, 2, 3}
+    assert {mutant.line for mutant in written_since(mutants, "HEAD~1", tmp_path)} == {2, 3}
+    with pytest.raises(ValueError, match="no commit 0123abc"):
+        written_since(mutants, "0123abc", tmp_path)
 
 
 def test_every_file_of_tests_has_its_turn_early() -> None:

@@ -36,6 +36,18 @@ class Epoch:
         return replace(self, entered={**self.entered, partition: offset})
 
 
+def entered_epochs(
+    epochs: Iterable[Epoch], partition: int, entered: Mapping[int, Offset]
+) -> tuple[Epoch, ...]:
+    """Return the epochs after a partition entered some of them: `entered` maps their numbers to the
+    offset of its first record in each.
+    """
+    return tuple(
+        epoch.entered_by(partition, entered[epoch.number]) if epoch.number in entered else epoch
+        for epoch in epochs
+    )
+
+
 def epoch_at(epochs: Iterable[Epoch], partition: int, offset: Offset) -> int:
     """Return the recorded epoch of a partition's record."""
     passed = (

@@ -27,6 +27,7 @@ from lakesplice.model.names import OP, SOURCE_TS
 from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
+from lakesplice.model.progress.epochs import entered_epochs
 from lakesplice.model.progress.source_state import PartitionState
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.intake import insert_only
@@ -39,11 +40,15 @@ from lakesplice.planning.intake.known_topic import (
     shared_position,
     with_ordering,
 )
-from lakesplice.planning.intake.order.dead_letter_places import around_each
+from lakesplice.planning.intake.new_dead_letters import (
+    ignored_before,
+    new_dead_letters,
+    with_places,
+)
 from lakesplice.planning.intake.order.further_snapshots import ADVICE, further_snapshots
 from lakesplice.planning.intake.order.missing_records import MissingRecords
 from lakesplice.planning.intake.order.proven_records import ProvenRecords
-from lakesplice.planning.intake.order.record_order import RecordIndex, RecordOrder, records_in
+from lakesplice.planning.intake.order.record_order import RecordIndex, RecordOrder
 from lakesplice.planning.intake.order.returned_records import Waiting, follow_returned
 from lakesplice.planning.intake.order.shared_positions import Found, SharedPositions
 from lakesplice.planning.intake.order.truncations import fence_of, parking_truncations, row_ends
@@ -54,8 +59,6 @@ from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.planning.sources.epochs import ChangePositions, EpochPath, Opening, follow
 from lakesplice.planning.sources.gaps import lowest_above
 from lakesplice.planning.sources.late_order import (
-    ORDER_UNPROVEN,
-    UNPROVEN,
     LateChange,
     LatePath,
 )
@@ -133,34 +136,14 @@ class PartitionIntake:
             fence = fence_of(decoded.fences, files[-1], limit, self._policy)
             self._fence = max(self._fence, fence)
         if changes:
-            first = min(decoded.blocks, key=lambda block: int(block.rows[0]))
-            self._met = replace(self._met, format=decoded.format, ordering=first.ordering)
-            self._known = replace(self._known, format=self._met.format, ordering=self._met.ordering)
-        dead = decoded.dead
-        count = int(np.searchsorted(dead.rows, limit))
-        dead_letters = tuple(
-            NewDeadLetter(RecordIndex(int(row)), reason, detail)
-            for row, reason, detail in zip(
-                dead.rows[:count], dead.reason, dead.detail, strict=False
-            )
-        )
-        left_out = sum(row < limit for row in (*proven.unproven, *proven.repeated))
-        left = limit - records_in(decoded.blocks, limit) - len(dead_letters) - left_out
-        refused |= {row: (ORDER_UNPROVEN, UNPROVEN) for row in proven.unproven if row < limit}
-        if refused:
-            more = (NewDeadLetter(row, *why) for row, why in refused.items())
-            dead_letters = tuple(sorted((*dead_letters, *more), key=lambda letter: letter.record))
+            self._note_format(decoded)
+        dead_letters = new_dead_letters(proven, refused, limit)
         if dead_letters and self._known.ordering in (None, Ordering.BINLOG):
-            records = [letter.record for letter in dead_letters]
-            around = around_each(
-                records, offsets, proven, course, missing, self._partition, waiting=self._waiting
-            )
-            dead_letters = tuple(
-                replace(letter, around=around.get(letter.record)) for letter in dead_letters
-            )
+            known = (course, missing, self._partition)
+            dead_letters = with_places(dead_letters, offsets, proven, *known, waiting=self._waiting)
         self._waiting = self._waiting.with_applied(self._returned)
         lossy, lowest = self._update_snapshot(proven, files, limit, len(dead_letters))
-        self._count(changes, dead_letters, decoded.ignored, left)
+        self._count(changes, dead_letters, decoded.ignored, ignored_before(proven, limit))
         end = int(offsets[limit]) if limit < len(offsets) else int(offsets[-1]) + 1
         met_until = course.state.met_until if course.state.met_until > end else 0
         highest = positions.highest(limit)
@@ -197,6 +180,14 @@ class PartitionIntake:
             late=self._late,
             returned=self._waiting.applied,
         )
+
+    def _note_format(self, decoded: Decoded) -> None:
+        """Note the format and the ordering of the changes, which those of later records must
+        have.
+        """
+        first = min(decoded.blocks, key=lambda block: int(block.rows[0]))
+        self._met = replace(self._met, format=decoded.format, ordering=first.ordering)
+        self._known = replace(self._known, format=self._met.format, ordering=self._met.ordering)
 
     def _limit(
         self, offsets: Integers, decoded: Decoded, order: RecordOrder
@@ -236,12 +227,7 @@ class PartitionIntake:
             limit = first.record
         self._counts["repeated"] += course.repetitions
         self._entered |= course.entered
-        self._epochs = tuple(
-            epoch.entered_by(self._partition, course.entered[epoch.number])
-            if epoch.number in course.entered
-            else epoch
-            for epoch in self._epochs
-        )
+        self._epochs = entered_epochs(self._epochs, self._partition, course.entered)
         return course, limit, found, positions
 
     def _follow(self, positions: ChangePositions, blocks: Sequence[ImageBlock]) -> EpochPath:

@@ -145,7 +145,7 @@ class DriverTable(NewestTable):
             feed = self.begins_with_feed and is_feedable(schema)
             intent = Create(self.generation, schema, source, parked, hours, change_feed=feed)
             if isinstance(self.commit(intent), Conflict):
-                self._hold(open_snapshot(self.store))
+                self.keep_newest(open_snapshot(self.store))
         topic = self._unborn_source.topic
         self._insist(self._joining, "the topic wasn't added to the table", topic=topic)
 

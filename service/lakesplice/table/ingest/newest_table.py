@@ -25,7 +25,7 @@ class _Newest:
         self.snapshot = snapshot
         self._lock = threading.Lock()
 
-    def hold(self, snapshot: Snapshot) -> None:
+    def keep(self, snapshot: Snapshot) -> None:
         with self._lock:
             if self.snapshot is None or snapshot.version > self.snapshot.version:
                 self.snapshot = snapshot
@@ -92,9 +92,9 @@ class NewestTable:
                 parameters=parameters,
             )
         if isinstance(outcome, Committed):
-            self._hold(outcome.snapshot)
+            self.keep_newest(outcome.snapshot)
         elif self.snapshot is not None:
-            self._hold(latest(self.store, self.snapshot))
+            self.keep_newest(latest(self.store, self.snapshot))
         return outcome
 
     def retries(self, attempts_max: int = _ATTEMPTS_MAX) -> Retries:
@@ -121,8 +121,12 @@ class NewestTable:
             retries.require_another(f"other writers committed first every time, so {what}", **facts)
         return None
 
-    def _hold(self, snapshot: Snapshot) -> None:
-        self._newest.hold(snapshot)
+    def keep_newest(self, snapshot: Snapshot) -> None:
+        """Make a snapshot the newest that is known here, unless a newer one is known already.
+
+        Is called after each commit, and after a conflict with the version that won the race.
+        """
+        self._newest.keep(snapshot)
 
 
 def _open(store: Store) -> Snapshot | None:

@@ -303,8 +303,9 @@ class ServiceTable(DriverTable):
         elif isinstance(intent, Splice):
             first.compactions += 1
 
-    def _hold(self, snapshot: Snapshot) -> None:
-        super()._hold(snapshot)
+    def keep_newest(self, snapshot: Snapshot) -> None:
+        """See `NewestTable.keep_newest`; what changed is shown."""
+        super().keep_newest(snapshot)
         if super().parked is None:
             self._reported = None
         self.show()
