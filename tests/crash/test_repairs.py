@@ -73,7 +73,7 @@ class Repaired:
             FixedClock(),
             SeededEntropy(seed),
         )
-        work.lay_over(self.repair, reading)
+        work.commit_rows(self.repair, reading)
 
 
 def broken_off(lake_of: Callable[[Store], Store]) -> FaultyStore | None:

@@ -284,7 +284,7 @@ class Mirror:
             FixedClock(),
             self._entropy,
         )
-        work.lay_over(rows, reading)
+        work.commit_rows(rows, reading)
 
     def send_again(self) -> None:
         """Let every event come once more, as from a connector that died."""

@@ -43,7 +43,7 @@ from lakesplice.table.files.page_rewriter import best_rewriter
 from lakesplice.table.ingest.append import AppendPlan
 from lakesplice.table.ingest.batch_commit import CommitOutcome, commit_contribution
 from lakesplice.table.ingest.driver_table import DriverTable
-from lakesplice.table.ingest.dropped_tables import DropResult, deal_with
+from lakesplice.table.ingest.dropped_tables import DropResult, handle_drops
 from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.protocol.intents import Cluster, FileMerge, IndexMerge, Purge, Splice
 from lakesplice.table.protocol.ports import Clock, Entropy, SchemaSource, Store
@@ -138,7 +138,7 @@ class SimulatedDriver:
 
     def drops(self, history: DropHistory) -> DropResult | None:
         """Apply the source's DROPs, as the service does between batches."""
-        return deal_with(
+        return handle_drops(
             self.table, history, self._policy, insert_only=self._not_inserts is not None
         )
 

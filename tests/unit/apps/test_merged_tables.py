@@ -72,7 +72,7 @@ def test_topics_that_meet_otherwise_are_refused_before_anything_is_written(tmp_p
 def test_a_table_that_was_made_without_the_shard_takes_no_further_topic(tmp_path: Path) -> None:
     held = tables(tmp_path, ROUTE)
     open_topic(held, "a.shop_0.goods")
-    next(iter(held)).be_born(TableSchema())
+    next(iter(held)).create_or_open(TableSchema())
     held = tables(tmp_path, {**ROUTE, **KEY})
     with pytest.raises(UsageError, match="reset --anew"):
         open_topic(held, "a.shop_1.goods")

@@ -76,7 +76,7 @@ def test_a_drop_that_cannot_be_followed_yet_lets_its_table_rest(tmp_path: Path) 
     scene.broker.ends["db.shop.x"] = 3
     scene.sources.look()
     table = scene.table("db.shop.x")
-    table.be_born(TableSchema())
+    table.create_or_open(TableSchema())
     reached = {0: PartitionState(Offset(2), Position.of(0, 3, 30, 0, 1))}
     source = replace(table.source, ordering=Ordering.BINLOG, partitions=reached)
     table.commit(Redirect(table.generation, table.version, source))

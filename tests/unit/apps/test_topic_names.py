@@ -105,7 +105,7 @@ def test_a_broker_that_does_not_answer_is_asked_again(tmp_path: Path) -> None:
 def test_a_table_in_the_lake_says_its_topics_name_when_no_record_does(tmp_path: Path) -> None:
     scene = Dotted(tmp_path, debezium("my", "db.goods"))
     scene.sources.look()
-    scene.table(TOPIC).be_born(TableSchema())
+    scene.table(TOPIC).create_or_open(TableSchema())
     later = Dotted(tmp_path, (b"1", None))
     later.sources.look()
     assert later.table(TOPIC).origin == TableName("my", "db.goods")

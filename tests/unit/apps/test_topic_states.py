@@ -33,7 +33,7 @@ def test_how_fresh_a_table_is_is_known_from_its_first_batch_on(tmp_path: Path) -
     assert scene.table().freshness().real_time is None, "there is nothing to read"
     assert scene.metrics.value(metric.FRESHNESS, **labels) is None
     assert scene.reporter.status(running=True).topics == ()
-    scene.table().be_born(TableSchema())
+    scene.table().create_or_open(TableSchema())
     scene.sources.peek()
     now = scene.clock.now_ms() / 1000
     assert scene.table().freshness().real_time == now - 900, "the next moment that was asked for"
@@ -47,7 +47,7 @@ def test_how_fresh_a_table_is_is_known_from_its_first_batch_on(tmp_path: Path) -
 def test_how_fresh_a_table_was_outlives_its_driver(tmp_path: Path) -> None:
     scene = Scene(tmp_path, a_shop_goods=0)
     scene.sources.look()
-    scene.table().be_born(TableSchema())
+    scene.table().create_or_open(TableSchema())
     scene.reporter.tick()
     was = scene.clock.now_ms() / 1000
     again = Scene(tmp_path, generation=2, a_shop_goods=5)
@@ -62,7 +62,7 @@ def test_every_topic_that_matches_has_a_state(tmp_path: Path) -> None:
     scene.broker.ends |= {"a.other.goods": 1, "a.shop.long": 1, "a.x.": 1, "b.shop.none": 1}
     (tmp_path / "shop").mkdir()
     scene.sources.look()
-    scene.table("a.other.goods").be_born(TableSchema())
+    scene.table("a.other.goods").create_or_open(TableSchema())
     states = {topic: one.state.value for topic, one in scene.sources.conditions().items()}
     assert states == {
         "a.other.goods": "running",
@@ -179,7 +179,7 @@ def test_changes_that_are_missing_are_shown_for_a_day_over_restarts(tmp_path: Pa
 def test_the_series_of_a_table_end_with_its_topic(tmp_path: Path) -> None:
     scene = Scene(tmp_path, a_shop_goods=0, a_shop_new=0)
     scene.sources.look()
-    scene.table().be_born(TableSchema())
+    scene.table().create_or_open(TableSchema())
     assert 'table="shop.goods"' in scene.metrics.page().decode()
     del scene.broker.ends[GOODS]
     scene.sources.look()
@@ -195,7 +195,7 @@ def test_the_series_of_a_table_end_with_its_topic(tmp_path: Path) -> None:
 def test_a_table_has_as_many_series_as_the_document_says(tmp_path: Path) -> None:
     scene = Scene(tmp_path, a_shop_goods=0)
     scene.sources.look()
-    scene.table().be_born(TableSchema())
+    scene.table().create_or_open(TableSchema())
     for once_done in (metric.LAST_VACUUM, metric.VERIFICATION_AGE):
         scene.metrics.since(once_done, 1.0, table="shop.goods")
     scene.reporter.tick()

@@ -7,8 +7,8 @@ import pytest
 
 from lakesplice.model.types import ColumnType
 from lakesplice.planning.source_rows.canonical_texts import (
+    canonical_text_problem,
     canonical_texts,
-    has_canonical_texts,
 )
 from lakesplice.planning.source_rows.columns import (
     DatabaseColumn,
@@ -131,7 +131,7 @@ def test_a_number_has_all_its_digits_and_no_exponent_as_the_server_writes_it() -
     texts = ["0.0000000000", "-0.0000000001", "9999999999.0000000001", None]
     values = values_of(column, pa.array(texts, pa.string())).values
     assert canonical_texts(column, values).to_pylist() == texts
-    assert has_canonical_texts(column) == ""
+    assert canonical_text_problem(column) == ""
     narrower = _read("decimal(20,10)", "decimal(20,8)")
     assert isinstance(narrower, ReadColumn)
-    assert "different numbers of digits" in has_canonical_texts(narrower)
+    assert "different numbers of digits" in canonical_text_problem(narrower)

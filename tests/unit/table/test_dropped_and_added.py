@@ -16,7 +16,7 @@ from lakesplice.model.position import Position
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.planning.sources.dropped_tables import DropHistory
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.ingest.dropped_tables import begin_again, begins_again
+from lakesplice.table.ingest.dropped_tables import restart_without_columns, waits_for_new_columns
 from lakesplice.testing.shop import Event
 from tests.support.altered import Life, event, told_by
 from tests.support.steps import redirect
@@ -143,9 +143,9 @@ def test_a_table_made_again_with_another_key_begins_again_once_its_drop_is_follo
     life.topic.append(0, [_again(30, 7, 1), _again(31, 7, 2)])
     life.driver.batch()
     assert life.parked.startswith(ParkCode.KEY_CHANGED)
-    assert begins_again(life.driver.table)
-    assert begin_again(life.driver.table)
-    assert not begins_again(life.driver.table)
+    assert waits_for_new_columns(life.driver.table)
+    assert restart_without_columns(life.driver.table)
+    assert not waits_for_new_columns(life.driver.table)
     life.driver.batch()
     assert life.parked == ""
     assert [tuple(row.values()) for row in life.rows()] == [(7, 1, 1), (7, 2, 1)]
@@ -159,4 +159,4 @@ def test_another_key_parks_while_rows_of_the_former_live(tmp_path: Path) -> None
     life.topic.append(0, [_again(30, 7, 1)])
     life.driver.batch()
     assert life.parked.startswith(ParkCode.KEY_CHANGED)
-    assert not begins_again(life.driver.table)
+    assert not waits_for_new_columns(life.driver.table)

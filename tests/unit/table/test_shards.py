@@ -217,7 +217,7 @@ def test_a_topic_whose_rows_cannot_be_told_apart_does_not_join(scene: Scene) -> 
     twin.start(scene.first)
     twin.topic.append(0, scene.second.topic.events(0))
     with pytest.raises(UsageError, match="two topics have the same values"):
-        twin.driver.table.be_born(scene.first.driver.table.schema)
+        twin.driver.table.create_or_open(scene.first.driver.table.schema)
     assert len(Table(scene.store).topics) == 2
 
 

@@ -45,7 +45,7 @@ from lakesplice.table.protocol.snapshot import (
     read_manifest,
 )
 from lakesplice.table.reading.scan import View, matching_files
-from lakesplice.table.reading.table import ReadRequest, ask
+from lakesplice.table.reading.table import ReadRequest, read_request
 
 FORMAT = "lakesplice"
 # A partition is a task; small files share one.
@@ -69,7 +69,7 @@ class _Wanted:
 
     def request(self, schema: TableSchema) -> ReadRequest:
         """Return the request for a table with this schema; `UsageError` if it doesn't fit."""
-        return ask(
+        return read_request(
             schema,
             self.names(schema),
             self._condition(schema),

@@ -34,7 +34,7 @@ def repair(table: CommandTable, rows: RepairedRows, settings: Settings | None) -
         clock=table.clock,
         entropy=table.entropy,
     )
-    counts = work.lay_over(rows, reading)
+    counts = work.commit_rows(rows, reading)
     version = table.snapshot.version
     text = f"{rows.count} rows repaired in version {version}"
     return CommandResult(text, {"version": version, "repaired": rows.count, **counts})

@@ -16,7 +16,7 @@ from lakesplice.model.progress.source_state import SourceState
 from lakesplice.model.schema import COMPUTED, OF_CHANGE, OF_TOPIC, Column, TableSchema
 from lakesplice.planning.schema.source_names import columns_at
 from lakesplice.planning.shape.masks import is_masked
-from lakesplice.planning.source_rows.canonical_texts import has_canonical_texts
+from lakesplice.planning.source_rows.canonical_texts import canonical_text_problem
 from lakesplice.planning.source_rows.checksums import Compared
 from lakesplice.planning.source_rows.columns import (
     DatabaseColumn,
@@ -170,7 +170,7 @@ def _read(column: Column, found: DatabaseColumn | None) -> ReadColumn | str:
     if found is None:
         return "the database has no such column"
     read = read_column(found, column.type, column.source_type)
-    return read.reason if isinstance(read, Unreadable) else has_canonical_texts(read) or read
+    return read.reason if isinstance(read, Unreadable) else canonical_text_problem(read) or read
 
 
 def _key(

@@ -49,7 +49,7 @@ def of_folders(paths: Sequence[str]) -> tuple[Constants, pa.Schema, list[str]]:
     """Return the values that the names of folders (`country=de`) have of columns, by file, these
     columns, and the reasons why they can't be known.
     """
-    texts = {path: dict(_named(path)) for path in paths}
+    texts = {path: dict(_folder_values(path)) for path in paths}
     names = [*dict.fromkeys(name for values in texts.values() for name in values)]
     obstacles = [
         f"{path} is not in a folder of {name}, and other files are: rewrite it"
@@ -65,7 +65,7 @@ def of_folders(paths: Sequence[str]) -> tuple[Constants, pa.Schema, list[str]]:
     return found, pa.schema([*kinds.items()]), obstacles
 
 
-def _named(path: str) -> list[tuple[str, str | None]]:
+def _folder_values(path: str) -> list[tuple[str, str | None]]:
     """The values in the names of a file's folders, the outermost first."""
     pairs = [part.partition("=") for part in path.split("/")[:-1]]
     values = ((unquote(name), unquote(value)) for name, equals, value in pairs if equals)

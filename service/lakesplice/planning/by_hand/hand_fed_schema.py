@@ -150,12 +150,16 @@ def stored_rows(given: pa.Table, schema: TableSchema, columns: Collection[str] =
     by_stored = {stored: name for name, stored in asked.items() if stored in wanted}
     missing = [name for name in schema.key if name not in by_stored]
     if missing:
-        raise UsageError("rows need their whole key", missing=missing)
+        raise UsageError(
+            "rows lack columns of the table's key; give a value for each of them", missing=missing
+        )
     taken = [column for column in schema.columns if column.name in by_stored]
     arrays = [stored_values(given.column(by_stored[column.name]), column) for column in taken]
     for column, values in zip(taken, arrays, strict=True):
         if column.name in schema.key and values.null_count:
-            raise UsageError("a key column holds a null", column=column.name)
+            raise UsageError(
+                "a key column has a null; give each row its whole key", column=column.name
+            )
         if column.name in schema.key and has_nan(values):
             raise UsageError(
                 "a key column holds NaN, which equals nothing; leave the rows out",
@@ -191,7 +195,7 @@ def stored_values(values: pa.ChunkedArray, column: Column) -> pa.ChunkedArray:
         fits = fits and _described(given) == column.source_type
     if not fits:
         raise UsageError(
-            "a column is not of its type; cast it",
+            "a column has another type than in the table; cast it",
             column=column.source_name,
             expected=f"{column.type.name} ({column.source_type})",
             found=str(given),

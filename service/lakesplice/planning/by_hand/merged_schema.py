@@ -25,9 +25,11 @@ def merged_schema(current: TableSchema, given: pa.Schema) -> TableSchema:
     """
     names = stored_names(current)
     asked = {names.get(field.name, field.name): source_field(field) for field in given}
-    held = [_held(column, asked.pop(column.name, None)) for column in current.columns]
+    present = [
+        _field_with_both_types(column, asked.pop(column.name, None)) for column in current.columns
+    ]
     sources = {column.name: column.source_name for column in current.columns}
-    image = SourceSchema((*held, *asked.values()), tuple(sources[name] for name in current.key))
+    image = SourceSchema((*present, *asked.values()), tuple(sources[name] for name in current.key))
     verdict = fit(current, image)
     if isinstance(verdict, Fits):
         return current
@@ -39,7 +41,7 @@ def merged_schema(current: TableSchema, given: pa.Schema) -> TableSchema:
     return verdict.next
 
 
-def _held(column: Column, field: SourceField | None) -> SourceField:
+def _field_with_both_types(column: Column, field: SourceField | None) -> SourceField:
     wider = None if field is None else widened(column, field)
     if wider is None or wider.type == column.type:
         return SourceField(column.source_name, column.type, column.source_type)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lakesplice.planning.diagnosis.finding import Area, Finding, counted, named, span
+from lakesplice.planning.diagnosis.finding import Area, Finding, counted, first_names, span
 
 _AREA = Area("broker")
 _FOREVER = -1
@@ -74,7 +74,7 @@ def judge_servers(servers: Sequence[ServerFacts]) -> Finding:
     """Judge whether any server to start from can be reached."""
     failed = [f"{one.server}: {one.error}" for one in servers if one.error]
     if not failed:
-        return _AREA.ok("address", f"{named(one.server for one in servers)} can be reached")
+        return _AREA.ok("address", f"{first_names(one.server for one in servers)} can be reached")
     seen = "; ".join(failed)
     remedy = "correct host and port in kafka.bootstrap_servers, and see that a broker listens there"
     if len(failed) == len(servers):
@@ -151,7 +151,7 @@ def judge_schema_topics(names: Sequence[str], found: Mapping[str, TopicFacts]) -
     if missing := [name for name in names if name not in found]:
         yield _AREA.problem(
             "schema changes",
-            f"the broker has no topic {named(missing)}, or we may not see it",
+            f"the broker has no topic {first_names(missing)}, or we may not see it",
             "correct schema_change_topics.names: such a topic's name is the connector's"
             " topic.prefix",
         )
@@ -159,32 +159,32 @@ def judge_schema_topics(names: Sequence[str], found: Mapping[str, TopicFacts]) -
     if hidden := [topic.name for topic in there if not topic.settings]:
         yield _AREA.unknown(
             "schema changes",
-            f"we may not see the settings of {named(hidden)}",
+            f"we may not see the settings of {first_names(hidden)}",
             f"to have them checked: {_allow('DescribeConfigs')}",
         )
     lossy = [topic.name for topic in there if topic.settings and not _keeps_all(topic)]
     if lossy:
         yield _AREA.warning(
             "schema changes",
-            f"{named(lossy)} doesn't keep its records for ever",
+            f"{first_names(lossy)} doesn't keep its records for ever",
             "set retention.ms=-1 and cleanup.policy=delete: types are read from its beginning",
         )
     elif there and not missing and not hidden:
-        yield _AREA.ok("schema changes", f"{named(names)}: there, and kept for ever")
+        yield _AREA.ok("schema changes", f"{first_names(names)}: there, and kept for ever")
 
 
 def _judge_rights(topics: Sequence[TopicFacts]) -> Iterator[Finding]:
     answered = [topic for topic in topics if topic.operations is not None]
     refused = [topic.name for topic in answered if _READ not in (topic.operations or ())]
     if refused:
-        yield _AREA.problem("rights", f"we may not read {named(refused)}", _allow(_READ))
+        yield _AREA.problem("rights", f"we may not read {first_names(refused)}", _allow(_READ))
     elif answered:
         yield _AREA.ok("rights", f"{counted(len(answered), 'topic')} may be read")
     silent = [topic.name for topic in topics if not topic.settings]
     if silent:
         yield _AREA.unknown(
             "topic settings",
-            f"we may not see those of {named(silent)}",
+            f"we may not see those of {first_names(silent)}",
             f"to have retention and compaction checked: {_allow('DescribeConfigs')}",
         )
 
@@ -209,7 +209,8 @@ def _judge_retention(topics: Sequence[TopicFacts], outage_seconds: float) -> Fin
     if short:
         return _AREA.problem(
             "retention",
-            f"{named(short)}: records are deleted after {span(min(short.values()))}, and {longest}",
+            f"{first_names(short)}: records are deleted after {span(min(short.values()))}, and"
+            f" {longest}",
             "raise retention.ms of the topics: a table whose unread records are deleted is parked",
         )
     known = [_number(topic, "retention.ms") for topic in topics if _expires(topic)]
@@ -226,7 +227,7 @@ def _judge_sizes(topics: Sequence[TopicFacts]) -> Finding:
         return _AREA.ok("retention by size", "none")
     return _AREA.warning(
         "retention by size",
-        f"{named(bounded)}: retention.bytes deletes records however new they are",
+        f"{first_names(bounded)}: retention.bytes deletes records however new they are",
         "see that it exceeds what a partition gets in the longest outage, or set it to -1",
     )
 
@@ -237,7 +238,7 @@ def _judge_compaction(topics: Sequence[TopicFacts]) -> Finding:
         return _AREA.ok("compaction", "no topic is compacted")
     return _AREA.problem(
         "compaction",
-        f"{named(compacted)}: cleanup.policy=compact removes changes, deletes among them",
+        f"{first_names(compacted)}: cleanup.policy=compact removes changes, deletes among them",
         "set cleanup.policy=delete: a row whose delete is removed before it is read stays",
     )
 
@@ -247,12 +248,14 @@ def _judge_partitions(topics: Sequence[TopicFacts], brokers: int) -> Finding:
     seen = f"{counted(total, 'partition')} in {counted(len(topics), 'topic')}"
     if dark := [topic.name for topic in topics if topic.leaderless]:
         return _AREA.problem(
-            "partitions", f"{named(dark)}: no broker leads a partition", "start the missing brokers"
+            "partitions",
+            f"{first_names(dark)}: no broker leads a partition",
+            "start the missing brokers",
         )
     if single := [topic.name for topic in topics if brokers > 1 and topic.replicas < 2]:
         return _AREA.warning(
             "partitions",
-            f"{seen}; {named(single)} on one broker of {brokers}",
+            f"{seen}; {first_names(single)} on one broker of {brokers}",
             "give the topics a replication factor of 2 or more: a lost broker loses changes",
         )
     return _AREA.ok("partitions", seen)

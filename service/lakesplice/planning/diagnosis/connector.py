@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lakesplice.planning.diagnosis.finding import Area, Finding, Verdict, counted, named
+from lakesplice.planning.diagnosis.finding import Area, Finding, Verdict, counted, first_names
 
 _AREA = Area("connector")
 _JSON = "org.apache.kafka.connect.json.JsonConverter"
@@ -157,7 +157,7 @@ def judge_connectors(connectors: Sequence[ConnectorFacts]) -> Iterator[Finding]:
         )
     elsewhere = [one.name for one in connectors if one.is_read is False]
     if elsewhere:
-        yield _AREA.ok("not read here", f"{named(elsewhere)}: no topic of theirs is read")
+        yield _AREA.ok("not read here", f"{first_names(elsewhere)}: no topic of theirs is read")
     for one in connectors:
         if one.is_read is not False:
             yield from _judge(one)
@@ -236,7 +236,7 @@ def _judge_shape(one: ConnectorFacts) -> Iterator[Finding]:
     if flattening := _flattening(one.settings):
         yield _AREA.warning(
             one.name,
-            f"the transform {named(flattening)} flattens events: the row before is missing",
+            f"the transform {first_names(flattening)} flattens events: the row before is missing",
             "leave the transform out; Lakesplice reads Debezium's own envelope",
         )
     prefix = one.settings.get("topic.prefix", "")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from lakesplice.planning.diagnosis.finding import Area, Finding, named, span
+from lakesplice.planning.diagnosis.finding import Area, Finding, first_names, span
 
 _AREA = Area("database")
 _DAY = 86_400.0
@@ -200,7 +200,7 @@ def _judge_grants(facts: DatabaseFacts) -> Iterator[Finding]:
             " ask with the connector's",
         )
     else:
-        yield _AREA.ok("grants", named(granted))
+        yield _AREA.ok("grants", first_names(granted))
 
 
 def privileges(grants: Iterable[str]) -> frozenset[str]:

@@ -60,8 +60,8 @@ class Area:
         return Finding(self.name, check, Verdict.PROBLEM, seen, remedy)
 
 
-def named(names: Iterable[str]) -> str:
-    """Return the first of some names, in order, and the number of the others."""
+def first_names(names: Iterable[str]) -> str:
+    """Return the first of some names in order, and how many more there are: `a, b, c, 2 more`."""
     known = sorted(names)
     more = len(known) - NAMED_MAX
     return ", ".join([*known[:NAMED_MAX], *([f"{more} more"] if more > 0 else [])])

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lakesplice.planning.diagnosis.finding import Area, Finding, Verdict, counted, named
+from lakesplice.planning.diagnosis.finding import Area, Finding, Verdict, counted, first_names
 
 _AREA = Area("records")
 # The source itself behaves so; no setting changes it.
@@ -45,7 +45,7 @@ def judge_records(facts: Sequence[RecordFacts], unread: Sequence[str] = ()) -> I
     if unread:
         yield _AREA.unknown(
             "not looked at",
-            f"{counted(len(unread), 'topic')} ({named(unread)}): the time was up",
+            f"{counted(len(unread), 'topic')} ({first_names(unread)}): the time was up",
             "give more time with --timeout",
         )
 
@@ -58,13 +58,13 @@ def _judge_formats(facts: Sequence[RecordFacts]) -> Iterator[Finding]:
     if strange := [one.topic for one in facts if one.records and not one.format]:
         yield _AREA.problem(
             "format",
-            f"{named(strange)}: no record is an event of a known format",
+            f"{first_names(strange)}: no record is an event of a known format",
             "exclude the topic by kafka.topic_pattern, or state its `format` under tables",
         )
     if empty := [one.topic for one in facts if not one.records]:
         yield _AREA.warning(
             "no records",
-            f"{counted(len(empty), 'topic')} ({named(empty)})",
+            f"{counted(len(empty), 'topic')} ({first_names(empty)})",
             "if rows are expected, check that the connector runs and took its snapshot",
         )
 
@@ -80,7 +80,7 @@ def _judge_stops(facts: Sequence[RecordFacts]) -> Iterator[Finding]:
         topic, reason = min(found)
         what, _, todo = reason.partition("; ")
         others = [other for other, _ in found if other != topic]
-        more = f" (and so {named(others)})" if others else ""
+        more = f" (and so {first_names(others)})" if others else ""
         remedy = f"{todo}; " if todo else ""
         yield _AREA.problem(
             "would park",
@@ -98,7 +98,7 @@ def _judge_dead(facts: Sequence[RecordFacts]) -> Iterator[Finding]:
         count = sum(one.dead.get(code, 0) for one in facts)
         yield _AREA.problem(
             "can't be decoded",
-            f"{named(names)}: {counted(count, 'record')} ({code})",
+            f"{first_names(names)}: {counted(count, 'record')} ({code})",
             f'they would be dead letters: see "{code}" in docs/operations.md',
         )
 
@@ -113,7 +113,7 @@ def _judge_effects(facts: Sequence[RecordFacts]) -> Iterator[Finding]:
         effect, _, remedy = advice.partition("; ")
         verdict = Verdict.WARNING if name in _NO_SETTING else Verdict.PROBLEM
         remedy = remedy or "see docs/formats.md"
-        yield Finding("records", name, verdict, f"{named(names)}: {effect}", remedy)
+        yield Finding("records", name, verdict, f"{first_names(names)}: {effect}", remedy)
     changes = sum(one.changes for one in facts)
     if topics or not any(one.records for one in facts):
         return

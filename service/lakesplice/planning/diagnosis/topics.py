@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from lakesplice.planning.diagnosis.finding import Area, Finding, counted, named
+from lakesplice.planning.diagnosis.finding import Area, Finding, counted, first_names
 
 _AREA = Area("topics")
 
@@ -33,7 +33,7 @@ def judge_selection(facts: SelectionFacts) -> Iterator[Finding]:
     if not matching:
         yield _nothing_matches(facts)
         return
-    seen = f"{counted(len(facts.tables), 'topic')} ({named(facts.tables)})"
+    seen = f"{counted(len(facts.tables), 'topic')} ({first_names(facts.tables)})"
     if facts.tables:
         yield _AREA.ok("matched", seen)
     for topic, reason in sorted(facts.refused.items()):
@@ -44,7 +44,7 @@ def judge_selection(facts: SelectionFacts) -> Iterator[Finding]:
         )
     if facts.excluded:
         reasons = ", ".join(sorted(set(facts.excluded.values())))
-        yield _AREA.ok("left out", f"{named(facts.excluded)}: {reasons}")
+        yield _AREA.ok("left out", f"{first_names(facts.excluded)}: {reasons}")
     yield from _shared_tables(facts)
 
 
@@ -61,7 +61,7 @@ def _nothing_matches(facts: SelectionFacts) -> Finding:
     meant = f"; did you mean {near[0]}?" if near else ""
     return _AREA.problem(
         "matched",
-        f"{seen}; the broker has {named(facts.others)}{meant}",
+        f"{seen}; the broker has {first_names(facts.others)}{meant}",
         "correct kafka.topic_pattern: a regular expression such as shop\\..*",
     )
 
@@ -74,7 +74,7 @@ def _shared_tables(facts: SelectionFacts) -> Iterator[Finding]:
         if len(topics) > 1 and table not in facts.shards:
             yield _AREA.problem(
                 "one table",
-                f"{named(topics)} are all for {table}",
+                f"{first_names(topics)} are all for {table}",
                 "give each a table of its own (`to` under tables), or add to shape.key what "
                 "distinguishes their rows (docs/shaping.md)",
             )

@@ -120,7 +120,11 @@ class ConditionTranslation:
             return self._among(field, kind, node.expressions)
         if isinstance(node, exp.Like) and is_text(node.expression) and pa.types.is_string(kind):
             return pc.match_like(field, node.expression.this)
-        raise self._unfit(node, "a filter can't have this kind of condition")
+        raise self._unfit(
+            node,
+            "a filter can't have this kind of condition; compare columns with literals, by =, <>,"
+            " <, >, IN, BETWEEN, LIKE or IS NULL",
+        )
 
     def _compared(self, node: exp.Expr) -> pc.Expression:
         kind, left, right = type(node), node.this, node.expression

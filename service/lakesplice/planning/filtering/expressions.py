@@ -144,7 +144,7 @@ class _ValueTranslation(ConditionTranslation):
         if isinstance(node, _BOOLEAN):
             return self.condition(node), pa.bool_()
         if isinstance(node, exp.Column):
-            return self._named(node)
+            return self._existing_column(node)
         if is_literal(node):
             return self._literal(node, wanted)
         self._count()
@@ -236,7 +236,9 @@ class _ValueTranslation(ConditionTranslation):
             if is_text(old) and is_text(new) and old.this:
                 text = self.value(node.this)[0]
                 return pc.replace_substring(text, pattern=old.this, replacement=new.this)
-        raise self._unfit(node, "an expression can't have this")
+        raise self._unfit(
+            node, "an expression can't contain this; docs/by-hand.md lists what it can contain"
+        )
 
     def _alike(
         self, nodes: Sequence[exp.Expr], wanted: pa.DataType, parent: exp.Expr
@@ -267,7 +269,11 @@ class _ValueTranslation(ConditionTranslation):
         if found is None:
             found = plain_literal(node)
         if found is None:
-            raise self._unfit(node, "it is no literal of a known type")
+            raise self._unfit(
+                node,
+                "a literal is a number, a text between quotes, NULL, TRUE, FALSE, DATE '…' or"
+                " TIMESTAMP '…'",
+            )
         return pc.scalar(found), found.type
 
     def _whole(self, node: exp.Expr | None, default: int | None = None) -> int:
@@ -278,7 +284,7 @@ class _ValueTranslation(ConditionTranslation):
             raise self._unfit(node, "this argument must be a whole number")
         return int(text)
 
-    def _named(self, node: exp.Column) -> _Operand:
+    def _existing_column(self, node: exp.Column) -> _Operand:
         name = ".".join(part.name for part in node.parts)
         if name not in self._schema.names:
             raise UsageError(

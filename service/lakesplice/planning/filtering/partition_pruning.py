@@ -21,10 +21,12 @@ from lakesplice.model.types import Primitive
 from lakesplice.planning.filtering.filters import Filter, stored_names
 
 
-def left_by(
+def partitions_to_read(
     condition: Filter, schema: TableSchema, partitions: Iterable[Partition]
 ) -> frozenset[Partition]:
-    """Return the partitions of a table in which a live row may match; maybe some more."""
+    """Return the partitions that may have a live row which matches. A partition without one may be
+    among them, and no partition with one is left out.
+    """
     if not condition.columns & set(schema.partitioned_by):
         return frozenset(partitions)
     names = stored_names(schema)

@@ -28,11 +28,12 @@ _RELOAD = "give `lakesplice reset --anew` to reload the table from the topic"
 class KnownTopic:
     """What is known of a topic before a batch.
 
-    `format` and `ordering` are those of its table's changes, None if it has none yet; then follow
-    the number of its partitions, the epochs after the first, ascending, and whether a snapshot has
-    all rows of the table. `presences` is what is known of the columns of the topic's shard; None if
-    the table has no shards. `late` is what is known of the dead letters that are
-    replayed. `waiting` has, by partition, what was read around the records that it returns to.
+    `format` and `ordering` are those of its table's changes, None if it has none yet. `partitions`
+    is the number of its partitions. `epochs` are those after the first one, ascending.
+    `whole_snapshots` says whether a snapshot has all rows of the table. `presences` is what is
+    known of the columns of the topic's shard; None if the table has no shards. `late` is what is
+    known of the dead letters that are replayed. `waiting` has, for each partition that reads
+    earlier records again, what was read around these.
     """
 
     format: FormatName | None = None
@@ -81,7 +82,9 @@ class PartitionStop:
 
 
 def with_ordering(known: KnownTopic, state: PartitionState) -> KnownTopic:
-    """Positions that were stored before the ordering was recorded are positions in a binlog."""
+    """Return what is known, with the binlog as the ordering if the partition has a position and no
+    ordering was recorded: such positions are from before orderings were recorded.
+    """
     if known.ordering is not None or state.position == BEFORE_ALL:
         return known
     return replace(known, ordering=Ordering.BINLOG)

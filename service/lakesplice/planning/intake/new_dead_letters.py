@@ -29,7 +29,7 @@ def new_dead_letters(
     dead = proven.decoded.dead
     count = int(np.searchsorted(dead.rows, limit))
     failed = zip(dead.rows[:count], dead.reason, dead.detail, strict=False)
-    letters = [NewDeadLetter(RecordIndex(int(row)), *why) for row, *why in failed]
+    letters = [NewDeadLetter(RecordIndex(int(row)), code, detail) for row, code, detail in failed]
     unproven = {row: (ORDER_UNPROVEN, UNPROVEN) for row in proven.unproven if row < limit}
     letters += [NewDeadLetter(row, *why) for row, why in {**refused, **unproven}.items()]
     return tuple(sorted(letters, key=lambda letter: letter.record))

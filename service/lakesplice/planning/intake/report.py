@@ -54,19 +54,26 @@ class IntakeResult:
 class PartitionReport:
     """The state of a partition after its part of a batch.
 
-    `state.next_offset` is the offset of the record where it stopped, or one after its last record.
-    `new_schemas` are schemas that the table lacks, each with a position where it occurred.
-    `counts` has changes by operation under `create`, `update`, `delete` and `read`, skipped records
-    under `ignored:<reason>`, dead letters under `dead:<reason>`, and changes that repeat earlier
-    ones under `repeated`. `source_ts_ms` is the newest source time, or None. `format` and
-    `ordering` are those of its changes, None without changes. `opening` is the change where it
-    stopped, if that opens an epoch; `entered` maps epochs that it entered to the first offset in
-    them. `lowest` is the lowest position of its changes that is above its position before, None
-    without any. No row at or below `fence` lives. `snapshot` is the newest snapshot of which it had
-    rows. `observed_columns` is what a shard's images showed of their columns, by id. `first_schema`
-    is, for a table without columns, the schema that the changes are made for. `suspect_settings`
-    are as in `Decoded`. `late` is the path of late records, if the order of these was judged;
-    `returned` is what was applied of records that the partition returned to.
+    state               its state; `next_offset` is the offset of the record where it stopped, or
+                        one after its last record
+    parked              why it stopped, if an operator must decide
+    new_schemas         schemas that the table lacks, each with a position where it occurred
+    counts              changes by operation under `create`, `update`, `delete` and `read`, skipped
+                        records under `ignored:<reason>`, dead letters under `dead:<reason>`, and
+                        changes that repeat earlier ones under `repeated`
+    source_ts_ms        the newest time at the source; None without changes
+    format, ordering    those of its changes; None without changes
+    opening             the change where it stopped, if that opens an epoch
+    entered             the first offset in each epoch that it entered, by the epochs' numbers
+    lowest              the lowest position of its changes that is above its position before; None
+                        without such a change
+    fence               all rows at or below it are deleted
+    snapshot            the newest snapshot of which it had rows
+    observed_columns    what a shard's images showed of their columns, by id
+    first_schema        for a table without columns the schema that the changes are made for
+    suspect_settings    as in `Decoded`
+    late                the path of late records, if their order was judged
+    returned            what was applied of earlier records that the partition reads again
     """
 
     partition: int

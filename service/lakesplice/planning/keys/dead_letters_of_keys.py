@@ -44,11 +44,11 @@ def _values(key: RequestedKey, shard: Mapping[str, str]) -> list[object]:
 
 def _occurs(key: RequestedKey, content: bytes, shard: Mapping[str, str]) -> bool:
     return all(
-        any(_is_in(form, content) for form in _forms(value)) for value in _values(key, shard)
+        any(_is_in(form, content) for form in _spellings(value)) for value in _values(key, shard)
     )
 
 
-def _forms(value: object) -> set[bytes]:
+def _spellings(value: object) -> set[bytes]:
     """The spellings that a value may have in a record's text."""
     if isinstance(value, bytes):
         return {value, value.hex().encode()}

@@ -148,20 +148,22 @@ def _overlay(
     chosen = live.order[winners]
     given = frozenset(live.changes.column_names)
     columns = {
-        name: ColumnEdit(rows, _taken(live.changes, name, chosen))
+        name: ColumnEdit(rows, _in_order(live.changes, name, chosen))
         for name in _ADVANCING
         if name in given
     }
     applied, stale = len(kept), len(alive) - len(kept)
     if ordering is Ordering.COMMIT:
-        columns |= _partial_edits(live, starts, deleted, schema) | _fates(live, starts, deleted)
+        columns |= _partial_edits(live, starts, deleted, schema) | _deletion_edits(
+            live, starts, deleted
+        )
         return Edits(rows, columns, applied, stale, known_new=frozenset(_ADVANCING))
     linked, broken = _links(live, owner[kept], starts, state)
     user_edits, trusted = _user_edits(live, linked, starts, deleted, schema)
     columns |= user_edits
-    columns[POSITION_FILE] = ColumnEdit(rows, _taken(live.changes, POSITION_FILE, chosen))
+    columns[POSITION_FILE] = ColumnEdit(rows, _in_order(live.changes, POSITION_FILE, chosen))
     if ROW_DIGEST in given:
-        digests = pc.if_else(pa.array(~deleted), _taken(live.changes, ROW_DIGEST, chosen), None)
+        digests = pc.if_else(pa.array(~deleted), _in_order(live.changes, ROW_DIGEST, chosen), None)
         columns[ROW_DIGEST] = ColumnEdit(rows, digests)
     columns[IS_DELETED] = ColumnEdit(rows, pa.array(deleted))
     known_new = frozenset((*_ADVANCING, ROW_DIGEST, *(user_edits if trusted else ())))
@@ -182,7 +184,7 @@ def _check_keys(
     placed: OrderedChanges, owner: Integers, state: pa.Table, schema: TableSchema, path: str
 ) -> None:
     for name in schema.key:
-        asked = _taken(placed.changes, name, placed.order)
+        asked = _in_order(placed.changes, name, placed.order)
         found = state.column(name).combine_chunks().take(pa.array(owner))
         equal = pc.fill_null(pc.equal(asked, found), False)
         if pc.all(equal).as_py() is False:
@@ -223,7 +225,9 @@ def _user_edits(
     given = frozenset(live.changes.column_names)
     united, trusted = np.zeros((len(starts), 0), np.uint8), np.zeros(len(starts), np.bool_)
     if CHANGED in given:
-        sets, known = bitmap_rows(_taken(live.changes, CHANGED, live.order), bitmap_bytes(schema))
+        sets, known = bitmap_rows(
+            _in_order(live.changes, CHANGED, live.order), bitmap_bytes(schema)
+        )
         united = np.bitwise_or.reduceat(sets, starts, axis=0)
         trusted = np.logical_and.reduceat(linked & known, starts)
     edits = {}
@@ -232,7 +236,7 @@ def _user_edits(
             continue
         at = winners[changes_column(united, trusted, column.id) & ~deleted]
         if len(at):
-            values = _taken(live.changes, column.name, live.order[at])
+            values = _in_order(live.changes, column.name, live.order[at])
             edits[column.name] = ColumnEdit(live.rows[at], values)
     return edits, bool((trusted | deleted).all())
 
@@ -240,7 +244,7 @@ def _user_edits(
 def _partial_edits(
     live: OrderedChanges, starts: Integers, deleted: Mask, schema: TableSchema
 ) -> dict[str, ColumnEdit]:
-    sets, known = bitmap_rows(_taken(live.changes, CHANGED, live.order), bitmap_bytes(schema))
+    sets, known = bitmap_rows(_in_order(live.changes, CHANGED, live.order), bitmap_bytes(schema))
     places = np.arange(len(live.rows))
     once = len(starts) == len(live.rows)
     edits, given = {}, frozenset(live.changes.column_names)
@@ -251,12 +255,12 @@ def _partial_edits(
         newest = having if once else np.maximum.reduceat(having, starts)
         at = newest[(newest >= 0) & ~deleted]
         if len(at):
-            values = _taken(live.changes, column.name, live.order[at])
+            values = _in_order(live.changes, column.name, live.order[at])
             edits[column.name] = ColumnEdit(live.rows[at], values)
     return edits
 
 
-def _fates(live: OrderedChanges, starts: Integers, deleted: Mask) -> dict[str, ColumnEdit]:
+def _deletion_edits(live: OrderedChanges, starts: Integers, deleted: Mask) -> dict[str, ColumnEdit]:
     """Edit `_is_deleted` of rows that were deleted or revived; an update of a live row leaves it
     alone.
 
@@ -288,11 +292,11 @@ def _links(
 
 
 def _digests(table: pa.Table, name: str, order: Integers) -> tuple[Integers, Mask]:
-    column = _taken(table, name, order)
+    column = _in_order(table, name, order)
     return np.asarray(pc.fill_null(column, 0), np.int64), np.asarray(column.is_valid())
 
 
-def _taken(table: pa.Table, name: str, order: Integers) -> pa.Array:
+def _in_order(table: pa.Table, name: str, order: Integers) -> pa.Array:
     column = table.column(name)
     # The changes of one delta are in the order of their rows.
     if len(order) and order[-1] - order[0] == len(order) - 1 and (np.diff(order) == 1).all():

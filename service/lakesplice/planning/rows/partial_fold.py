@@ -158,11 +158,13 @@ def columnwise_edits(
             continue
         won = np.flatnonzero(sources[:, column.id] >= 0)
         if len(won) and column.name not in schema.key:
-            edits[column.name] = _taken(rows, changes, column.name, won, sources[:, column.id])
+            edits[column.name] = _edit_from_changes(
+                rows, changes, column.name, won, sources[:, column.id]
+            )
     moved = np.flatnonzero(newest >= 0)
     for name in (POSITION_FILE, POSITION_OFFSET, SOURCE_TS):
         if len(moved):
-            edits[name] = _taken(rows, changes, name, moved, newest)
+            edits[name] = _edit_from_changes(rows, changes, name, moved, newest)
     if len(at):
         edits |= _system_edits(rows, changes, newest, result.registers, at, schema)
     return rows[at], edits, given
@@ -191,7 +193,7 @@ def _system_edits(
     }
 
 
-def _taken(
+def _edit_from_changes(
     rows: Integers, changes: pa.Table, name: str, at: Integers, sources: Integers
 ) -> ColumnEdit:
     values = contiguous(changes.column(name)).take(pa.array(sources[at]))

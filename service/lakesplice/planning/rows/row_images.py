@@ -1,13 +1,13 @@
 """Row images: what Delta's change feed says of rows that a commit changes in base files.
 
-    lives before and after, another value   an image before, an image after
-    lives before alone                      a delete, with the image before
-    lives after alone                       an insert, with the image after
-    moves to another file                   an image before here, an image after there
+    exists before and after, with another value   a before-image and an after-image
+    exists only before                            a delete, with the before-image
+    exists only after                             an insert, with the after-image
+    moves to another file                         a before-image here, an after-image there
 
-Nothing is said of a row of which readers see no other value, nor of one that stays deleted. Every
-image has `_is_deleted` false; so readers that hide deleted rows see all of them, and none of the
-deleted rows in files that come and go whole.
+A row has no image if the values that readers see stay the same, or if it stays deleted. Every image
+has `_is_deleted` false. So readers that hide deleted rows see all images, and see no deleted row of
+a file that is added or removed as a whole.
 """
 
 from __future__ import annotations
@@ -44,25 +44,25 @@ def is_feedable(schema: TableSchema) -> bool:
     """Whether a table can have a change feed: no column has a name of the feed's, whatever its
     case, since engines don't distinguish case.
     """
-    return not _taken(schema)
+    return not _feed_names_in(schema)
 
 
 def require_feedable(schema: TableSchema) -> None:
     """Check that a table can have a change feed; else `UsageError`."""
-    if taken := _taken(schema):
+    if taken := _feed_names_in(schema):
         raise UsageError(
             "Delta's change feed has columns of these names itself; rename them first",
             columns=taken,
         )
 
 
-def _taken(schema: TableSchema) -> list[str]:
+def _feed_names_in(schema: TableSchema) -> list[str]:
     return [name for name in schema.shown if name.lower() in FEED_COLUMNS]
 
 
 def image_layout(schema: TableSchema) -> pa.Schema:
-    """Return the columns of a file of images: what readers of the log see, without partition
-    columns, whose values the log has; then the kind of change.
+    """Return the columns of a file of images: those that readers of the log see, and last the kind
+    of change. Partition columns are left out, since the log has their values.
     """
     names = (*schema.shown, *SYSTEM_COLUMNS)
     fields = [schema.arrow.field(name) for name in names if name not in schema.partitioned_by]
@@ -72,12 +72,13 @@ def image_layout(schema: TableSchema) -> pa.Schema:
 def rewritten_images(
     before: pa.Table, edits: Edits, differs: Mask, moves: Mask, schema: TableSchema
 ) -> pa.Table:
-    """Return the images of rows as they were and as edits of them make them, row by row.
+    """Return the before-images and after-images of edited rows, row by row, in `image_layout`.
 
-    `differs` marks those of which a column that readers see has another value. A row that `moves`
-    has a new place, where an image after tells of it: what its old one loses is no delete, or
-    readers who apply changes by key would lose the row. The two images of a row stand together:
-    most of their values are equal, so they are compressed to 60 % of what they are apart.
+    `before` has the rows before `edits`. `differs` marks the rows in which a column that readers
+    see gets another value. `moves` marks rows that get an address in another file, which has their
+    after-image. Here they get a before-image and no delete: a reader that applies changes by key
+    would otherwise lose the row. The two images of a row are next to each other: most of their
+    values are equal, so they are compressed to 60 % of the size that they have apart.
     """
     after = apply_edits(before, edits)
     lived, lives = live(before), live(after)

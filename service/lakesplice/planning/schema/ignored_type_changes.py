@@ -42,7 +42,7 @@ def with_kept_types(decoded: Decoded, schema: TableSchema, policy: SchemaPolicy)
         kept = {
             field.name: column
             for field in block.schema.fields
-            if (column := _kept(schema, field)) is not None
+            if (column := _column_with_kept_type(schema, field)) is not None
         }
         blocks.append(_narrowed(block, kept, refused) if kept else block)
     if not refused:
@@ -57,7 +57,7 @@ def with_kept_types(decoded: Decoded, schema: TableSchema, policy: SchemaPolicy)
     )
 
 
-def _kept(schema: TableSchema, field: SourceField) -> Column | None:
+def _column_with_kept_type(schema: TableSchema, field: SourceField) -> Column | None:
     """Return the column that has to keep its type for the field, if there is one."""
     column = column_of(schema, field)
     if column is None or widened(column, field) is None:

@@ -8,13 +8,13 @@
     table_name      string      the source's table, whatever it is called in the lake
     topic           string      the topic
 
-Each is a function of the change, or of its topic, so a change that comes twice brings the same.
-A record's place in Kafka isn't one: sent again, a change has another offset, and which of the two a
-row shows would depend on the batch.
+Each value follows from the change or from its topic, so a change that is read twice gives the same
+value. A record's offset can't be a metadata column: a change that is sent again has another offset,
+and the offset that its row shows would depend on the batch.
 
-Those of a topic are columns like any other, the same in images before and after. Those of a change
-say nothing of the row that it finds: an image of what was before hasn't got them. So they have no
-part in row digests, and every change brings its own (`Column.of_change`).
+Columns about a topic are like any other column: before-images and after-images have the same value.
+Columns about a change don't describe the row, so before-images lack them. They aren't part of row
+digests, and each change sets them (`Column.of_change`).
 """
 
 from __future__ import annotations
@@ -73,7 +73,9 @@ def metadata_of(names: Sequence[str]) -> tuple[MetadataContent, ...]:
     """
     for at, name in enumerate(names):
         if name in names[:at]:
-            raise ConfigurationError("metadata is named twice", metadata=name)
+            raise ConfigurationError(
+                "the same metadata is given twice; remove one of the two", metadata=name
+            )
         if name not in list(MetadataContent):
             known = ", ".join(MetadataContent)
             why = _ELSEWHERE.get(name, f"known: {known}")

@@ -25,8 +25,10 @@ _DIGITS_OF_DOUBLE = 16
 _DIGITS_OF_OCTET = np.array([int.from_bytes(b"%02X" % n, "little") for n in range(256)], "<u2")
 
 
-def has_canonical_texts(column: ReadColumn) -> str:
-    """Return why a column's values no longer have their source's texts; empty if they have them."""
+def canonical_text_problem(column: ReadColumn) -> str:
+    """Return, in words, why a table's values don't have the texts that the source's database
+    returns; an empty text if they have them.
+    """
     kind = column.type.kind
     if column.form is TextForm.DIGITS and kind in (Primitive.FLOAT, Primitive.DOUBLE):
         return "the table holds floating-point numbers instead of exact ones"

@@ -16,9 +16,10 @@ empty.
     BINARY to LONGBLOB                hexadecimal                                  octets
     geometries                        the server's own bytes in hexadecimal        geometry
 
-A FLOAT's own text has six digits of seven to nine. A DATE or DATETIME with a zero in its date is
-null, or the first moment of 1970 where the column is NOT NULL, as Debezium sends it; of a TIMESTAMP
-that is always 1970's, and of a YEAR of zero the connector makes 1900. `tests/integration/
+A FLOAT isn't read as text, since its text has only six of seven to nine digits. Invalid dates are
+read as Debezium sends them. A DATE or DATETIME with a zero in its date is null, or the first moment
+of 1970 if the column is NOT NULL. Such a TIMESTAMP is always the first moment of 1970. A YEAR of
+zero is 1900. `tests/integration/
 test_source_rows.py` compares each type with what a real connector sends.
 """
 

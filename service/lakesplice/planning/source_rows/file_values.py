@@ -91,7 +91,7 @@ def values_of_texts(field: SourceField, texts: pa.Array) -> pa.Array:
 
 def _type_of(field: SourceField) -> ColumnType:
     if field.type is None:
-        raise InexactError("the topic's records don't say its type")
+        raise InexactError("the topic's records don't state its type; set it under `columns`")
     return field.type
 
 

@@ -5,16 +5,16 @@ tables. A version begins at its change's time at the source and ends where the n
 a delete is no version, it only ends the one before; a TRUNCATE or DROP ends those of all rows. In
 detail:
 
-    one transaction     of several changes of a row in one transaction only the last one counts:
-                        nobody could see the others. So does of a change that a connector sent
-                        again after a failover, from another server's binlog: its last position
-    nothing new         a change after which the stored columns are as before makes no version,
-                        such as a row that a second snapshot reads; but a row that comes back after
-                        a TRUNCATE is a new version, even if it is as it was
-    clocks              times at the source needn't rise with positions: a version begins at the
-                        latest time of the row's changes and the table's TRUNCATEs up to its own, so
-                        intervals never overlap.
-                        A version that ends when it begins is valid at no moment
+    one transaction     if a transaction changes a row several times, only the last change counts:
+                        nobody could see the others. After a failover a connector may send a change
+                        again, from another server's binlog; then only its last position counts
+    no difference       a change that leaves the stored columns as they are makes no version, such
+                        as a row that a second snapshot reads; but a row that is inserted again
+                        after a TRUNCATE is a new version, even with the same values
+    clocks              times at the source may fall while positions rise. A version begins at the
+                        latest time among its change, the row's earlier changes and the table's
+                        earlier TRUNCATEs, so intervals never overlap. A version that ends when it
+                        begins is valid at no moment
 
 `planning/engine_views/history_sql.py` has the same rules for other engines.
 """

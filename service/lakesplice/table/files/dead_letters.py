@@ -86,8 +86,8 @@ class DeadLetter:
         before = partition_in(json.loads(self.state_before))
         return ReadAround(before, None if behind == BEFORE_ALL else behind)
 
-    def lying(self, around: ReadAround) -> DeadLetter:
-        """Return it with what was read around the record."""
+    def with_surroundings(self, around: ReadAround) -> DeadLetter:
+        """Return the dead letter with what was read before and behind its record."""
         return replace(self, **place_columns(around))
 
 
@@ -200,7 +200,7 @@ def _stamped(row: dict[str, Any], ref: DeadLetterRef) -> DeadLetter:
     around, behind = letter.around, ref.behind.get(letter.partition)
     if around is None or around.behind is not None or behind is None:
         return letter
-    return letter.lying(replace(around, behind=behind))
+    return letter.with_surroundings(replace(around, behind=behind))
 
 
 def _merged(one: DeadLetter, other: DeadLetter) -> DeadLetter:

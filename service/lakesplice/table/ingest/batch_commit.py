@@ -92,7 +92,7 @@ def commit_contribution(
     schema = unplaced(schema, table.schema, table.source.shard)
     if schema != table.schema:
         if table.snapshot is None:
-            table.be_born(schema)
+            table.create_or_open(schema)
             if _was_made_for(table.schema, contribution.reports):
                 return _commit(table, contribution, limit, send)
         else:
@@ -100,7 +100,7 @@ def commit_contribution(
             if isinstance(outcome, Conflict) and outcome.reason not in _MOVED_BY_COMPACTION:
                 return _conflict_or_retry(table, outcome)
         return CommitOutcome.AGAIN
-    table.be_born(schema)
+    table.create_or_open(schema)
     if table.manifest.is_merged and any(isinstance(v, Fits) for v in verdicts.values()):
         return CommitOutcome.AGAIN  # another topic already added the columns that these tasks found
     return _commit(table, contribution, limit, send)

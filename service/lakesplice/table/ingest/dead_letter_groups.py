@@ -141,7 +141,7 @@ def _narrowed(
     if lowest is not None and around.behind == lowest:
         around = replace(around, behind=None)
     now = narrowed(letter.offset, around, applied)
-    return letter.lying(replace(now, behind=now.behind or lowest))
+    return letter.with_surroundings(replace(now, behind=now.behind or lowest))
 
 
 def source_after(source: SourceState, applied: Mapping[int, Sequence[LateChange]]) -> SourceState:

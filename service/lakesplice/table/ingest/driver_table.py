@@ -63,14 +63,14 @@ class DriverTable(NewestTable):
         super().__init__(store, generation, clock, entropy, beside)
         self.whole_snapshots = True
         self.begins_with_feed = False
-        self._unborn_source = source
+        self._initial_source = source
         self._log_retention_hours = log_retention_hours
 
     @property
     def manifest(self) -> Manifest:
         """The present manifest. Before the table is created it is empty except for its source."""
         if self.snapshot is None:
-            return Manifest(0, sources={self._unborn_source.topic: self._unborn_source})
+            return Manifest(0, sources={self._initial_source.topic: self._initial_source})
         return self.snapshot.manifest
 
     @property
@@ -78,11 +78,11 @@ class DriverTable(NewestTable):
         """The state of this object's topic: in the table if the topic feeds it, else the one to
         start with.
         """
-        manifest, unborn = self.manifest, self._unborn_source
-        known = manifest.sources.get(unborn.topic)
-        if known is None and joining_problem(manifest, unborn):
+        manifest, initial = self.manifest, self._initial_source
+        known = manifest.sources.get(initial.topic)
+        if known is None and joining_problem(manifest, initial):
             known = next(iter(manifest.sources.values()))
-        return known or unborn
+        return known or initial
 
     @property
     def schema(self) -> TableSchema:
@@ -136,23 +136,23 @@ class DriverTable(NewestTable):
         """Return the next offset of each partition, as in `states`."""
         return {at: state.next_offset for at, state in self.states(partitions).items()}
 
-    def be_born(self, schema: TableSchema, parked: ParkReason | None = None) -> None:
+    def create_or_open(self, schema: TableSchema, parked: ParkReason | None = None) -> None:
         """Create the table as version 0 at the start of the source, or open it if another driver
         created it, and make the topic one of its sources. `UsageError` if the topic can't be one.
         """
         if self.snapshot is None:
-            source, hours = self._unborn_source, self._log_retention_hours
+            source, hours = self._initial_source, self._log_retention_hours
             feed = self.begins_with_feed and is_feedable(schema)
             intent = Create(self.generation, schema, source, parked, hours, change_feed=feed)
             if isinstance(self.commit(intent), Conflict):
                 self.keep_newest(open_snapshot(self.store))
-        topic = self._unborn_source.topic
+        topic = self._initial_source.topic
         self._insist(self._joining, "the topic wasn't added to the table", topic=topic)
 
     def evolve(self, schema: TableSchema) -> Committed | Conflict:
         """Make `schema`, which extends the present schema, the table's schema.
 
-        Before the commit, base files are rewritten whose columns change their type.
+        If columns change their type, the base files that have them are rewritten before the commit.
         """
         planned_on, read = self.version, self.manifest
         replaced = reshape(self.store, read, schema, self._entropy)
@@ -230,13 +230,14 @@ class DriverTable(NewestTable):
         return self.commit(Redirect(self.generation, self.version, source))
 
     def continue_at(self, direct: Callable[[SourceState], SourceState], why: str) -> None:
-        """Let the table continue as `direct` says of its source; `why` is written into the history.
+        """Change the source's state by `direct`, so that the table continues from there; `why` is
+        written into the history.
 
-        A table that isn't made yet begins there. `RetryableError` if other writers were always
-        faster. No batch of the source may be running.
+        A table that doesn't exist yet will begin there. `RetryableError` if other writers were
+        always faster. No batch of the source may be running.
         """
         if self.snapshot is None:
-            self._unborn_source = direct(self.source)
+            self._initial_source = direct(self.source)
             return
 
         def plan() -> Redirect:
@@ -252,7 +253,7 @@ class DriverTable(NewestTable):
         `RetryableError` if other writers always committed first: then the table isn't parked.
         """
         if self.snapshot is None:
-            self.be_born(TableSchema(), reason)
+            self.create_or_open(TableSchema(), reason)
 
         def plan() -> Redirect | None:
             running = self.snapshot is not None and self.parked is None
@@ -265,10 +266,10 @@ class DriverTable(NewestTable):
         """Return the change that makes the topic one of the table's sources; None if it is one."""
         if not self._is_further():
             return None
-        if problem := joining_problem(self.manifest, self._unborn_source):
-            raise UsageError(problem, topic=self._unborn_source.topic)
-        joined = self.manifest.with_source(self._unborn_source)
-        return Redirect(self.generation, self.version, self._unborn_source, joined.parked)
+        if problem := joining_problem(self.manifest, self._initial_source):
+            raise UsageError(problem, topic=self._initial_source.topic)
+        joined = self.manifest.with_source(self._initial_source)
+        return Redirect(self.generation, self.version, self._initial_source, joined.parked)
 
     def _parking(self, reason: ParkReason) -> Redirect:
         """Return the change that parks the table, or only this topic if the table has several."""
@@ -282,4 +283,4 @@ class DriverTable(NewestTable):
     def _is_further(self) -> bool:
         """Whether the table has sources, and this topic is not one of them yet."""
         manifest = self.manifest
-        return bool(manifest.sources) and self._unborn_source.topic not in manifest.sources
+        return bool(manifest.sources) and self._initial_source.topic not in manifest.sources

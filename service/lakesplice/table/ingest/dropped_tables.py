@@ -25,18 +25,21 @@ class DropResult:
     rows: int = 0
 
 
-def calls_for(
+def due_decision(
     table: DriverTable, drops: DropHistory, policy: SchemaPolicy, *, insert_only: bool = False
 ) -> DropDecision | None:
-    """Return what has to be done before the table's topic is read further; None if nothing."""
+    """Return what must be done about a DROP before more of the table's topic is read; None if
+    nothing must be done.
+    """
     if not drops.drops or table.snapshot is None or table.parked is not None:
         return None
     return due(table.source, drops, policy, insert_only=insert_only)
 
 
-def begins_again(table: DriverTable) -> bool:
-    """Whether a table was parked for a new key, and has no rows left, since a DROP or TRUNCATE
-    deleted those with the former key. Reads the table; blocks.
+def waits_for_new_columns(table: DriverTable) -> bool:
+    """Whether a table was parked because its key changed, and has no rows any more: a DROP or
+    TRUNCATE deleted those with the former key. Then it can get other columns. Reads the table;
+    blocks.
     """
     parked = table.parked
     if parked is None or parked.code is not ParkCode.KEY_CHANGED or table.manifest.is_merged:
@@ -46,7 +49,7 @@ def begins_again(table: DriverTable) -> bool:
     return table.source.fence > BEFORE_ALL and not table.lives_below(AFTER_ALL)
 
 
-def begin_again(table: DriverTable) -> bool:
+def restart_without_columns(table: DriverTable) -> bool:
     """Remove the table's columns and key, so that its next change defines them. The table continues
     where it stopped, above its fence. Return False if another writer committed first. Blocks.
     """
@@ -56,13 +59,13 @@ def begin_again(table: DriverTable) -> bool:
     return isinstance(table.commit(intent), Committed)
 
 
-def deal_with(
+def handle_drops(
     table: DriverTable, drops: DropHistory, policy: SchemaPolicy, *, insert_only: bool = False
 ) -> DropResult | None:
     """Do what the drops of a table require; None if nothing. It may be called again, but not while
     a batch of the table's topic runs. Blocks; errors as `DriverTable.commit` and `with_fence`.
     """
-    found = calls_for(table, drops, policy, insert_only=insert_only)
+    found = due_decision(table, drops, policy, insert_only=insert_only)
     if found is None:
         return None
     asks = found.remedy is Remedy.ASK and table.lives_below(found.position)

@@ -162,8 +162,8 @@ class RepairedRows:
 
 @dataclass
 class RowRepair:
-    """Lays rows over those of a table. `commit` makes an intent the next version. Not
-    thread-safe.
+    """Writes rows as the source has them into a table. `commit` makes an intent the next version.
+    Not thread-safe.
     """
 
     store: Store
@@ -173,7 +173,7 @@ class RowRepair:
     clock: Clock
     entropy: Entropy
 
-    def lay_over(self, rows: RepairedRows, reading: RecordReading) -> Mapping[str, int]:
+    def commit_rows(self, rows: RepairedRows, reading: RecordReading) -> Mapping[str, int]:
         """Commit rows as changes at their position; return the counts of what came of them.
 
         A row with a later change stays as it is, so it may be called twice. Blocks. `UsageError` if
@@ -194,7 +194,7 @@ class RowRepair:
         manifest = self.snapshot.manifest
         source = manifest.sources.get(rows.topic)
         if source is None:
-            raise UsageError("no topic of that name feeds the table", topic=rows.topic)
+            raise UsageError("no topic of this name feeds the table", topic=rows.topic)
         known = known_topic(manifest, source, source.partitions, whole_snapshots=False)
         taken = take_rows(
             _reads(rows, manifest.schema, source),

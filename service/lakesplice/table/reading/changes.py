@@ -155,22 +155,22 @@ class _Feed:
         schema = self.schema
         if not schema.partitioned_by:
             return None
-        changes = self._changes(self._new(), ())
+        changes = self._changes(self._new_deltas(), ())
         gone = changes.filter(pc.equal(changes.column(OP), Op.DELETE))
         names, old = [*schema.key, POSITION_FILE, POSITION_OFFSET], self.before.groups
-        places, found = _named(gone, names), set[tuple[object, ...]]()
+        places, found = _values_of_rows(gone, names), set[tuple[object, ...]]()
         for file in in_order(self.version.manifest.files) if gone.num_rows else ():
             rows = rows_of_new(file, old)
             if rows is not None:
                 with open_base(self.store, file, schema) as reader:
                     for at, (first, last) in enumerate(reader.row_groups):
                         new = reader.read(at, names).filter(pa.array(rows[first:last]))
-                        found |= places & _named(new, names)
+                        found |= places & _values_of_rows(new, names)
         return MovedRows(tuple(names), found)
 
     def added(self, moved: MovedRows | None) -> Iterator[pa.Table]:
         """The rows of new file groups, except for those that the same version deletes at once."""
-        ours, old = self._mine(), self.before.groups
+        ours, old = self._paths_of_part(), self.before.groups
         for file in in_order(self.version.manifest.files):
             rows = rows_of_new(file, old) if file.path in ours else None
             if rows is None:
@@ -191,7 +191,7 @@ class _Feed:
     def _not_changed(self, file: BaseFile, rows: Mask) -> Mask:
         """Leave out rows for which the same version has deltas: these say what happened to them."""
         groups = frozenset(segment.group for segment in file.segments) - self.before.groups
-        deltas = [delta for delta in self._new() if not groups.isdisjoint(delta.waiting)]
+        deltas = [delta for delta in self._new_deltas() if not groups.isdisjoint(delta.waiting)]
         if not deltas:
             return rows
         changes = read_waiting(self.store, deltas, self.schema, groups, ())
@@ -201,8 +201,8 @@ class _Feed:
 
     def changed(self, moved: MovedRows | None) -> Iterator[pa.Table]:
         """The rows on which changes of new deltas had an effect."""
-        ours = self._mine()
-        for delta in self._new():
+        ours = self._paths_of_part()
+        for delta in self._new_deltas():
             if delta.file.path in ours:
                 yield from self._changed_by(self._changes([delta], self._read), moved)
 
@@ -227,7 +227,7 @@ class _Feed:
 
     def merged(self) -> Iterator[pa.Table]:
         """The rows that an upsert changed directly in base files."""
-        now, before, ours = self.version.manifest, self.before, self._mine()
+        now, before, ours = self.version.manifest, self.before, self._paths_of_part()
         for file in files_of_merge(now, before):
             if file.path not in ours:
                 continue
@@ -236,10 +236,10 @@ class _Feed:
                 kinds = pc.if_else(pa.array(were_deleted), INSERT, UPDATE_AFTER)
                 yield self._as_feed(rows, pc.if_else(rows.column(IS_DELETED), DELETE, kinds))
 
-    def _mine(self) -> frozenset[str]:
+    def _paths_of_part(self) -> frozenset[str]:
         return self.share.among(new_files(self.version.manifest, self.before))
 
-    def _new(self) -> list[DeltaRef]:
+    def _new_deltas(self) -> list[DeltaRef]:
         return new_deltas(self.version.manifest, self.before)
 
     def _changes(self, deltas: Sequence[DeltaRef], columns: Sequence[str]) -> pa.Table:
@@ -307,7 +307,7 @@ def feed_schema(fields: Sequence[pa.Field]) -> pa.Schema:
     return pa.schema([*FEED_FIELDS, *(field.with_nullable(True) for field in fields)])
 
 
-def _named(rows: pa.Table, names: Sequence[str]) -> set[tuple[object, ...]]:
+def _values_of_rows(rows: pa.Table, names: Sequence[str]) -> set[tuple[object, ...]]:
     return set(zip(*(rows.column(name).to_pylist() for name in names), strict=True))
 
 

@@ -20,7 +20,7 @@ from lakesplice.model.address import BaseFile
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.names import IS_DELETED
 from lakesplice.planning.filtering.filters import Filter
-from lakesplice.planning.filtering.partition_pruning import left_by
+from lakesplice.planning.filtering.partition_pruning import partitions_to_read
 from lakesplice.planning.filtering.shown_columns import ReaderNeeds, reader_needs
 from lakesplice.planning.rows.edits import apply_edits
 from lakesplice.planning.rows.overlay import overlay
@@ -77,7 +77,7 @@ def scan(
                 deltas,
                 manifest.schema,
                 groups,
-                _wanted(request),
+                _columns_to_read(request),
                 left_out=_needs(manifest, request).left_out,
             )
         )
@@ -95,7 +95,7 @@ def matching_files(
     if condition is None or request.include_deleted or not schema.partitioned_by:
         return paths
     partitions = {path: manifest.files[path].partition for path in paths}
-    left = left_by(condition, schema, partitions.values())
+    left = partitions_to_read(condition, schema, partitions.values())
     return [path for path, partition in partitions.items() if partition in left]
 
 
@@ -118,7 +118,7 @@ def _read(
     waiting: WaitingChanges | None,
     request: ScanRequest,
 ) -> Iterator[_Raw]:
-    columns, needs = _wanted(request), _needs(manifest, request)
+    columns, needs = _columns_to_read(request), _needs(manifest, request)
     for file in files:
         path = file.path
         placed = None if waiting is None else waiting.for_file(file.segments, path)
@@ -140,7 +140,7 @@ def _overlaid(raw: _Raw, manifest: Manifest, request: ScanRequest) -> pa.Table:
     schema = manifest.schema
     state = raw.rows.select(list(raw.state)).take(pa.array(raw.part.addressed))
     edits = overlay(raw.part, state, schema, raw.path, manifest.ordering)
-    return apply_edits(raw.rows.select(list(_wanted(request))), edits)
+    return apply_edits(raw.rows.select(list(_columns_to_read(request))), edits)
 
 
 def _matching_groups(reader: BaseReader, request: ScanRequest) -> frozenset[int]:
@@ -161,10 +161,10 @@ def _asked_for(rows: pa.Table, request: ScanRequest) -> pa.Table:
 
 
 def _needs(manifest: Manifest, request: ScanRequest) -> ReaderNeeds:
-    return reader_needs(manifest.schema, manifest.ordering, _wanted(request))
+    return reader_needs(manifest.schema, manifest.ordering, _columns_to_read(request))
 
 
-def _wanted(request: ScanRequest) -> tuple[str, ...]:
+def _columns_to_read(request: ScanRequest) -> tuple[str, ...]:
     """The stored columns to read: those to return, and those of the condition."""
     chosen = request.condition.columns if request.condition is not None else frozenset()
     return tuple(dict.fromkeys((*request.columns, *sorted(chosen), IS_DELETED)))

@@ -156,7 +156,7 @@ class Table:
         schema = snapshot.manifest.schema
         system = [field.name for field in SYSTEM_FIELDS] if include_system else []
         chosen = [*_chosen(schema, columns), *system]
-        asked = ask(schema, chosen, filter, view, include_deleted=include_deleted)
+        asked = read_request(schema, chosen, filter, view, include_deleted=include_deleted)
         batches = asked.batches(self._store, snapshot.manifest)
         kept = within_retention(self._store, snapshot, batches)
         return pa.RecordBatchReader.from_batches(asked.layout, kept)
@@ -184,8 +184,8 @@ class Table:
         wanted = requested_version(self._store, version, as_of)
         snapshot = self.snapshot if wanted is None else open_snapshot(self._store, wanted)
         schema = snapshot.manifest.schema
-        asked = ask(schema, _chosen(schema, columns), None, View.REAL_TIME)
-        needed = ask(schema, needed_columns(schema, asked.stored), None, View.REAL_TIME)
+        asked = read_request(schema, _chosen(schema, columns), None, View.REAL_TIME)
+        needed = read_request(schema, needed_columns(schema, asked.stored), None, View.REAL_TIME)
         batches = needed.batches(self._store, snapshot.manifest)
         kept = within_retention(self._store, snapshot, batches)
         rows = pa.Table.from_batches(kept, needed.layout)
@@ -208,7 +208,7 @@ class Table:
         has a meaning. `to_version` is the open version by default. See `table/reading/changes.py`.
         """
         schema = self.snapshot.manifest.schema
-        asked = ask(schema, _chosen(schema, columns), None, View.REAL_TIME)
+        asked = read_request(schema, _chosen(schema, columns), None, View.REAL_TIME)
         last = self.version if to_version is None else to_version
         layout = feed_schema(asked.layout)
         versions = range(from_version, last + 1)
@@ -252,7 +252,7 @@ class ReadRequest:
             yield pa.RecordBatch.from_pylist([], schema=self.layout)
 
 
-def ask(
+def read_request(
     schema: TableSchema,
     columns: Sequence[str],
     condition: pc.Expression | None,
@@ -260,7 +260,9 @@ def ask(
     *,
     include_deleted: bool = False,
 ) -> ReadRequest:
-    """Return the request for stored or source names; `UsageError` if an argument is wrong."""
+    """Return what to read, for columns by stored or source names; `UsageError` if an argument is
+    wrong.
+    """
     names, asked = stored_names(schema), list(dict.fromkeys(columns))
     unknown = [name for name in asked if name not in names]
     if unknown:

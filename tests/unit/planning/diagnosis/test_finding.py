@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from lakesplice.planning.diagnosis.finding import counted, named, size, span
+from lakesplice.planning.diagnosis.finding import counted, first_names, size, span
 
 
 def test_names_are_few_and_in_order() -> None:
-    assert named(["b", "a"]) == "a, b"
-    assert named("dacbe") == "a, b, c, 2 more"
+    assert first_names(["b", "a"]) == "a, b"
+    assert first_names("dacbe") == "a, b, c, 2 more"
 
 
 def test_numbers_times_and_sizes_are_as_people_say_them() -> None:

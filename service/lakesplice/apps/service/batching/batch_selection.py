@@ -79,7 +79,7 @@ class BatchSelection:
             if reason is not None:
                 table.park(reason)
                 self._restart.ask(RestartReason.REDIRECT)
-            elif self._drops.calls_for(table):
+            elif self._drops.is_due(table):
                 table.refused = True
                 self._restart.ask(RestartReason.REDIRECT)
             else:

@@ -20,7 +20,12 @@ from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import Position
 from lakesplice.planning.sources.dropped_tables import DropHistory, kept, open_after
 from lakesplice.spark.kafka.topics import TopicCatalogue
-from lakesplice.table.ingest.dropped_tables import begin_again, begins_again, calls_for, deal_with
+from lakesplice.table.ingest.dropped_tables import (
+    due_decision,
+    handle_drops,
+    restart_without_columns,
+    waits_for_new_columns,
+)
 from lakesplice.telemetry import catalogue as metric
 
 
@@ -42,17 +47,19 @@ class TableDrops:
         if topics is not None:
             topics.look(self._catalogue.describe(topics.names))
 
-    def calls_for(self, table: ServiceTable) -> bool:
+    def is_due(self, table: ServiceTable) -> bool:
         """Whether a DROP must be handled before the table continues."""
         settings = self._driver.settings
         policy, never_changes = settings.policy(table.origin), settings.not_inserts(table.origin)
         history = self._drop_history(table)
-        return calls_for(table, history, policy, insert_only=never_changes is not None) is not None
+        return (
+            due_decision(table, history, policy, insert_only=never_changes is not None) is not None
+        )
 
     def any_due(self) -> bool:
         """Whether a DROP must be handled for any table."""
         tables = (table for table in self._tables.of_topics() if not table.rests)
-        return any(self.calls_for(table) or self._begins_again(table) for table in tables)
+        return any(self.is_due(table) or self._waits_for_new_columns(table) for table in tables)
 
     def handle_all(self) -> bool:
         """Handle all DROPs; return whether a table was parked, or rests. Blocks.
@@ -81,7 +88,7 @@ class TableDrops:
             return True
 
     def _handle(self, table: ServiceTable) -> bool:
-        if self._begins_again(table) and begin_again(table):
+        if self._waits_for_new_columns(table) and restart_without_columns(table):
             self._driver.log.info("table-begins-again", table=str(table.name))
             return False
         history, topics = self._drop_history(table), self._driver.schema_topics
@@ -89,7 +96,7 @@ class TableDrops:
             return False
         settings = self._driver.settings
         policy, never_changes = settings.policy(table.origin), settings.not_inserts(table.origin)
-        result = deal_with(table, history, policy, insert_only=never_changes is not None)
+        result = handle_drops(table, history, policy, insert_only=never_changes is not None)
         parked = result is not None and result.parked
         if result is not None:
             table.forget_failures()
@@ -103,7 +110,7 @@ class TableDrops:
         topics.note_handled_drops(table.source, table.origin, before, parked=parked)
         return parked
 
-    def _begins_again(self, table: ServiceTable) -> bool:
+    def _waits_for_new_columns(self, table: ServiceTable) -> bool:
         """Whether a table was parked for a new key and has no rows left; checked once per version,
         since it reads the table.
         """
@@ -113,7 +120,7 @@ class TableDrops:
         asked = table.topic, table.version
         if asked not in self._empty:
             self._empty = {at: is_ for at, is_ in self._empty.items() if at[0] != table.topic}
-            self._empty[asked] = begins_again(table)
+            self._empty[asked] = waits_for_new_columns(table)
         return self._empty[asked]
 
     def _drop_history(self, table: ServiceTable) -> DropHistory:

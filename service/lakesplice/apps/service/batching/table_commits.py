@@ -91,7 +91,7 @@ class TableCommits:
         if table.parked is not None:
             table.report_parking()
             self.restart.ask(RestartReason.REDIRECT)
-        elif self.drops.calls_for(table):  # of a table before its first change
+        elif self.drops.is_due(table):  # of a table before its first change
             self.restart.ask(RestartReason.REDIRECT)
 
     def _failed(self, table: ServiceTable, error: TaskError) -> PartOutcome:

@@ -8,8 +8,9 @@
     moments                       dates (their day), texts (yyyy-MM-dd HH:mm:ss.SSSSSS)
     float                         double
 
-Texts are read as they are written here, numbers with a sign and zeros in front if they like, a
-double with an exponent, a moment also with a T and with fewer digits of a second or none. What has
+Texts are read in the forms in which they are written here. In addition a number may have a sign and
+leading zeros, a double an exponent, and a moment a `T` between date and time, and fewer digits of a
+second or none. What has
 spaces around it isn't one of these.
 """
 

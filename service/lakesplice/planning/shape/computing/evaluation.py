@@ -68,13 +68,13 @@ def evaluate(
         return image.column(expression.name).combine_chunks()
     function = _function(expression)
     values, constants = _arguments(expression, function)
-    types = [_known(argument, columns) for argument, _ in values]
+    types = [_known_type(argument, columns) for argument, _ in values]
     arrays = [evaluate(argument, columns, image) for argument, _ in values]
-    result = _known(expression, columns)
+    result = _known_type(expression, columns)
     return function.evaluate(CallArguments(arrays, types, constants, result))
 
 
-def _known(expression: Expression, columns: Mapping[str, ColumnType]) -> ColumnType:
+def _known_type(expression: Expression, columns: Mapping[str, ColumnType]) -> ColumnType:
     found = type_of(expression, columns)
     assert found is not None, "every column's type is known"
     return found

@@ -10,7 +10,7 @@
     concat(text, text, …)               null if one of them is                 text
     coalesce(value, value, …)           the first that is not null             their type
 
-Where an argument is null, so is the result, but of `coalesce`.
+If an argument is null, the result is null, except for `coalesce`.
 """
 
 from __future__ import annotations

@@ -138,7 +138,9 @@ def adopt_table(
     intent = Adopt(
         0,
         schema,
-        files=tuple(_taken(store, file, group, schema, entropy) for group, file in groups.items()),
+        files=tuple(
+            _as_base_file(store, file, group, schema, entropy) for group, file in groups.items()
+        ),
         runs=(run,) if run.entries else (),
         gone=() if log is None else tuple(log.adds[f.path] for f in survey.files if f.unfit),
         properties={} if log is None else kept_properties(log.metadata),
@@ -242,7 +244,7 @@ def _before(store: Store, log: LogState) -> Snapshot:
     return Snapshot(log.version, max(times, default=NO_MOMENT), log, Manifest(0))
 
 
-def _taken(
+def _as_base_file(
     store: Store, file: FoundFile, group: int, schema: TableSchema, entropy: Entropy
 ) -> NewFile:
     segment = Segment(group, file.rows)

@@ -65,7 +65,7 @@ class Merge:
         returns which keys it has. Blocks; raises the errors of `MergeBuilder.execute`.
         """
         keys = all_rows(self.source, schema, schema.key)
-        source = _Keyed(keys, key_hash(keys, schema), self.source)
+        source = _KeyedSource(keys, key_hash(keys, schema), self.source)
         given = self.source.schema
         columns = {rows: merge_columns(rows, target, given) for rows in Rows}
         clauses: dict[Rows, list[BoundClause]] = {rows: [] for rows in Rows}
@@ -86,7 +86,7 @@ class Merge:
 
 
 @dataclass(frozen=True)
-class _Keyed:
+class _KeyedSource:
     """Rows with their keys, by stored names and types, and the keys' hashes."""
 
     keys: pa.Table
@@ -124,7 +124,7 @@ class _Sides:
 def _matched(
     schema: TableSchema,
     clauses: dict[Rows, list[BoundClause]],
-    source: _Keyed,
+    source: _KeyedSource,
     read: Read,
     live: Live,
 ) -> dict[Rows, _Sides]:
@@ -138,7 +138,7 @@ def _matched(
         }
     near = None if by_source else near_keys(source.keys, schema)
     rows = read([*dict.fromkeys([*schema.key, *names])], near)
-    target = _Keyed(rows.select(list(schema.key)), key_hash(rows, schema), rows)
+    target = _KeyedSource(rows.select(list(schema.key)), key_hash(rows, schema), rows)
     of_target, of_source = same_keys(target.hashes, source.hashes)
     matched = replace(_of_source(source, of_source), target=rows.take(pa.array(of_target)))
     alone = _others(of_target, rows.num_rows)
@@ -172,7 +172,7 @@ def _others(places: Integers, count: int) -> Integers:
     return np.flatnonzero(left)
 
 
-def _of_source(source: _Keyed, places: Integers) -> _Sides:
+def _of_source(source: _KeyedSource, places: Integers) -> _Sides:
     at = pa.array(places)
     return _Sides(source.keys.take(at), source.hashes.only(places), source=source.rows.take(at))
 

@@ -136,8 +136,8 @@ class Upserter:
         manifest = snapshot.manifest
         upserts = require_fed_by_hand(manifest)
         position, now = snapshot.version + 1, now_scalar(self._clock)
-        pairs = [(rows, self._found(manifest, rows.keys)) for rows in given]
-        gone = self._found(manifest, deleted.keys)
+        pairs = [(rows, self._located(manifest, rows.keys)) for rows in given]
+        gone = self._located(manifest, deleted.keys)
         skipped = 0
         if upserts.insert_only:
             pairs = [unknown_rows(*pair) for pair in pairs]
@@ -215,9 +215,9 @@ class Upserter:
 
     def live(self, snapshot: Snapshot, keys: KeyHashes) -> Mask:
         """Mark the keys whose row exists, and isn't deleted, in a version."""
-        return self._found(snapshot.manifest, keys).live
+        return self._located(snapshot.manifest, keys).live
 
-    def _found(self, manifest: Manifest, keys: KeyHashes) -> FoundRows:
+    def _located(self, manifest: Manifest, keys: KeyHashes) -> FoundRows:
         runs = self._runs.open_runs(self._store, manifest.runs)
         live = np.array(sorted(manifest.groups), np.int64)
         found = locate(runs, keys, live)

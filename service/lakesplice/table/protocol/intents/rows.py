@@ -25,8 +25,9 @@ class Ingest:
     which their state was read, otherwise None; `replaced` then maps the base files that the rows
     left to their next versions, with the same segments, in which the rows are deleted. `images` are
     as in `Splice`. `lowest` has, for some partitions, the lowest position of the changes that is
-    above the partition's before. `narrowed` maps files of dead letters, open ones and its own, to
-    others that have the same with what was read around them, after it applied records beside them.
+    above the partition's before. `narrowed` maps files of dead letters, present and new ones, to
+    files that replace them: the same dead letters, each with what is known to have been read around
+    it now that the ingest applies records nearby.
     """
 
     generation: int

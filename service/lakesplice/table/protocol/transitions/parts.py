@@ -76,7 +76,7 @@ def with_schema(
 
 
 def stamped_runs(runs: tuple[RunRef, ...], version: int) -> tuple[RunRef, ...]:
-    """Return runs whose keys come with a version."""
+    """Return new runs of the index, marked with the version of the table that adds their keys."""
     return tuple(replace(run, keys_version=version) for run in runs)
 
 
