@@ -78,6 +78,10 @@ def drawn(mutants: list[Mutant], count: int, seed: int, root: Path) -> list[Muta
     return sorted(chosen.values(), key=lambda mutant: (mutant.path, mutant.start))
 
 
+# Without `--root`, git shortens the name of the first commit.
+_BLAME = ("blame", "--root", "-l", "-s", "--")
+
+
 class LineAges:
     """Lines' commits by `git blame`, as shares of the history: 0 the first, 1 the newest."""
 
@@ -101,8 +105,8 @@ class LineAges:
     def _commit_of(self, mutant: Mutant) -> str:
         """The commit that wrote the mutant's line; nothing where git knows no such line."""
         if mutant.path not in self._lines:
-            blamed = _git(self._root, "blame", "-l", "-s", "--", mutant.path)
-            self._lines[mutant.path] = [line.split()[0].lstrip("^") for line in blamed.splitlines()]
+            blamed = _git(self._root, *_BLAME, mutant.path)
+            self._lines[mutant.path] = [line.split()[0] for line in blamed.splitlines()]
         lines = self._lines[mutant.path]
         return lines[mutant.line - 1] if mutant.line <= len(lines) else ""
 
