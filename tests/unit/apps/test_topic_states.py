@@ -162,7 +162,7 @@ def test_changes_that_are_missing_are_shown_for_a_day_over_restarts(tmp_path: Pa
 
     scene = Scene(tmp_path, a_shop_goods=3)
     scene.sources.look()
-    scene.table().be_born(TableSchema())
+    scene.table().create_or_open(TableSchema())
     assert shown(scene) is None
     scene.clock.advance(11)
     found = MissingChanges(2, scene.clock.now_ms())
