@@ -38,6 +38,8 @@ VALUES = [
     "d - i",
     "f * 2 + i",
     "i / 2",
+    "i % 3",
+    "-i % 4 + l % -2",
     "abs(i) + abs(d)",
     "round(d, 1)",
     "round(f)",
@@ -82,6 +84,9 @@ CONDITIONS = [
     "nullif(i, 1) IS NULL",
     "length(s) = 2 OR day < DATE '2000-01-01'",
     "i <=> l",
+    "i IS DISTINCT FROM l",
+    "s IS DISTINCT FROM 'ab'",
+    "s IS NOT DISTINCT FROM NULL",
     "trim(s) LIKE '%b'",
     "f IS NOT NULL AND CASE WHEN f > 0 THEN true ELSE b END",
 ]
@@ -126,7 +131,8 @@ def test_a_literal_has_the_type_of_the_column_that_gets_it() -> None:
     "text",
     [
         "i %% 2",
-        "i % 2",
+        "f % 2",
+        "d % 2",
         "nothing + 1",
         "a.i",
         "i +",

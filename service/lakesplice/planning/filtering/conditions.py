@@ -1,8 +1,9 @@
 """Conditions written in SQL, as filters by which a reader can skip row groups.
 
 Columns are compared with literals: `=`, `<>`, `<`, `<=`, `>`, `>=`, `<=>`, `IN`, `BETWEEN`, `LIKE`,
-`IS NULL`, `IS TRUE`, and `AND`, `OR`, `NOT` of these. The grammar is Spark's, by sqlglot. A
-condition that is null selects no row, as in SQL; NaN matches no comparison except `<>`.
+`IS NULL`, `IS TRUE`, `IS DISTINCT FROM`, and `AND`, `OR`, `NOT` of these. The grammar is Spark's,
+by sqlglot. A condition that is null selects no row, as in SQL; NaN matches no comparison except
+`<>`.
 """
 
 from __future__ import annotations
@@ -106,6 +107,8 @@ class ConditionTranslation:
     def _predicate(self, node: exp.Expr) -> pc.Expression:
         if type(node) in COMPARISONS:
             return self._compared(node)
+        if isinstance(node, exp.NullSafeNEQ):
+            return ~self._predicate(exp.NullSafeEQ(this=node.this, expression=node.expression))
         field, kind = self._column(node.this)
         if isinstance(node, exp.NullSafeEQ):
             if isinstance(node.expression, exp.Null):

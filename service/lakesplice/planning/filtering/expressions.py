@@ -4,6 +4,7 @@ A condition may use everything that a filter may use, and compare any two values
 column, a literal, or composed of values:
 
     + - * / and - in front    whole numbers as 64 bits, decimals exactly; a quotient is a double
+    %                         the rest of whole numbers, with the sign of the first one
     ||, concat                texts
     CASE, if, coalesce, nullif, greatest, least, CAST
     upper lower trim length substring replace abs round floor ceil year month day
@@ -49,6 +50,7 @@ _ARITHMETIC: Mapping[type[exp.Expr], Callable[..., pc.Expression]] = {
     exp.Sub: pc.subtract_checked,
     exp.Mul: pc.multiply_checked,
     exp.Div: pc.divide_checked,
+    exp.Mod: lambda a, b: pc.subtract_checked(a, pc.multiply_checked(pc.divide_checked(a, b), b)),
 }
 _OF_ONE: Mapping[type[exp.Expr], Callable[[pc.Expression], pc.Expression]] = {
     exp.Upper: pc.utf8_upper,
@@ -181,6 +183,8 @@ class _ValueTranslation(ConditionTranslation):
         sides = [self.value(part, hint) for part, hint in zip(pair, hints, strict=True)]
         if isinstance(node, exp.Div):
             return pc.divide_checked(*(side.cast(pa.float64()) for side, _ in sides))
+        if isinstance(node, exp.Mod) and not all(pa.types.is_integer(kind) for _, kind in sides):
+            raise self._unfit(node, "% takes whole numbers")
         # Whole numbers of less than 64 bits would overflow too early.
         wide = [s.cast(pa.int64()) if pa.types.is_integer(kind) else s for s, kind in sides]
         return _ARITHMETIC[type(node)](*wide)
