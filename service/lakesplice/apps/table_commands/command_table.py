@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 from lakesplice.formats.events import TypeHistory
 from lakesplice.model.manifest import RunRef
@@ -16,14 +16,13 @@ from lakesplice.model.progress.source_state import SourceState
 from lakesplice.table.explaining.record_values import TopicRecords
 from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.ingest.reset import TopicStart
-from lakesplice.table.protocol.commit import Committed, Conflict
+from lakesplice.table.protocol.commit import Committed, Conflict, Planned, commit_with_retries
 from lakesplice.table.protocol.intents import Intent, Redirect
 from lakesplice.table.protocol.ports import UNWATCHED, Clock, Entropy, Progress, Store
 from lakesplice.table.protocol.retries import Retries
 from lakesplice.table.protocol.snapshot import Snapshot, latest
 
 _ATTEMPTS_MAX = 20
-_Planned = TypeVar("_Planned", bound=Intent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +67,9 @@ class CommandTable:
             self.snapshot = latest(self.store, self.snapshot)
         return outcome
 
-    def commit_with_retries(self, plan: Callable[[], _Planned | None]) -> _Planned | None:
-        """Plan and commit until no other commit comes first, and return what was committed.
-
-        None if there was nothing to do. `RetryableError` if others always committed first.
-        """
-        retries = self.retries()
-        while True:
-            intent = plan()
-            if intent is None or isinstance(self.commit(intent), Committed):
-                return intent
-            retries.require_another("other writers committed first every time; try again later")
+    def commit_with_retries(self, plan: Callable[[], Planned | None]) -> Planned | None:
+        """See `lakesplice.table.protocol.commit.commit_with_retries`."""
+        return commit_with_retries(plan, self.commit, self.retries())
 
     def retries(self) -> Retries:
         """Return a counter of attempts for something that other writers of the table may

@@ -102,4 +102,4 @@ def _change(writer: Writer, changed: Callable[[UpsertState], UpsertState]) -> No
             return None
         return SetConstraints(manifest.generation, now.position, after)
 
-    writer.insist(plan)
+    writer.commit_with_retries(plan)

@@ -51,7 +51,7 @@ def compact_table(writer: Writer, threads: int, progress: Progress) -> Compacted
         return plan_splice(writer, manifest, threads, progress) if manifest.deltas else None
 
     before = writer.version
-    splice = writer.insist(plan)
+    splice = writer.commit_with_retries(plan)
     done = Compacted(before) if splice is None else compacted_by(writer.version, splice)
     writer.tidy()
     return done
@@ -110,7 +110,7 @@ def merge_small_files(writer: Writer, policy: FileMergePolicy, progress: Progres
         return file_merge(manifest.generation, writer.version, inputs, output, manifest)
 
     files = 0
-    while (merged := writer.insist(plan)) is not None:
+    while (merged := writer.commit_with_retries(plan)) is not None:
         files += len(merged.inputs)
     return FilesMerged(writer.version, files)
 
@@ -142,7 +142,7 @@ def optimize_table(
         return clustering.plan(writer.snapshot, manifest.generation)
 
     done = Clustered(writer.version)
-    while (made := writer.insist(plan)) is not None:
+    while (made := writer.commit_with_retries(plan)) is not None:
         done = done.with_more(writer.version, made.counts)
     writer.tidy()
     return done
@@ -162,7 +162,7 @@ def purge_table(writer: Writer, older_than_hours: float, progress: Progress) -> 
         )
 
     files, rows = 0, 0
-    while (done := writer.insist(plan)) is not None:
+    while (done := writer.commit_with_retries(plan)) is not None:
         files, rows = files + len(done.inputs), rows + done.counts["rows"]
     return Purged(writer.version, files, rows)
 
@@ -177,4 +177,4 @@ def switch_change_feed(writer: Writer, *, on: bool) -> None:
             require_feedable(manifest.schema)
         return SetChangeFeed(manifest.generation, on)
 
-    writer.insist(plan)
+    writer.commit_with_retries(plan)

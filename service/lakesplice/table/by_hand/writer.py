@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TypeVar
 
 import pyarrow as pa
 
@@ -23,7 +22,13 @@ from lakesplice.table.by_hand.upserts.upsert_request import (
     require_fed_by_hand,
 )
 from lakesplice.table.files.index_runs import RunCache, write_merged
-from lakesplice.table.protocol.commit import Committed, Conflict, commit
+from lakesplice.table.protocol.commit import (
+    Committed,
+    Conflict,
+    Planned,
+    commit,
+    commit_with_retries,
+)
 from lakesplice.table.protocol.intents import Evolve, IndexMerge, Intent
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.retries import Retries
@@ -35,7 +40,6 @@ from lakesplice.table.upkeep.log_maintenance import Maintenance
 ATTEMPTS_MAX = 20
 THREADS = 2
 _CHECKPOINT_EVERY = 20
-Planned = TypeVar("Planned", bound=Intent)
 
 
 class Writer:
@@ -98,17 +102,11 @@ class Writer:
             self.open(outcome.snapshot)
         return outcome
 
-    def insist(self, plan: Callable[[Manifest], Planned | None]) -> Planned | None:
-        """Commit what `plan` returns for the newest version; after each lost race it is planned
-        again. Return the commit, or None if `plan` returns None. `RetryableError` if other writers
-        always committed first.
+    def commit_with_retries(self, plan: Callable[[Manifest], Planned | None]) -> Planned | None:
+        """See `lakesplice.table.protocol.commit.commit_with_retries`; `plan` is called with the
+        newest version, which is then open.
         """
-        retries = self.retries()
-        while (intent := plan(self.newest())) is not None:
-            if isinstance(self.commit(intent), Committed):
-                return intent
-            retries.require_another("other writers committed first every time; try again later")
-        return None
+        return commit_with_retries(lambda: plan(self.newest()), self.commit, self.retries())
 
     def retries(self) -> Retries:
         """Return a counter of attempts that other writers may prevent."""
@@ -142,7 +140,7 @@ class Writer:
                 return None
             return schema_merge(self.store, self.snapshot, given, self.tools)
 
-        self.insist(planned)
+        self.commit_with_retries(planned)
 
     def tidy(self) -> None:
         """Merge runs of the row index if there are many, and keep the log short."""

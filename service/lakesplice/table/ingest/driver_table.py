@@ -147,7 +147,7 @@ class DriverTable(NewestTable):
             if isinstance(self.commit(intent), Conflict):
                 self.keep_newest(open_snapshot(self.store))
         topic = self._initial_source.topic
-        self._insist(self._joining, "the topic wasn't added to the table", topic=topic)
+        self.commit_with_retries(self._joining, "the topic wasn't added to the table", topic=topic)
 
     def evolve(self, schema: TableSchema) -> Committed | Conflict:
         """Make `schema`, which extends the present schema, the table's schema.
@@ -206,7 +206,7 @@ class DriverTable(NewestTable):
             return self.fenced(intent)
 
         what = "the rows before a TRUNCATE, DROP or snapshot weren't deleted"
-        done = self._insist(plan, what, topic=self.source.topic)
+        done = self.commit_with_retries(plan, what, topic=self.source.topic)
         return 0 if done is None else int(done.counts.get("fenced", 0))
 
     def set_change_feed(self, *, on: bool) -> None:
@@ -222,7 +222,7 @@ class DriverTable(NewestTable):
                 require_feedable(self.schema)
             return SetChangeFeed(self.generation, on)
 
-        self._insist(plan, "the change feed wasn't switched", on=on)
+        self.commit_with_retries(plan, "the change feed wasn't switched", on=on)
 
     def record_epoch(self, epoch: Epoch) -> Committed | Conflict:
         """Record that an epoch begins for all partitions of the source."""
@@ -245,7 +245,7 @@ class DriverTable(NewestTable):
             return Redirect(self.generation, self.version, source, parked)
 
         what, topic = "the table doesn't continue yet", self.source.topic
-        self._insist(plan, what, {"why": why}, topic=topic)
+        self.commit_with_retries(plan, what, {"why": why}, topic=topic)
 
     def park(self, reason: ParkReason) -> None:
         """Park the table at its present offsets. A table that is parked already is unchanged.
@@ -260,7 +260,7 @@ class DriverTable(NewestTable):
             return self._parking(reason) if running else None
 
         what = "the table is not parked yet; the next batch tries again"
-        self._insist(plan, what, topic=self.source.topic, reason=reason.code)
+        self.commit_with_retries(plan, what, topic=self.source.topic, reason=reason.code)
 
     def _joining(self) -> Redirect | None:
         """Return the change that makes the topic one of the table's sources; None if it is one."""

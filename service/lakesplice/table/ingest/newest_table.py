@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from functools import partial
 
 from lakesplice.errors import TableNotFoundError
-from lakesplice.table.protocol.commit import NO_PARAMETERS, Committed, Conflict, commit, create
+from lakesplice.table.protocol.commit import (
+    NO_PARAMETERS,
+    Committed,
+    Conflict,
+    Planned,
+    commit,
+    commit_with_retries,
+    create,
+)
 from lakesplice.table.protocol.intents import Create, Intent
 from lakesplice.table.protocol.layout import probe_path
 from lakesplice.table.protocol.ports import Clock, Entropy, Store
 from lakesplice.table.protocol.retries import Retries
 from lakesplice.table.protocol.snapshot import Snapshot, latest, open_snapshot
 
-Planned = TypeVar("Planned", bound=Intent)
 _ATTEMPTS_MAX = 10
 
 
@@ -103,23 +110,19 @@ class NewestTable:
         """
         return Retries(self._clock, self._entropy, attempts_max)
 
-    def _insist(
+    def commit_with_retries(
         self,
         plan: Callable[[], Planned | None],
         what: str,
         parameters: Mapping[str, str] = NO_PARAMETERS,
         **facts: object,
     ) -> Planned | None:
-        """Commit the intent that `plan` returns; `plan` is called again after each lost race.
-        Return the commit, or None if `plan` returns None. Raises `RetryableError` if other writers
-        always win; `what` says what wasn't done.
+        """See `lakesplice.table.protocol.commit.commit_with_retries`; `what` says what wasn't done
+        if other writers always committed first.
         """
-        retries = self.retries()
-        while (intent := plan()) is not None:
-            if isinstance(self.commit(intent, parameters), Committed):
-                return intent
-            retries.require_another(f"other writers committed first every time, so {what}", **facts)
-        return None
+        message = f"other writers committed first every time, so {what}"
+        commit_intent = partial(self.commit, parameters=parameters)
+        return commit_with_retries(plan, commit_intent, self.retries(), message, **facts)
 
     def keep_newest(self, snapshot: Snapshot) -> None:
         """Make a snapshot the newest that is known here, unless a newer one is known already.

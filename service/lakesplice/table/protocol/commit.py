@@ -24,8 +24,9 @@ and tries the next version. They are the table of docs/format.md, "Commits"
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import TypeVar
 
 from lakesplice.errors import StorageError, TableNotFoundError
 from lakesplice.formats.checksum import checksum
@@ -59,6 +60,7 @@ __all__ = [
     "ConflictCode",
     "adopt",
     "commit",
+    "commit_with_retries",
     "create",
     "swap_in",
 ]
@@ -66,6 +68,9 @@ __all__ = [
 ENGINE = "lakesplice/0.1.0"
 ATTEMPTS_MAX = 50
 NO_PARAMETERS: Mapping[str, str] = MappingProxyType({})
+Planned = TypeVar("Planned", bound=Intent)
+"""The kind of intent that a plan returns."""
+
 _PUTS_MAX = 3
 _ID_BITS = 128
 
@@ -103,6 +108,25 @@ def commit(
         if not retries.allow_another():
             detail = f"lost the race {attempts} times; try again later"
             return Conflict(ConflictCode.CONTENTION, detail)
+
+
+def commit_with_retries(
+    plan: Callable[[], Planned | None],
+    commit_intent: Callable[[Planned], Committed | Conflict],
+    retries: Retries,
+    message: str = "other writers committed first every time; try again later",
+    **facts: object,
+) -> Planned | None:
+    """Commit the intent that `plan` returns, and return it; None if `plan` returns None.
+
+    After each conflict `plan` is called again, and must plan on the version that won. Blocks.
+    `RetryableError` with `message` and the facts once the retries are used up.
+    """
+    while (intent := plan()) is not None:
+        if isinstance(commit_intent(intent), Committed):
+            return intent
+        retries.require_another(message, **facts)
+    return None
 
 
 def create(store: Store, intent: Create, *, clock: Clock, entropy: Entropy) -> Committed | Conflict:

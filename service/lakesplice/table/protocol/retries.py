@@ -9,7 +9,8 @@
 The first retry follows at once, since most races are lost to one commit. The pauses of later ones
 double from about 10 ms to about 320 ms and have a random length, so that two writers that met once
 don't meet every time. They pass on the port `Clock`: in a simulation they take no time.
-docs/decisions/0039-one-way-to-retry.md has the reasons.
+docs/decisions/0039-one-way-to-retry.md has the reasons; `commit_with_retries` in `commit.py` is the
+usual loop.
 """
 
 from __future__ import annotations

@@ -29,7 +29,6 @@ from lakesplice.model.names import TableName
 from lakesplice.model.progress.verified import LastResult
 from lakesplice.storage.stores import open_store
 from lakesplice.table.driver.last_results import keep_result, last_results, worst_by_folder
-from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.intents import Note
 from lakesplice.table.protocol.ports import Clock, Progress
 from lakesplice.telemetry import catalogue as metric
@@ -164,9 +163,8 @@ class Verifications:
         """Record the result in the table's history, as for the command."""
         said = verified_arguments(report.as_arguments)
         intent = Note(self._driver.generation.number, VERIFY, said["counts"])
-        retries = table.retries()
-        while not isinstance(table.commit(intent, {**said["texts"], "by": _BY}), Committed):
-            retries.require_another("other writers committed first every time")
+        parameters = {**said["texts"], "by": _BY}
+        table.commit_with_retries(lambda: intent, "the result isn't in the history", parameters)
 
     def _show(self, results: tuple[LastResult, ...]) -> None:
         worst = worst_by_folder(results)

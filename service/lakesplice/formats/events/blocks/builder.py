@@ -12,7 +12,7 @@ from lakesplice.formats.events.blocks.positions import Positions
 from lakesplice.formats.events.blocks.wrong_units import of_another_unit
 from lakesplice.formats.events.cells.conversion import convert
 from lakesplice.formats.events.json_reading.strict import Flaw
-from lakesplice.formats.events.json_reading.template import Halt, Truncated
+from lakesplice.formats.events.json_reading.template import TOMBSTONE, Halt, Truncated
 from lakesplice.formats.events.json_reading.verdict_ledger import VerdictLedger
 from lakesplice.formats.events.values.column_types import PositionRange
 from lakesplice.formats.events.values.encoding import Cell
@@ -32,6 +32,15 @@ class BlockBuilder:
 
     def __post_init__(self) -> None:
         self.live = np.ones(len(self.records), np.bool_)
+
+    def members(self, payloads: pa.Array) -> dict[str, pa.Array]:
+        """Return the members of the rows' payloads, by name. A row without a payload is a
+        tombstone, which is ignored.
+        """
+        empty = mask_of(payloads.is_null())
+        self.ledger.ignore(self.records[empty], TOMBSTONE)
+        self.live[empty] = False
+        return members_of(payloads)
 
     def drop(self, rows: Iterable[int] | Integers, flaw: Flaw) -> None:
         """Make dead letters of rows, unless they are settled already."""

@@ -18,7 +18,6 @@ from lakesplice.formats.events.blocks.positions import (
 )
 from lakesplice.formats.events.canal.types import declared_cell
 from lakesplice.formats.events.event_format import Group
-from lakesplice.formats.events.json_reading.template import TOMBSTONE
 from lakesplice.formats.events.json_reading.verdict_ledger import VerdictLedger
 from lakesplice.formats.events.values.blocks import ImageBlock
 from lakesplice.formats.events.values.decode_context import DecodeContext
@@ -47,10 +46,7 @@ def build_block(
     whole message becomes a dead letter.
     """
     build = BlockBuilder(group.records, ledger)
-    empty = mask_of(group.payloads.is_null())
-    ledger.ignore(group.records[empty], TOMBSTONE)
-    build.live[empty] = False
-    members = members_of(group.payloads)
+    members = build.members(group.payloads)
     _refuse_others(members, key, types, context, build)
     op = _operations(members, build)
     times, beyond = source_times((members["es"], _MILLI))

@@ -26,7 +26,7 @@ import re
 from functools import lru_cache
 
 from lakesplice.formats.events.ddl import DefinedColumn
-from lakesplice.formats.events.ddl.added_columns import CHARACTERS
+from lakesplice.formats.events.ddl.columns import CHARACTERS
 from lakesplice.formats.events.ddl.definitions import column_definition
 from lakesplice.formats.events.ddl.tokens import Tokens, UnreadableError, statements
 from lakesplice.formats.events.values.declared_types import DeclaredType
@@ -40,8 +40,6 @@ _AS_SPELT = re.compile(
     r"(?:\(\d+(?:,\d+)?\))?(?: (?:unsigned|zerofill))*"
 )
 _BITS_MAX, _DIGITS_MAX = 64, 65
-# From this many binary digits on a FLOAT is a DOUBLE.
-_DOUBLE_DIGITS = 25
 _WHOLE = {
     "TINYINT": Primitive.BYTE, "TINYINT UNSIGNED": Primitive.SHORT, "BOOLEAN": Primitive.BYTE,
     "SMALLINT": Primitive.SHORT, "SMALLINT UNSIGNED": Primitive.INTEGER,
@@ -123,8 +121,8 @@ def _known(column: DefinedColumn) -> _Known | None:
     if type_ == "BIT":
         return _bits(column.length or 0)
     if type_ in ("FLOAT", "FLOAT UNSIGNED"):
-        is_double = column.scale is None and (column.length or 0) >= _DOUBLE_DIGITS
-        return ColumnType(Primitive.DOUBLE if is_double else Primitive.FLOAT), Encoding.FLOAT_TEXT
+        kind = Primitive.DOUBLE if column.is_wide_float else Primitive.FLOAT
+        return ColumnType(kind), Encoding.FLOAT_TEXT
     if type_ in _ENUMERATED:
         return (ColumnType(Primitive.STRING), _ENUMERATED[type_]) if column.members else None
     if type_ not in _OTHERS:

@@ -14,10 +14,10 @@ from base64 import b64encode
 import pyarrow as pa
 
 from lakesplice.formats.events.ddl import DefinedColumn
+from lakesplice.formats.events.ddl.columns import CHARACTERS
 from lakesplice.model.column_values import fill_text, fill_value
 from lakesplice.model.types import ColumnType, Primitive
 
-CHARACTERS = frozenset(("CHAR", "VARCHAR", "TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT"))
 BYTES = frozenset(("VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"))
 NUMBERS = frozenset(
     (

@@ -7,6 +7,12 @@ from dataclasses import dataclass
 
 from lakesplice.model.names import TableName
 
+CHARACTERS = frozenset(("CHAR", "VARCHAR", "TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT"))
+"""MySQL's types of texts."""
+
+# From this many binary digits on, MySQL stores a FLOAT as a DOUBLE.
+_DOUBLE_DIGITS = 25
+
 
 @dataclass(frozen=True, slots=True)
 class DefinedColumn:
@@ -30,6 +36,21 @@ class DefinedColumn:
     members: tuple[str, ...] = ()
     digits_known: bool = True
     default_known: bool = True
+
+    @property
+    def holds_bytes(self) -> bool:
+        """Whether it was defined as a text, but its values are bytes: its charset is `binary`."""
+        return self.type in CHARACTERS and self.charset == "binary"
+
+    @property
+    def is_wide_float(self) -> bool:
+        """Whether it was defined as a FLOAT, but its values are DOUBLEs, as of `FLOAT(53)`.
+
+        A number alone counts binary digits; of two numbers, as in `FLOAT(7,3)`, the first one
+        counts decimal digits. Source: MySQL's manual, "Floating-Point Types".
+        """
+        digits = self.length if self.scale is None else None
+        return self.type in ("FLOAT", "FLOAT UNSIGNED") and (digits or 0) >= _DOUBLE_DIGITS
 
 
 @dataclass(frozen=True, slots=True)

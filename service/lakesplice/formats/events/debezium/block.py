@@ -27,7 +27,7 @@ from lakesplice.formats.events.debezium.suspect_settings import (
 from lakesplice.formats.events.debezium.verdicts import truncated, truncated_somewhere, unknown_op
 from lakesplice.formats.events.event_format import Group
 from lakesplice.formats.events.json_reading.strict import Flaw
-from lakesplice.formats.events.json_reading.template import MESSAGE, TOMBSTONE
+from lakesplice.formats.events.json_reading.template import MESSAGE
 from lakesplice.formats.events.json_reading.verdict_ledger import VerdictLedger
 from lakesplice.formats.events.values.blocks import ImageBlock
 from lakesplice.formats.events.values.decode_context import DecodeContext
@@ -194,11 +194,8 @@ def _gtids(source: Mapping[str, pa.Array], positions: PositionSource, count: int
 
 
 def _members(payloads: pa.Array, build: BlockBuilder) -> dict[str, pa.Array]:
-    """Return the members of the payloads; ignore tombstones, which have none."""
-    none = mask_of(payloads.is_null())
-    build.ledger.ignore(build.records[none], TOMBSTONE)
-    build.live[none] = False
-    members = members_of(payloads)
+    """Return the members of the payloads, with a before-image that may be null."""
+    members = build.members(payloads)
     # TiCDC's updates with output-old-value=false have none.
     members.setdefault("before", pa.nulls(len(payloads), members["after"].type))
     return members

@@ -11,7 +11,7 @@ from typing import Literal
 
 from lakesplice.errors import ConfigurationError
 from lakesplice.formats.events.ddl import DefinedColumn, SchemaHistory
-from lakesplice.formats.events.ddl.added_columns import CHARACTERS
+from lakesplice.formats.events.ddl.columns import CHARACTERS
 from lakesplice.formats.events.ddl.type_history import type_history
 from lakesplice.formats.events.values.column_types import TypeHistory
 from lakesplice.formats.events.values.declared_types import DeclaredType
@@ -31,8 +31,6 @@ _DATETIMES = {
     "nanoseconds": "timestamp_nanos",
 }  # fmt: skip
 _MILLIS_DIGITS = 3
-# From this many binary digits on a FLOAT is a DOUBLE.
-_DOUBLE_DIGITS = 25
 _GEOMETRIES = (
     "GEOMETRY", "POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON",
     "GEOMETRYCOLLECTION", "GEOMCOLLECTION",
@@ -89,11 +87,10 @@ def types_of(
 
 def _declaration(column: DefinedColumn, handling: ConverterSettings) -> str | None:
     type_, length = column.type, column.length
-    if type_ in CHARACTERS and column.charset == "binary":
+    if column.holds_bytes:
         return "binary"
     if type_ in ("FLOAT", "FLOAT UNSIGNED"):
-        # FLOAT(7,3) has digits in decimal, FLOAT(53) in binary.
-        return "double" if column.scale is None and (length or 0) >= _DOUBLE_DIGITS else "float"
+        return "double" if column.is_wide_float else "float"
     if type_ == "BIGINT UNSIGNED":
         precise = handling.bigint_unsigned_handling_mode == "precise"
         if not precise:

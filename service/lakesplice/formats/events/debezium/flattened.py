@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.blocks.builder import BlockBuilder, mask_of, members_of
+from lakesplice.formats.events.blocks.builder import BlockBuilder, mask_of
 from lakesplice.formats.events.blocks.positions import (
     Positions,
     binlog_position,
@@ -45,7 +45,6 @@ from lakesplice.formats.events.event_format import EventFormat, FormatCapabiliti
 from lakesplice.formats.events.json_reading.payload_shape import EventShape
 from lakesplice.formats.events.json_reading.strict import Flaw, shown
 from lakesplice.formats.events.json_reading.template import (
-    TOMBSTONE,
     Halt,
     Opened,
     Template,
@@ -171,10 +170,7 @@ def build_rows(
     """Settle the records whose rows were read: add changes to the ledger as one block."""
     shape = group.template.shape
     build = BlockBuilder(group.records, ledger)
-    empty = mask_of(group.payloads.is_null())
-    ledger.ignore(group.records[empty], TOMBSTONE)
-    build.live[empty] = False
-    row = members_of(group.payloads)
+    row = build.members(group.payloads)
     added = _added(row, shape.names)
     _refuse_other_tables(added, context, build)
     op = _operations(added, build)

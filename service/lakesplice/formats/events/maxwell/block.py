@@ -18,7 +18,6 @@ from lakesplice.formats.events.blocks.positions import (
     source_times,
 )
 from lakesplice.formats.events.event_format import Group
-from lakesplice.formats.events.json_reading.template import TOMBSTONE
 from lakesplice.formats.events.json_reading.verdict_ledger import VerdictLedger
 from lakesplice.formats.events.maxwell.before_values import changed_columns
 from lakesplice.formats.events.maxwell.ddl_types import KnownTypes
@@ -69,10 +68,7 @@ def build_block(
     records at positions where other types than `types` are in force.
     """
     build = BlockBuilder(group.records, ledger)
-    empty = mask_of(group.payloads.is_null())
-    ledger.ignore(group.records[empty], TOMBSTONE)
-    build.live[empty] = False
-    members = members_of(group.payloads)
+    members = build.members(group.payloads)
     op = _operations(members, context, build)
     if key is not None:
         unlike = key.unlike(group, members["primary_key_columns"])

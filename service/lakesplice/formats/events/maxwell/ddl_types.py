@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from lakesplice.errors import ConfigurationError
 from lakesplice.formats.events.ddl import DefinedColumn, SchemaHistory
-from lakesplice.formats.events.ddl.added_columns import CHARACTERS
+from lakesplice.formats.events.ddl.columns import CHARACTERS
 from lakesplice.formats.events.ddl.type_history import type_history
 from lakesplice.formats.events.values.column_types import PartialType, TypeHistory, TypeVersion
 from lakesplice.formats.events.values.declared_types import DeclaredType
@@ -28,8 +28,6 @@ from lakesplice.model.types import Primitive
 SOURCE = "the topic of Maxwell's schema changes"
 # MySQL's defaults, if a definition leaves them out.
 _DECIMAL_LENGTH, _LENGTH = 10, 1
-# From this many binary digits on a FLOAT is a DOUBLE.
-_DOUBLE_DIGITS = 25
 _NAMES = {
     **{
         whole + sign: (whole + sign).lower()
@@ -66,11 +64,10 @@ def type_of(column: DefinedColumn) -> DeclaredType | None:
 
 def _declaration(column: DefinedColumn) -> str | None:
     type_, length = column.type, column.length
-    if type_ in CHARACTERS and column.charset == "binary":
+    if column.holds_bytes:
         return "binary"
     if type_ in ("FLOAT", "FLOAT UNSIGNED"):
-        # FLOAT(7,3) has digits in decimal, FLOAT(53) in binary.
-        return "double" if column.scale is None and (length or 0) >= _DOUBLE_DIGITS else "float"
+        return "double" if column.is_wide_float else "float"
     if type_ in ("DECIMAL", "DECIMAL UNSIGNED"):
         return f"decimal({length or _DECIMAL_LENGTH},{column.scale or 0})"
     if type_ in ("BIT", "BINARY"):
