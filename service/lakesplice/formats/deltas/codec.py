@@ -92,8 +92,9 @@ def decode_delta(
     """
     layout = delta_schema(schema)
     fields = [layout.field(name) for name in (layout.names if columns is None else columns)]
-    then = schema.at(version)
-    written = delta_schema(then)
+    # Small deltas cost as much as their schemas do.
+    then = schema if version == schema.version else schema.at(version)
+    written = layout if then is schema else delta_schema(then)
     # Present names, each with the one in the file.
     since = schema.names_since(then)
     names = {since.get(name, name): name for name in written.names}

@@ -64,18 +64,24 @@ class ImageWriter:
         self, source: pa.NativeFile, file: BaseFile, edits: Edits, known: KnownRows
     ) -> None:
         """Take the images of a base file's rows that edits change; `source` is the file, open."""
-        schema, rows = self._schema, edits.rows
-        names = [*dict.fromkeys((*schema.key, *image_layout(schema).names[:-1]))]
-        before = chosen_rows(self._store, source, file, schema, rows, names, known=known)
-        mine = edits_of_chosen(edits, rows)
-        moves = np.zeros(len(rows), np.bool_)
+        rows, names = edits.rows, self._needed
+        before = chosen_rows(self._store, source, file, self._schema, rows, names, known=known)
+        self.edited(file.partition, before, edits)
+
+    def edited(self, partition: Partition, before: pa.Table, edits: Edits) -> None:
+        """Take the images of rows that edits change; `before` has the rows `edits.rows`, in their
+        order, as they were.
+        """
+        schema, before = self._schema, before.select(self._needed)
+        mine = edits_of_chosen(edits, edits.rows)
+        moves = np.zeros(len(edits.rows), np.bool_)
         if len(self._arriving.high):
             keys = key_hash(before, schema)
             moves = among(keys, self._arriving)
             gone = moves & live(before) & ~live(apply_edits(before.select([IS_DELETED]), mine))
             self._left.append(keys.only(gone))
         differs = _differs(before, mine, schema)
-        self._hold(file.partition, rewritten_images(before, mine, differs, moves, schema))
+        self._hold(partition, rewritten_images(before, mine, differs, moves, schema))
 
     def added(self, new: NewFile) -> None:
         """Take the images of the rows of a new base file; after those of rewritten ones."""
@@ -96,6 +102,11 @@ class ImageWriter:
             self._held[(None,) * len(self._schema.partitioned_by)] = [nothing]
         self._write()
         return tuple(self._written)
+
+    @property
+    def _needed(self) -> list[str]:
+        """The columns of a row's images, and its key."""
+        return [*dict.fromkeys((*self._schema.key, *image_layout(self._schema).names[:-1]))]
 
     def _hold(self, partition: Partition, images: pa.Table) -> None:
         if images.num_rows:

@@ -3,6 +3,8 @@
     read each delta once -> per file: read the state of the addressed rows -> overlay -> rewrite
     under a new name -> check what was written -> (the caller commits `Splice`)
 
+Many small files are written as one (`gathered.py`).
+
 Addresses don't change, so changes that are committed meanwhile stay valid and wait for the next
 compaction.
 """
@@ -24,6 +26,7 @@ from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.edits import Edits
 from lakesplice.planning.rows.overlay import overlay, state_columns, without_effect
 from lakesplice.planning.rows.waiting_changes import OrderedChanges, WaitingChanges
+from lakesplice.planning.upkeep.gathering import gatherings
 from lakesplice.splicing.verify import verify_edits
 from lakesplice.table.files.base_files import checked_base, create_base
 from lakesplice.table.files.change_images import ImageWriter
@@ -35,6 +38,7 @@ from lakesplice.table.protocol.intents import Splice
 from lakesplice.table.protocol.layout import base_path, partition_folder
 from lakesplice.table.protocol.new_files import ChangeImages, NewFile
 from lakesplice.table.protocol.ports import UNWATCHED, Entropy, Progress, Rewriter, Store, watched
+from lakesplice.table.upkeep.gathered import Gathered, gather, may_gather
 
 
 @dataclass(frozen=True)
@@ -42,10 +46,11 @@ class Compacted:
     """What a compaction wrote, to become visible by a `Splice`.
 
     A file is not in `replaced` if all its waiting changes were stale or had no effect; they count
-    as applied anyway. `counts` has `changes`, those applied, of which `stale` and `unlinked`;
-    `rows`, the edited rows; `unchanged`, rows of files on which the changes had no effect;
-    `pages_equal`, pages that got only values that they already had; `bytes_read`, `bytes_written`;
-    and the rewriter's own. `images` are for the table's change feed, None if it has none.
+    as applied anyway. Files that became one have the same new file. `counts` has `changes`, those
+    applied, of which `stale` and `unlinked`; `rows`, the edited rows; `unchanged`, rows of files on
+    which the changes had no effect; `pages_equal`, pages that got only values that they already
+    had; `files_gathered`, files that became one with others; `bytes_read`, `bytes_written`; and the
+    rewriter's own. `images` are for the table's change feed, None if it has none.
     """
 
     replaced: Mapping[str, NewFile]
@@ -80,7 +85,15 @@ def compact_files(
         changes = pa.concat_tables([changes, more])
     writer = ImageWriter(store, manifest.schema, entropy) if manifest.feed is not None else None
     replaced, counts = rewrite_with(
-        store, manifest, files, changes, rewriter, entropy, images=writer, progress=progress
+        store,
+        manifest,
+        files,
+        changes,
+        rewriter,
+        entropy,
+        images=writer,
+        gathers=more is None and may_gather(manifest),
+        progress=progress,
     )
     images = None
     if writer is not None:
@@ -102,10 +115,11 @@ def rewrite_with(
     entropy: Entropy,
     *,
     images: ImageWriter | None = None,
+    gathers: bool = False,
     progress: Progress = UNWATCHED,
 ) -> tuple[Mapping[str, NewFile], Mapping[str, int]]:
     """Rewrite base files of `manifest` with changes in the layout of `delta_schema`; `images` gets
-    the rows that change.
+    the rows that change. `gathers` says that several small files may become one.
 
     Return the next version of each file by its path, without files on which no change had an
     effect, and the counts of `Compacted`. Blocks and raises as `compact_files`.
@@ -114,7 +128,12 @@ def rewrite_with(
     replaced: dict[str, NewFile] = {}
     work = _Rewriting(store, manifest, rewriter, entropy, images)
     work.counts["changes"] = changes.num_rows
-    for file in watched(files, progress):
+    done = set[str]()
+    for part in gatherings(files) if gathers else ():
+        if (gathered := gather(store, manifest, part, waiting, entropy, images)) is not None:
+            replaced |= work.count_gathered(part, gathered)
+            done |= {file.path for file in watched(part, progress)}
+    for file in watched([file for file in files if file.path not in done], progress):
         placed = waiting.for_file(file.segments, file.path)
         if len(placed.rows) and (new := work.next_version(file, placed)) is not None:
             replaced[file.path] = new
@@ -131,6 +150,21 @@ class _Rewriting:
     counts: Counter[str] = field(
         default_factory=lambda: Counter(changes=0, stale=0, rows=0, bytes_read=0, bytes_written=0)
     )
+
+    def count_gathered(self, files: Sequence[BaseFile], found: Gathered) -> dict[str, NewFile]:
+        """Count files that became one; return it by the path of each, nothing if none was
+        written.
+        """
+        counts, edits, new = self.counts, found.edits, found.new
+        counts["stale"] += edits.stale
+        counts.update({"unlinked": edits.unlinked} if edits.unlinked else {})
+        if new is None:
+            return {}
+        counts["files_gathered"] += len(files)
+        counts["rows"] += len(edits.rows)
+        counts["bytes_read"] += sum(file.bytes for file in files)
+        counts["bytes_written"] += new.base.bytes
+        return {file.path: new for file in files}
 
     def next_version(self, file: BaseFile, placed: OrderedChanges) -> NewFile | None:
         """Write a file's next version; return None if no change had an effect."""

@@ -16,7 +16,8 @@ from lakesplice.table.protocol.new_files import ChangeImages, NewFile
 class Splice:
     """Base files, rewritten with the changes that waited for them.
 
-    `replaced` maps the path of a file to its next version, with the same segments; `consumed` maps
+    `replaced` maps the path of a file to its next version, with the same segments; several files
+    may have one next version, with the segments of each in the order of `replaced`. `consumed` maps
     the path of a delta to the file groups whose changes were applied. `planned_on` is the version
     that was read before anything was written; 0 counts as older than any. `schema_version` is that
     of the new files' layout; None if no column can have changed since.

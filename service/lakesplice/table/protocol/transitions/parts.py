@@ -85,17 +85,23 @@ def with_replaced(
 ) -> tuple[dict[str, BaseFile], tuple[Remove, ...], tuple[Add, ...]]:
     """Return the base files after some got their next versions, and the actions that say so.
 
-    A file's next version is in its cube, since few of its values differ. `UsageError` if one has
-    other segments than its source.
+    Several files may have the same next version, which has their segments one after the other. It
+    is in their cube, since few of its values differ. `UsageError` if it has other segments than its
+    sources.
     """
-    files = dict(before.files)
+    files, written = dict(before.files), {new.base.path: new for new in replaced.values()}
+    sources: dict[str, list[BaseFile]] = {path: [] for path in written}
     for path, new in replaced.items():
-        old = files.pop(path)
-        if (old.segments, old.partition) != (new.base.segments, new.base.partition):
-            raise UsageError("a splice changed a file's segments", path=path, new=new.base.path)
-        files[new.base.path] = replace(new.base, cube=old.cube)
+        sources[new.base.path].append(files.pop(path))
+    for path, new in written.items():
+        old, base = sources[path], new.base
+        segments = tuple(segment for file in old for segment in file.segments)
+        if segments != base.segments or {file.partition for file in old} != {base.partition}:
+            raise UsageError("a splice changed the files' segments", path=old[0].path, new=path)
+        cubes = {file.cube for file in old}
+        files[path] = replace(base, cube=cubes.pop() if len(cubes) == 1 else None)
     removes = removes_of(before, replaced, moment.timestamp_ms)
-    adds = adds_of(before.schema, replaced.values(), moment.timestamp_ms)
+    adds = adds_of(before.schema, written.values(), moment.timestamp_ms)
     return files, removes, adds
 
 

@@ -1,0 +1,116 @@
+"""Small base files, written as one file with the changes that wait for them.
+
+    read all rows -> overlay, as if they were of one file -> write -> check what was written
+
+The new file has the segments of its sources one after the other, so no address changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+
+from lakesplice.errors import CorruptFileError
+from lakesplice.formats.parquet import write_base
+from lakesplice.model.address import BaseFile
+from lakesplice.model.manifest import Manifest
+from lakesplice.model.names import IS_DELETED, POSITION_FILE, POSITION_OFFSET
+from lakesplice.model.position import Ordering
+from lakesplice.model.schema import TableSchema
+from lakesplice.planning.rows.edits import Edits, apply_edits
+from lakesplice.planning.rows.overlay import overlay, state_columns
+from lakesplice.planning.rows.waiting_changes import WaitingChanges
+from lakesplice.splicing.verify import verify_edits
+from lakesplice.table.files.base_files import checked_base, create_base, open_base
+from lakesplice.table.files.change_images import ImageWriter
+from lakesplice.table.protocol.layout import base_path, partition_folder
+from lakesplice.table.protocol.new_files import NewFile
+from lakesplice.table.protocol.ports import Entropy, Store
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """What was written for some files; `new` is None if no change had an effect."""
+
+    edits: Edits
+    new: NewFile | None = None
+
+
+def may_gather(manifest: Manifest) -> bool:
+    """Whether files of a table may become one file in a compaction.
+
+    Not in a table fed by hand, where a file isn't written if its changes have no effect, nor in an
+    adopted one, whose files are kept as their writer laid them out.
+    """
+    return manifest.ordering is not Ordering.COMMIT and not manifest.schema.adopted
+
+
+def gather(
+    store: Store,
+    manifest: Manifest,
+    files: Sequence[BaseFile],
+    waiting: WaitingChanges,
+    entropy: Entropy,
+    images: ImageWriter | None = None,
+) -> Gathered | None:
+    """Write one file for several, which are of one partition; `images` gets the rows that change.
+
+    None if a change doesn't fit its row: then rewriting the files one by one tells which file it
+    is. Memory holds all their rows. Blocks. `CorruptFileError` for a file that can't be read, and
+    if the new file doesn't have the intended content; `StorageError`.
+    """
+    schema, segments = manifest.schema, [s for file in files for s in file.segments]
+    rows = pa.concat_tables(_rows(store, files, schema)).combine_chunks()
+    try:
+        placed = waiting.for_file(segments, files[0].path)
+        state = rows.select(state_columns(schema, manifest.ordering))
+        state = state.take(pa.array(placed.addressed))
+        edits = overlay(placed, state, schema, files[0].path, manifest.ordering)
+    except CorruptFileError:
+        return None
+    if not len(edits.rows):
+        return Gathered(edits)
+    after = apply_edits(rows, edits)
+    splices, partition = max(file.splices for file in files) + 1, files[0].partition
+    folder = partition_folder(schema.partitioned_by, partition)
+    new = create_base(
+        store,
+        base_path(segments[0].group, splices, entropy, folder),
+        segments,
+        lambda sink: write_base([after], schema, sink, store.row_group_bytes),
+        splices=splices,
+        tail_hint=2 * max(file.tail_bytes for file in files),
+        partition=partition,
+        check=partial(_check, schema, after, edits),
+    )
+    if images is not None:
+        images.edited(partition, rows.take(pa.array(edits.rows)), edits)
+    return Gathered(edits, new)
+
+
+def _rows(store: Store, files: Sequence[BaseFile], schema: TableSchema) -> list[pa.Table]:
+    rows = [schema.arrow.empty_table()]
+    for file in files:
+        with open_base(store, file, schema) as reader:
+            rows += [reader.read(at) for at in range(len(reader.row_groups))]
+    return rows
+
+
+def _check(
+    schema: TableSchema, after: pa.Table, edits: Edits, found: pa.NativeFile, base: BaseFile
+) -> None:
+    """Read back the edited values, and of all rows what identifies and orders them."""
+    reader, names = (
+        checked_base(found, base, schema),
+        [*schema.key, POSITION_FILE, POSITION_OFFSET, IS_DELETED],
+    )
+    parts = [reader.read(at, names) for at in range(len(reader.row_groups))]
+    if not pa.concat_tables(parts).equals(after.select(names)):
+        raise CorruptFileError(
+            "a new base file does not hold its sources' rows; this is a bug in Lakesplice",
+            path=base.path,
+        )
+    verify_edits(found, base.path, edits)
