@@ -118,6 +118,13 @@ def test_a_condition_holds_where_it_does_for_duckdb(
     assert found.to_pylist() == of_duckdb(engine, text)
 
 
+def test_the_lowest_whole_number_of_a_column_has_an_opposite() -> None:
+    lowest = pa.table({"i": pa.array([-(2**31)], pa.int32())})
+    for text in ("-i", "abs(i)"):
+        (found,) = evaluated([edit_value(text, lowest.schema, pa.null())], lowest)
+        assert found.to_pylist() == [2**31]
+
+
 def test_a_literal_has_the_type_of_the_column_that_gets_it() -> None:
     moment = pa.timestamp("us", tz="UTC")
     value = edit_value("CASE WHEN i > 0 THEN '2024-01-02' END", ROWS.schema, moment)

@@ -259,8 +259,10 @@ class _ValueTranslation(ConditionTranslation):
         return [one if kind == common else one.cast(common) for one, kind in found]
 
     def _roomy(self, node: exp.Expr) -> pc.Expression:
-        """A number with room for the digit that rounding may add."""
+        """A number with room for the digit that rounding may add; whole numbers in 64 bits."""
         value, kind = self.value(node)
+        if pa.types.is_integer(kind):
+            return value.cast(pa.int64())
         if pa.types.is_decimal(kind) and kind.precision < DECIMAL_PRECISION_MAX:
             return value.cast(pa.decimal128(kind.precision + 1, kind.scale))
         return value
