@@ -23,7 +23,7 @@ ROWS = pa.table(
         "l": pa.array([5, None, 0, -3], pa.int64()),
         "d": pa.array([Decimal("1.25"), Decimal("-0.05"), None, Decimal("99.99")]),
         "f": pa.array([0.5, -1.5, None, 4.0], pa.float64()),
-        "s": pa.array(["ab", " Ü ", None, ""], pa.string()),
+        "s": pa.array(["ab", " \tÜ ", None, ""], pa.string()),
         "b": pa.array([True, False, None, True]),
         "day": pa.array([date(2024, 2, 29), None, date(1999, 12, 31), date(2000, 1, 1)]),
     }

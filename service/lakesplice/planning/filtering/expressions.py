@@ -55,7 +55,8 @@ _ARITHMETIC: Mapping[type[exp.Expr], Callable[..., pc.Expression]] = {
 _OF_ONE: Mapping[type[exp.Expr], Callable[[pc.Expression], pc.Expression]] = {
     exp.Upper: pc.utf8_upper,
     exp.Lower: pc.utf8_lower,
-    exp.Trim: pc.utf8_trim_whitespace,
+    # Spaces only, as in Spark, MySQL and standard SQL.
+    exp.Trim: lambda text: pc.utf8_trim(text, characters=" "),
     exp.Length: pc.utf8_length,
     exp.Abs: pc.abs_checked,
     exp.Floor: pc.floor,
