@@ -1,9 +1,9 @@
 """What a reader needs of rows and of changes to show some columns: less than a compaction needs.
 
-A compaction encodes only values that a change set, so it needs the sets of changed columns and the
+A compaction encodes only values that a change set, so it needs the sets of changed columns, and the
 digests that prove them. A reader of few columns takes all of them from the change's image, which is
-always right: replacing a value by an equal one costs it less than reading digests, which are random
-and as large as a wide number.
+always right. To replace a value by an equal one costs it less than to read digests: these are
+random, and as large as a long number.
 
 A row's position is needed only if a change may be at or below it. Changes are mostly above every
 row of a row group, and then the bounds in the file's footer prove it.

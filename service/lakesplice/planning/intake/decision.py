@@ -1,12 +1,12 @@
 """Decides the fate of each change of a batch. Both `append`, which writes the result, and
 `explain-key`, which shows it, use this decision.
 
-a change below the fence       is dropped
-a change of an erased row      is dropped, unless it is above the position of the erasure
-several changes of one key     are folded into one; in an insert-only table all but the first are
-                               duplicates
-a key that the index has       it is a change of that row, without effect if the row is newer
-a key that the index lacks     it becomes a new row, unless it is at or below the purge floor
+    a change at or below the fence   is dropped
+    a change of an erased row        is dropped, unless it is above the position of the erasure
+    several changes of one key       become one; in an insert-only table all but the first are
+                                     duplicates
+    a change of a key in the index   changes that row; it has no effect if the row is newer
+    a change of another key          becomes a new row, unless it is at or below the purge floor
 """
 
 from __future__ import annotations

@@ -45,11 +45,14 @@ _NAMING_SCHEMAS = (None, FormatName.AVRO, FormatName.FLATTENED_AVRO)
 class RecordReading:
     """How the records of one source table are read: what the configuration says of them.
 
-    `table` is the table that the records name. `declared`, `format`, `mappings` and `key` say how
-    they are decoded; `history` has the types that the source described elsewhere; `shape` says
-    which columns are stored, and how; `not_inserts`, set for an insert-only table, what happens to
-    other changes; `keeps_versions` that the table is a history table; `policy` what happens when
-    the source's schema changes.
+    table              the table that the records name
+    declared, format,  how records are decoded: types of columns, the format, other types for
+    mappings, key      columns, the key's columns
+    history            the types that the source described elsewhere; None without such a source
+    shape              which columns are stored, and how; None: all, as they are
+    not_inserts        of an insert-only table what happens to other changes; None in other tables
+    keeps_versions     whether the table is a history table
+    policy             what happens when the source's schema changes
     """
 
     table: TableName

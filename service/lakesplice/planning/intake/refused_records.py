@@ -1,9 +1,9 @@
 """Records that were decoded, but that the table refuses: they become dead letters.
 
 In an insert-only table these are updates and deletes, if the setting says so (`insert_only.py`). In
-a table that takes partial images they are inserts without all columns: MySQL and MariaDB leave a
-column out of the row image if the statement gave no value for it, so it has its default, which no
-event shows.
+a table that takes partial images they are inserts without all columns. MySQL and MariaDB leave a
+column out of the row image if the statement gave no value for it. Then it has its default, and no
+event shows the default.
 """
 
 from __future__ import annotations

@@ -31,13 +31,17 @@ class ColumnEdit:
 class Edits:
     """All edits of one file, or of a range of its rows.
 
-    `rows` are the rows that get a newer state. Every system column is edited in all of them (in a
-    table fed by hand only if its value may change), a user column only in rows where it changed, a
-    key column never. `applied` counts the changes above their row's position, also those that a
-    later change overwrites; `stale` counts those at or below it, and repetitions; `unlinked` counts
-    those of `applied` that were computed from another state than the one they are applied to, so
-    that a change before them is missing or late. The columns `known_new` are known to get other
-    values than they have, so comparing them would be no use.
+    rows        the rows that get a newer state, ascending
+    columns     for each edited column its new values. A system column is edited in all rows; in a
+                table fed by hand only if its value may change. A user column is edited only in rows
+                where it changed, a key column never
+    applied     the number of changes above their row's position, also of those that a later change
+                overwrites
+    stale       the number of changes at or below their row's position, and of repetitions
+    unlinked    how many of `applied` were computed from another state than the one that they are
+                applied to: a change before them is missing or late
+    known_new   columns that are known to get other values than they have: comparing them would be
+                no use
     """
 
     rows: Integers = field(default_factory=lambda: np.empty(0, np.int64))

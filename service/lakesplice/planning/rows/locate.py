@@ -1,10 +1,10 @@
 """Locate: finds the addresses of rows by their key hashes, in the runs of the row index.
 
-**The newest run that has a key decides**, whether or not the entry's file group is live. An entry
-of a dead group means that the key is unknown, and older runs are not searched: an older entry is an
-address that the row has left (the row moved, and its new group was purged), where there is at most
-an old tombstone. An older entry would revive that row there, at an older position. Stopping makes
-the next change an insert, which is right. So the index must never lose the newest entry of a key,
+**The newest run that has a key decides**, even if the entry's file group is dead: the
+table no longer has it. Then the key is unknown, and older runs are not searched. An older entry is
+an address that the row has left: the row moved, and a purge removed its new group. At most an old
+tombstone is there, and an older entry would revive that row at an older position. Without an
+address the next change becomes an insert, which is right. So the index must never lose the newest entry of a key,
 and merges keep entries of dead groups (see `index_merge`).
 
 A rebuilt index replaces all runs and has only entries of live groups. Runs stay valid while a table

@@ -58,9 +58,11 @@ def unplaced(schema: TableSchema, fields: Iterable[SourceField]) -> str | None:
     """Return the name of a field that may belong to one or another column, if there is such a
     field.
 
-    So it is if the change's position can't be compared with the one at which the name changed its
-    column, if the source's DDL wasn't read (dead letters that are replayed without the driver), or
-    if it isn't known since when the table's column has the name.
+    That is the case if one of these holds:
+
+    - the change's position can't be compared with the one at which the name changed its column;
+    - the source's DDL wasn't read, as for dead letters that are replayed without the driver;
+    - it isn't known since when the table's column has the name.
     """
     for field in fields:
         names = {tenure.name for tenure in field.tenures or ()}

@@ -36,10 +36,13 @@ class PageRewriter:
     """A `Rewriter` that copies the bytes of each page without an edited row; memory holds a few
     chunks.
 
-    `open_sink` says how bytes are copied into the file that the store opened. `WrittenBase.counts`
-    has `pages_copied`, `pages_encoded`, `bytes_copied`, `bytes_encoded`; `bloom_filters_dropped` if
-    there were any; for each reason why a whole column chunk was encoded, `whole_<reason>`, a number
-    of columns; and for each reason why a file was rewritten plainly, `fallback_<reason>`, 1.
+    `open_sink` says how bytes are copied into the file that the store opened. The counts of the
+    result (`WrittenBase.counts`) are
+
+        pages_copied, pages_encoded, bytes_copied, bytes_encoded
+        bloom_filters_dropped   if there were any
+        whole_<reason>          the number of column chunks that were encoded whole for this reason
+        fallback_<reason>       1 if the file was rewritten plainly for this reason
     """
 
     options: Options = field(default_factory=Options)

@@ -46,10 +46,14 @@ from lakesplice.table.protocol.ports import Entropy, Store
 class AppendPlan:
     """What a task must know of a table to append to it.
 
-    These are the schema, the index runs, the live file groups and whether the table is insert-only;
-    of the topic that the changes come from, the purge floor and the fence; in a table with
-    partition columns also the base files and deltas, from which the rows that move are read; where
-    rows were erased, the file of their keys.
+    schema          the table's
+    runs            the runs of its row index, oldest first
+    groups          its live file groups, ascending
+    insert_only     whether its rows never change
+    floor, fence    the purge floor and the fence of the topic that the changes come from
+    files, deltas   its base files and deltas, from which rows that move are read; empty in a table
+                    without partition columns
+    erased          the file of erased keys; None if no row was erased
     """
 
     schema: TableSchema
@@ -128,14 +132,21 @@ def append(
     """Fold, locate and write the changes of one key range: those of known keys to a delta, those of
     new keys to a base file.
 
-    `changes` are in `changes_schema(plan.schema)`. `counts` has `folded`, the changes after the
-    fold; `updated`, those of known keys; `inserted`, those that became rows; in an insert-only
-    table `duplicates` instead of `updated`: changes of known keys, and all but the first of a new
-    key. `below_floor` counts changes of unknown keys that a purge may have removed, `late` those at
-    or below the fence, `erased` those of erased rows, `incomplete` new rows that are hidden until
-    all their columns are known, `moved` those of `updated` whose rows moved to another partition.
-    Raises `StorageError`, and `CorruptFileError` for a damaged run; if rows may move, also for a
-    damaged base file or delta.
+    `changes` are in `changes_schema(plan.schema)`. The result's `counts` has
+
+        folded        the changes after the fold
+        updated       those of known keys
+        moved         those of `updated` whose rows moved to another partition
+        inserted      those that became rows
+        incomplete    those of `inserted` that are hidden until all their columns are known
+        duplicates    in an insert-only table instead of `updated`: changes of known keys, and all
+                      but the first of a new key
+        below_floor   changes of unknown keys that a purge may have removed
+        late          changes at or below the fence
+        erased        changes of erased rows
+
+    Blocks. Raises `StorageError`, and `CorruptFileError` for a damaged run; if rows may move, also
+    for a damaged base file or delta.
     """
     given = pa.concat_tables(changes)
     rules = plan.rules(store, given)

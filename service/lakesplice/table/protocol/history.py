@@ -23,8 +23,8 @@ class HistoryEntry:
 
     `source` has, for each Kafka partition that the version read, the first and the next offset;
     None if the version before it can't be read. For a table of several topics it is empty, and
-    `sources` has the same for each topic. `gaps` has the records that are passed over by then, as
-    text, if that changed with the version; it is empty if none are left, and else None.
+    `sources` has the same for each topic. `gaps` lists the gaps after the version, as text, if the
+    version changed them: an empty text if none is left, None if it changed none.
     """
 
     version: int

@@ -17,17 +17,24 @@ from lakesplice.table.protocol.new_files import ChangeImages, NewFile
 class Ingest:
     """The changes of a batch for one topic of a table. Without changes it still moves the offsets.
 
-    `source_from` has the first offset of each partition in the batch, `source_to` the topic's state
-    after the batch, with all partitions. `planned_on` is the version that was read before anything
-    was written, in whose index the changes were located; `schema_version` is that of their schema;
-    `addressed_groups` are the file groups for which the deltas have changes. `counts` become
-    metrics of the commit. If rows moved between partitions, `read` has the paths of the deltas from
-    which their state was read, otherwise None; `replaced` then maps the base files that the rows
-    left to their next versions, with the same segments, in which the rows are deleted. `images` are
-    as in `Splice`. `lowest` has, for some partitions, the lowest position of the changes that is
-    above the partition's before. `narrowed` maps files of dead letters, present and new ones, to
-    files that replace them: the same dead letters, each with what is known to have been read around
-    it now that the ingest applies records nearby.
+    planned_on         the version that was read before anything was written, in whose index the
+                       changes were located
+    source_from        the first offset of each partition in the batch
+    source_to          the topic's state after the batch, with all partitions
+    schema_version     that of the schema in which the changes were written
+    addressed_groups   the file groups for which the deltas have changes
+    parked             why the table is parked with this commit; None if it isn't
+    counts             metrics of the commit
+    read               if rows moved between partitions, the paths of the deltas from which their
+                       state was read; otherwise None
+    replaced           the base files that such rows left: by path their next versions, with the
+                       same segments, in which the rows are deleted
+    images             as in `Splice`
+    lowest             for some partitions the lowest position of the changes that is above the
+                       partition's before
+    narrowed           files of dead letters, present and new ones: by path the files that replace
+                       them. These have the same dead letters, each with what is known to have been
+                       read around it, now that the ingest applies records nearby
     """
 
     generation: int
