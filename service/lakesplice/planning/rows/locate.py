@@ -1,11 +1,11 @@
 """Locate: finds the addresses of rows by their key hashes, in the runs of the row index.
 
-**The newest run that has a key decides**, even if the entry's file group is dead: the
-table no longer has it. Then the key is unknown, and older runs are not searched. An older entry is
-an address that the row has left: the row moved, and a purge removed its new group. At most an old
+**The newest run that has a key decides**, even if the entry's file group is dead: the table no
+longer has it. Then the key is unknown, and older runs are not searched. An older entry is an
+address that the row has left: the row moved, and a purge removed its new group. At most an old
 tombstone is there, and an older entry would revive that row at an older position. Without an
-address the next change becomes an insert, which is right. So the index must never lose the newest entry of a key,
-and merges keep entries of dead groups (see `index_merge`).
+address the next change becomes an insert, which is right. So the index must never lose the newest
+entry of a key, and merges keep entries of dead groups (see `index_merge`).
 
 A rebuilt index replaces all runs and has only entries of live groups. Runs stay valid while a table
 is parked, since no row moves then.
