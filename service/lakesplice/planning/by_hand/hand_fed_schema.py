@@ -151,7 +151,7 @@ def stored_rows(given: pa.Table, schema: TableSchema, columns: Collection[str] =
     missing = [name for name in schema.key if name not in by_stored]
     if missing:
         raise UsageError(
-            "rows lack columns of the table's key; give a value for each of them", missing=missing
+            "rows need their whole key; give a value for each of its columns", missing=missing
         )
     taken = [column for column in schema.columns if column.name in by_stored]
     arrays = [stored_values(given.column(by_stored[column.name]), column) for column in taken]
@@ -195,7 +195,7 @@ def stored_values(values: pa.ChunkedArray, column: Column) -> pa.ChunkedArray:
         fits = fits and _described(given) == column.source_type
     if not fits:
         raise UsageError(
-            "a column has another type than in the table; cast it",
+            "a column is not of its type in the table; cast it",
             column=column.source_name,
             expected=f"{column.type.name} ({column.source_type})",
             found=str(given),

@@ -242,7 +242,7 @@ class _ValueTranslation(ConditionTranslation):
                 text = self.value(node.this)[0]
                 return pc.replace_substring(text, pattern=old.this, replacement=new.this)
         raise self._unfit(
-            node, "an expression can't contain this; docs/by-hand.md lists what it can contain"
+            node, "an expression can't have this; docs/by-hand.md lists what it can have"
         )
 
     def _alike(
