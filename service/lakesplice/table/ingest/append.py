@@ -112,6 +112,19 @@ class Appended:
     `files` are the new base files, one per partition that got rows. If rows moved, `read` are the
     paths of the deltas that were read for it, else None: the commit is refused if others wait by
     then. `left` are the file groups that rows moved from.
+
+    `counts` has
+
+        folded        the changes after the fold
+        updated       those of known keys
+        moved         those of `updated` whose rows moved to another partition
+        inserted      those that became rows
+        incomplete    those of `inserted` that are hidden until all their columns are known
+        duplicates    in an insert-only table instead of `updated`: changes of known keys, and all
+                      but the first of a new key
+        below_floor   changes of unknown keys that a purge may have removed
+        late          changes at or below the fence
+        erased        changes of erased rows
     """
 
     files: tuple[NewFile, ...]
@@ -132,18 +145,7 @@ def append(
     """Fold, locate and write the changes of one key range: those of known keys to a delta, those of
     new keys to a base file.
 
-    `changes` are in `changes_schema(plan.schema)`. The result's `counts` has
-
-        folded        the changes after the fold
-        updated       those of known keys
-        moved         those of `updated` whose rows moved to another partition
-        inserted      those that became rows
-        incomplete    those of `inserted` that are hidden until all their columns are known
-        duplicates    in an insert-only table instead of `updated`: changes of known keys, and all
-                      but the first of a new key
-        below_floor   changes of unknown keys that a purge may have removed
-        late          changes at or below the fence
-        erased        changes of erased rows
+    `changes` are in `changes_schema(plan.schema)`.
 
     Blocks. Raises `StorageError`, and `CorruptFileError` for a damaged run; if rows may move, also
     for a damaged base file or delta.
