@@ -14,7 +14,7 @@ from lakesplice.apps.service.batching.batches import BatchRunner
 from lakesplice.apps.service.batching.dropped_tables import TableDrops
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.schema_topics import SchemaTopics
-from lakesplice.apps.service.tables import ServiceTable, ServiceTables, unborn_source
+from lakesplice.apps.service.tables import ServiceTable, ServiceTables, initial_source
 from lakesplice.config import Settings
 from lakesplice.model.offsets import Offset
 from lakesplice.spark.jobs.batch_plan import BatchPlan, TaskError, TopicRead, TopicResult
@@ -107,8 +107,10 @@ class Scene:
         self.tables = ServiceTables(self.driver)
         for source in self.sources:
             topic = source.topic
-            unborn = unborn_source(topic.name, topic.topic_id, dict.fromkeys(topic.ends, Offset(0)))
-            self.tables.open_topic(topic.name, unborn)
+            initial = initial_source(
+                topic.name, topic.topic_id, dict.fromkeys(topic.ends, Offset(0))
+            )
+            self.tables.open_topic(topic.name, initial)
         self.held_back: list[list[str]] = []
         self.hold: Callable[[], bool] = lambda: False
         catalogue: Any = self.broker

@@ -86,6 +86,21 @@ def test_the_upkeep_of_a_table_begins_its_feed_and_no_other_ones(tmp_path: Path)
     later = WithoutFaults(tmp_path, tables=[{"match": "one.*", "change_feed": True}])
     no_session: Any = None
     upkeep = Upkeep(later.driver, no_session)
+    assert [upkeep.is_due(later.table(at)) for at in range(3)] == [True, False, False]
     for at in range(3):
         upkeep.see_to(later.table(at))
     assert [feed is not None for feed in feeds(later)] == [True, False, False]
+
+
+def test_a_tables_upkeep_is_due_when_its_log_has_grown_by_a_checkpoint(tmp_path: Path) -> None:
+    scene = WithoutFaults(tmp_path, log={"checkpoint_every": 2})
+    no_session: Any = None
+    upkeep = Upkeep(scene.driver, no_session)
+    due = {}
+    for _ in range(3):
+        scene.put(1)
+        scene.batch()
+        due[scene.table(0).version] = upkeep.is_due(scene.table(0))
+    assert due == {at: at >= 2 for at in range(1, 4)}
+    upkeep.see_to(scene.table(0))
+    assert not upkeep.is_due(scene.table(0))

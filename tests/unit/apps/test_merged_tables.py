@@ -10,7 +10,7 @@ import pytest
 import structlog
 
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.tables import ServiceTables, unborn_source
+from lakesplice.apps.service.tables import ServiceTables, initial_source
 from lakesplice.apps.table_commands.command_table import CommandTable
 from lakesplice.apps.table_commands.work import DROP, PARK, REPLAY, UNPARK, execute
 from lakesplice.config import Settings
@@ -44,7 +44,7 @@ def tables(root: Path, *entries: Mapping[str, Any]) -> ServiceTables:
 
 def open_topic(held: ServiceTables, *topics: str) -> None:
     for topic in topics:
-        held.open_topic(topic, unborn_source(topic, f"id of {topic}", {0: Offset(0)}))
+        held.open_topic(topic, initial_source(topic, f"id of {topic}", {0: Offset(0)}))
 
 
 def test_topics_that_meet_are_one_table_when_the_key_tells_them_apart(tmp_path: Path) -> None:

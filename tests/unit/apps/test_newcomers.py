@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.sources.new_topics import NewTopics
-from lakesplice.apps.service.tables import ServiceTables, unborn_source
+from lakesplice.apps.service.tables import ServiceTables, initial_source
 from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode
 from lakesplice.storage.local import LocalStore
@@ -39,7 +39,7 @@ class Scene:
 
     def open_topic(self, topic: str = GOODS) -> ParkCode | None:
         """Take the topic's table up, and say why it is parked."""
-        table = self.tables.open_topic(topic, unborn_source(topic, "id", {0: Offset(0)}))
+        table = self.tables.open_topic(topic, initial_source(topic, "id", {0: Offset(0)}))
         self.newcomers.park_if_refused(table)
         return None if table.parked is None else table.parked.code
 

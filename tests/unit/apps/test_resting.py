@@ -7,7 +7,7 @@ from pathlib import Path
 import structlog
 
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.tables import ServiceTable, unborn_source
+from lakesplice.apps.service.tables import ServiceTable, initial_source
 from lakesplice.model.names import TableName
 from lakesplice.model.offsets import Offset
 from lakesplice.storage.local import LocalStore
@@ -25,7 +25,7 @@ def table_of(lake: LocalStore, clock: FixedClock) -> ServiceTable:
     metrics.register_table(str(NAME))
     log, entropy = structlog.get_logger(), SeededEntropy(1)
     driver = Driver(settings, lake, clock, entropy, Generation(lake, 1), metrics, log)
-    return ServiceTable(driver, NAME, unborn_source("a.shop.goods", "id", {0: Offset(0)}))
+    return ServiceTable(driver, NAME, initial_source("a.shop.goods", "id", {0: Offset(0)}))
 
 
 def rest_of(table: ServiceTable, clock: FixedClock) -> int:

@@ -44,7 +44,7 @@ def read_on(source: SourceState, to: int, *lowest: Position) -> tuple[Gap, ...]:
 
 def test_offsets_that_an_operator_skips_are_a_gap() -> None:
     assert SKIPPED.gaps == (GAP,)
-    assert GAP.text == "0:40-60"
+    assert (GAP.text, GAP.offsets) == ("0:40-60", 20)
     assert moved(SOURCE, {0: Offset(10)}).gaps == ()
 
 

@@ -11,7 +11,7 @@ from lakesplice.apps.service.sources.connectors import Connectors
 from lakesplice.apps.service.sources.lost_records import deal_with_loss
 from lakesplice.apps.service.sources.new_topics import NewTopics
 from lakesplice.apps.service.sources.past_freshness import PastFreshness
-from lakesplice.apps.service.tables import ServiceTables, unborn_source
+from lakesplice.apps.service.tables import ServiceTables, initial_source
 from lakesplice.errors import (
     FencedError,
     MissingOffsetsError,
@@ -277,7 +277,7 @@ class TopicSelection:
         if self._tables.get(topic.name) is None:
             self._warn_of_late_start(topic)
         table = self._tables.open_topic(
-            topic.name, unborn_source(topic.name, topic.id, topic.earliest)
+            topic.name, initial_source(topic.name, topic.id, topic.earliest)
         )
         if table.is_left_out and not table.may_resume():
             return {}

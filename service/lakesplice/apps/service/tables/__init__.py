@@ -5,6 +5,6 @@ compactions, the topics' selection or the page.
 """
 
 from lakesplice.apps.service.tables.service_table import ServiceTable
-from lakesplice.apps.service.tables.tables import ServiceTables, unborn_source
+from lakesplice.apps.service.tables.tables import ServiceTables, initial_source
 
-__all__ = ["ServiceTable", "ServiceTables", "unborn_source"]
+__all__ = ["ServiceTable", "ServiceTables", "initial_source"]

@@ -105,7 +105,7 @@ class ServiceTables:
             raise UsageError(problem, table=str(name), topic=source.topic, taken_by=others)
 
 
-def unborn_source(topic: str, topic_id: str, earliest: Offsets) -> SourceState:
+def initial_source(topic: str, topic_id: str, earliest: Offsets) -> SourceState:
     """Return the source of a table that starts at the beginning of its topic."""
     partitions = {number: PartitionState(offset) for number, offset in earliest.items()}
     return SourceState(topic, topic_id, partitions)
