@@ -46,6 +46,7 @@ TABLE = pa.table(
         ("n <=> 1", [0]),
         ("not (n <=> 1)", [1, 2, 3]),
         ("n is distinct from 1", [1, 2, 3]),
+        ("t not like 'a%'", [3]),
         ("n is not distinct from null", [3]),
         ("n is null", [3]),
         ("n is not null", [0, 1, 2]),

@@ -20,6 +20,7 @@ from lakesplice.errors import UsageError
 from lakesplice.model.names import TableName
 from lakesplice.planning.by_hand.merge_clauses import SOURCE, TARGET, Action, Clause, Rows
 from lakesplice.planning.filtering.conditions import TEXT_MAX
+from lakesplice.planning.filtering.parsed_parts import require_read_parts
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,8 @@ def parsed_statement(text: str) -> Statement:
         line = str(error).partition("\n")[0]
         raise UsageError("this isn't a SQL statement", cause=line) from None
     node = found[0] if len(found) == 1 and len(text) <= TEXT_MAX else None
+    if node is not None:
+        require_read_parts(node, text)
     if isinstance(node, exp.Update):
         return _update(node)
     if isinstance(node, exp.Delete):
@@ -149,7 +152,7 @@ def _clause(node: exp.When, sides: Mapping[str, str]) -> Clause:
         rows = Rows.NOT_MATCHED_BY_SOURCE if node.args.get("source") else Rows.NOT_MATCHED
     condition, then = node.args.get("condition"), node.args["then"]
     where = None if condition is None else _sql(condition, sides)
-    if isinstance(then, exp.Update):
+    if isinstance(then, exp.Update) and not then.args.get("where"):
         star = any(isinstance(one, exp.Star) for one in then.expressions)
         values = None if star else _set(then.expressions, sides)
         return Clause(rows, Action.UPDATE, where, values)

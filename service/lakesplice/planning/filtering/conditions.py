@@ -20,6 +20,7 @@ from sqlglot import exp
 
 from lakesplice.errors import UsageError
 from lakesplice.planning.filtering.literals import is_text, literal_scalar
+from lakesplice.planning.filtering.parsed_parts import require_read_parts
 
 COMPARISONS: Mapping[type[exp.Expr], Callable[[Any, Any], pc.Expression]] = {
     exp.EQ: eq,
@@ -63,7 +64,9 @@ def translated(text: str, translate: Callable[[exp.Expr], pc.Expression]) -> pc.
             most=TEXT_MAX,
         )
     try:
-        return translate(_parsed(text))
+        parsed = _parsed(text)
+        require_read_parts(parsed, _cut(text))
+        return translate(parsed)
     except RecursionError:
         raise UsageError(
             "a filter is nested too deeply; leave out parentheses, or use IN for many OR",
@@ -122,7 +125,9 @@ class ConditionTranslation:
         if isinstance(node, exp.In) and node.expressions:
             return self._among(field, kind, node.expressions)
         if isinstance(node, exp.Like) and is_text(node.expression) and pa.types.is_string(kind):
-            return pc.match_like(field, node.expression.this)
+            found = pc.match_like(field, node.expression.this)
+            # Depending on the parser's version NOT LIKE is a NOT of its own, or a part of LIKE.
+            return ~found if node.args.get("negate") else found
         raise self._unfit(
             node,
             "a filter can't have this kind of condition; compare columns with literals, by =, <>,"

@@ -66,12 +66,6 @@ _OF_ONE: Mapping[type[exp.Expr], Callable[[pc.Expression], pc.Expression]] = {
     exp.Month: pc.month,
     exp.Day: pc.day,
 }
-# The arguments that each of these may have besides the value itself.
-_EXTRA: Mapping[type[exp.Expr], Sequence[str]] = {
-    exp.Trim: ("expression", "position"),
-    exp.Floor: ("decimals",),
-    exp.Ceil: ("decimals",),
-}
 _BOOLEAN = (exp.Predicate, exp.And, exp.Or, exp.Not, exp.Boolean)
 
 
@@ -157,9 +151,7 @@ class _ValueTranslation(ConditionTranslation):
     def _built(self, node: exp.Expr, wanted: pa.DataType) -> pc.Expression:
         if type(node) in _ARITHMETIC:
             return self._arithmetic(node)
-        if type(node) in _OF_ONE and not any(
-            node.args.get(extra) for extra in _EXTRA.get(type(node), ())
-        ):
+        if type(node) in _OF_ONE:
             inner = node.this.this if isinstance(node.this, exp.TsOrDsToDate) else node.this
             return _OF_ONE[type(node)](self._roomy(inner))
         if isinstance(node, exp.Concat | exp.DPipe):
@@ -242,7 +234,7 @@ class _ValueTranslation(ConditionTranslation):
                 text = self.value(node.this)[0]
                 return pc.replace_substring(text, pattern=old.this, replacement=new.this)
         raise self._unfit(
-            node, "an expression can't have this; docs/by-hand.md lists what it can have"
+            node, "an expression can't have this; docs/edits.md lists what it can have"
         )
 
     def _alike(

@@ -137,7 +137,7 @@ class HandFedTable(UpkeptTable):
 
         `set` maps columns, by stored or source names, to values. A text is SQL over the row as it
         was (`{"price": "price * 2", "name": "'sold'"}`), an Arrow expression is evaluated, and
-        anything else is the value itself. docs/by-hand.md lists what SQL may have. A key column
+        anything else is the value itself. docs/edits.md lists what SQL may have. A key column
         can't be set. The rest is as for `delete`, also rescans and errors.
 
         Memory holds the keys and the new values. Raises `UsageError`, and changes no row, if a
