@@ -158,8 +158,7 @@ def test_the_page_says_so_if_its_service_is_gone(site: Site) -> None:
 
 def test_the_page_loads_nothing_from_other_servers_and_no_request_fails(site: Site) -> None:
     shown = site.browser
-    shown.asked()
-    shown.complaints()
+    shown.leave()
     for path in ("/", TABLE, "/?live=off"):
         shown.open(f"{site.url}{path}")
     asked = [address for address in shown.asked() if not address.startswith("data:")]

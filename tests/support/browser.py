@@ -20,6 +20,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 from tests.support.debian import unpacked
 
 _SECONDS_MAX = 30.0
+_LAST = "data:,last"
 # It asks nobody but the page's own server; what it would ask its maker is switched off.
 _ARGUMENTS = (
     "--headless=new",
@@ -63,8 +64,7 @@ class Browser:
 
     def __init__(self, driver: WebDriver) -> None:
         self.driver = driver
-        driver.get("about:blank")
-        self.asked()  # its own first page had many files
+        self.leave()  # its own first page had many files
 
     def open(
         self, address: str, *, width: int = 1280, height: int = 900, dark: bool = False
@@ -75,6 +75,17 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
         self.driver.get(address)
+
+    def leave(self) -> None:
+        """Show nothing, and forget what the pages before asked for and complained about.
+
+        A page that was left asks for nothing more, but its last requests may be told late. So a
+        request of ours follows them, and once that is told all before it are.
+        """
+        self.driver.get("about:blank")
+        self.run(f"fetch('{_LAST}').catch(() => 0)")
+        WebDriverWait(self.driver, _SECONDS_MAX, 0.05).until(lambda _: _LAST in self.asked())
+        self.complaints()
 
     def run(self, script: str) -> Any:
         """Return what a script in the page returns."""

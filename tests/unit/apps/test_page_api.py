@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from lakesplice.apps.service.activity import ChangeRate
 from lakesplice.apps.service.page.api import OPERATIONS
@@ -54,6 +53,9 @@ def test_the_document_is_the_one_that_is_served(served: PagedService) -> None:
 def test_every_answer_is_as_the_document_describes_it(
     served: PagedService, operation: Any, table: str
 ) -> None:
+    # Here, since importing it takes a second of every worker, and one runs this test.
+    from jsonschema import Draft202012Validator
+
     document = json.loads(openapi_text())
     answer = served.client.get(operation.path.replace("{database}/{table}", table))
     responses = document["paths"][operation.path]["get"]["responses"]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from copy import copy
+from functools import cache
+from typing import Annotated, Any
 
 import typer
 
@@ -117,13 +119,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; always ends by `SystemExit` with one of the exit codes above."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        app(given, prog_name="lakesplice")
+        command_line(given[0] if given else "")(given, prog_name="lakesplice")
     except LakespliceError as error:
         usage = isinstance(error, ConfigurationError | UsageError)
         _fail(str(error), EXIT_USAGE if usage else EXIT_FAILED, given)
     except Exception as error:  # the outermost edge: a defect is reported, not dumped
         message = f"this is a bug in Lakesplice: {type(error).__name__}: {error}"
         _fail(f"{message}; --debug shows the traceback", EXIT_FAILED, given)
+
+
+@cache
+def command_line(first: str) -> Callable[..., Any]:
+    """Return the command line for arguments that begin with `first`; call it with all of them.
+
+    If that is the name of a command, no other command is built: building each one's options takes
+    longer than most commands last.
+    """
+    chosen = copy(app)
+    chosen.registered_commands = [one for one in app.registered_commands if one.name == first]
+    chosen.registered_groups = [one for one in app.registered_groups if one.name == first]
+    named = chosen.registered_commands or chosen.registered_groups
+    return typer.main.get_command(chosen if named else app)
 
 
 def _fail(message: str, code: int, arguments: Sequence[str]) -> None:
