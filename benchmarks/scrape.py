@@ -50,7 +50,8 @@ def measure(tables: int) -> dict[str, object]:
 
 
 def _filled(tables: int) -> Metrics:
-    metrics, topics, now = Metrics(), {}, time.time()
+    metrics, now = Metrics(), time.time()
+    topics: list[tuple[str, str, str]] = []
     for number in range(tables):
         table = f"shop.table_{number:04}"
         metrics.register_table(table)
@@ -61,7 +62,7 @@ def _filled(tables: int) -> Metrics:
             metrics.since(age, now - number, table=table)
         for op in ("create", "update", "delete", "read"):
             metrics.add(metric.CHANGES, 12_345.0 * number, table=table, op=op)
-        topics[f"source.shop.{table}"] = (table, "running")
+        topics.append((f"source.shop.{table}", table, "running"))
     metrics.show_topics(topics)
     return metrics
 

@@ -27,6 +27,7 @@ from lakesplice.apps.verifying.differences import ComparedSides, differing_keys
 from lakesplice.apps.verifying.lake_rows import lake_sums
 from lakesplice.apps.verifying.read_limit import ReadLimit
 from lakesplice.apps.verifying.source_sums import SourceSums, add_source_sums
+from lakesplice.model.names import TableName
 from lakesplice.model.types import ColumnType
 from lakesplice.planning.source_rows.checksums import BucketSums, Compared
 from lakesplice.planning.source_rows.columns import ReadColumn, read_column
@@ -185,7 +186,7 @@ class Measured:
             topic="",
             table=self.tables[False],
             read_limit=ReadLimit(clock, 1e9, 1_000),
-            catch_up=CatchUp(self.store, clock, 0.0),
+            catch_up=CatchUp(self.store, clock, 0.0, TableName("bench", "rows")),
         )
         keys = differing_keys(sides, self.sums[False], Table(self.store), buckets)
         return int(keys.num_rows)

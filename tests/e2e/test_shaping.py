@@ -42,6 +42,7 @@ def test_tables_are_passed_over_renamed_masked_computed_and_follow_their_policy(
             {
                 "match": "/s\\.(peo)(ple)/",
                 "to": "crm.\\1_\\2",
+                "also": ["history"],
                 "shape": {"masks": {"name": "hash"}, "computed": {"tens": "truncate(id, 10)"}},
                 "schema_changes": {"alter_column_type": "lenient"},
             },
@@ -75,7 +76,11 @@ def test_tables_are_passed_over_renamed_masked_computed_and_follow_their_policy(
     assert found.column("m_table_name").to_pylist() == ["people"] * 3
     assert set(found.column("m_op").to_pylist()) <= {"c", "u", "r"}
     assert all(len(name) == 32 for name in found.column("name").to_pylist())
-    files = [path for path in renamed.rglob("*") if path.is_file()]
+    beside = Table.open(str(lake.root / "crm" / "peo_ple_history"))
+    columns = ["id", "n", "n_2", "name", "tens"]
+    current = beside.read_history(columns, current=True)
+    assert current.select(columns).sort_by("id").equals(found.select(columns))
+    files = [path for path in (lake.root / "crm").rglob("*") if path.is_file()]
     assert not [path for path in files if b"Annabella" in path.read_bytes()]
 
     history = lake.table(kept)

@@ -267,7 +267,8 @@ class Fed(FixedClock):
     def verified(self, server: SourceServer, **request: Any) -> TableReport:
         address = DatabaseAddress(server.host, server.port, server.user, "", server.password)
         kept = StoredSums(place_in_lake(self.lake, "items", "t"), self)
-        read_limit, catch_up = ReadLimit(FixedClock(), 1e9, 1_000), CatchUp(self.lake, self, 60.0)
+        read_limit = ReadLimit(FixedClock(), 1e9, 1_000)
+        catch_up = CatchUp(self.lake, self, 60.0, self.name)
         with SourceConnection(address, self) as connection:
             access = VerificationTools(self.lake, connection, read_limit, catch_up, kept)
             return verify_table(access, self.name, self._topic.name, VerificationRequest(**request))

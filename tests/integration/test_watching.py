@@ -61,7 +61,7 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
         for metric in CATALOGUE:
             if metric not in (PARKED, TABLES, TOPIC_STATE):
                 show(metrics, metric, 1.0)
-        metrics.show_topics({f"a.{state}": (TABLE_NAME, state) for state in TopicState})
+        metrics.show_topics((f"a.{state}", TABLE_NAME, state) for state in TopicState)
         metrics.park(TABLE_NAME, "no-key")
 
     # Counters move with each scrape, so that rates have something to measure.

@@ -15,7 +15,10 @@ from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
 from lakesplice.errors import FencedError
+from lakesplice.model.driver_status import TopicState
+from lakesplice.model.moments import EpochMs
 from lakesplice.planning.sources.topic_lanes import TopicBacklog
+from lakesplice.table.driver.requests import CommandRequest, leave
 from lakesplice.table.protocol.history import history
 from tests.support.drawing import examples
 from tests.support.simulated import folder
@@ -46,7 +49,7 @@ def test_every_table_becomes_complete_after_any_events_between_batches(
     events: list[tuple[object, ...]],
 ) -> None:
     with folder() as made:
-        service = SimulatedService(made)
+        service = SimulatedService(made, tables=[{"match": "two.*", "also": ["history"]}])
         for at in range(len(service.sources)):
             service.put(at, *range(12 if at == 0 else 3))
         service.run([*(step(service, event) for event in events), service.broker_comes])
@@ -175,14 +178,14 @@ def test_the_settings_say_which_tables_come_first(tmp_path: Path) -> None:
     service = SimulatedService(tmp_path, tables=[{"match": "two.*", "priority": 7}])
     for at in range(3):
         service.put(at, 1, 2)
-    ready = service.loop._selection.look()
+    ready = service.readings[0].sources.look()
     known = {
         service.sources[at].topic.name: TopicBacklog(2, 7 * (at == 1), True) for at in range(3)
     }
     assert ready.backlogs == known
     service.run()
     service.put(0, 1)
-    backlogs = service.loop._selection.peek().backlogs
+    backlogs = service.readings[0].sources.peek().backlogs
     assert backlogs[service.sources[0].topic.name] == TopicBacklog(1)
 
 
@@ -260,3 +263,60 @@ def test_a_topic_that_must_be_read_to_its_end_is_continued_after_a_restart(
     service.run([write_during_a_job], once=True)
     assert not service.stopping.is_set()
     service.require_all_arrived()
+
+
+HISTORY = [{"match": "two.*", "also": ["history"]}]
+
+
+def ask(service: SimulatedService, command: str, **arguments: Any) -> Step:
+    """A command about the history table."""
+    request = CommandRequest(
+        command, command, "two/goods_history", "me", EpochMs(1 << 62), arguments
+    )
+    return lambda: leave(service.lake, request)
+
+
+def test_what_is_done_to_a_history_table_leaves_the_table_of_current_rows_alone(
+    tmp_path: Path,
+) -> None:
+    service = SimulatedService(tmp_path, tables=HISTORY)
+    for at in range(3):
+        service.put(at, 1, 2, 3)
+    service.run([nothing, nothing, ask(service, "park", why="I look at it", topic="")])
+    service.put(1, 2, 4)
+    service.run()
+    table, beside = service.table(1), service.history_of(1)
+    assert beside is not None
+    assert beside.parked is not None
+    assert table.next_offsets((0, 1)) == service.sources[1].topic.ends
+    assert beside.next_offsets((0, 1)) != service.sources[1].topic.ends
+    states = {
+        (one.table, one.standing.state.value, one.lag_records)
+        for one in service.reporter.status(running=True).topics
+        if one.topic == table.topic
+    }
+    assert states == {("two.goods", "running", 0), ("two.goods_history", "parked", 2)}
+    assert service.health.troubles().keys() == {f"{table.topic} (two.goods_history)"}
+    service.run([ask(service, "unpark", offsets=[], stated=None)])
+    service.require_all_arrived()
+    before = table.version, beside.version
+    again = {"to": "0:0", "topic": "", "anew": False, "skip": False, "dry_run": False, "why": ""}
+    service.run([ask(service, "reset", **again)])
+    service.require_all_arrived()
+    assert (table.version, beside.version) == (before[0], before[1] + 2)
+    assert [entry.info.operation for entry in history(beside.store)][1] == "REDIRECT"
+
+
+def test_a_history_table_can_not_have_the_name_of_a_table_of_current_rows(tmp_path: Path) -> None:
+    taken = [{"match": "one.*", "also": ["history"], "history": {"to": "two.goods"}}]
+    service = SimulatedService(tmp_path, tables=taken)
+    service.put(0, 1)
+    service.put(1, 1)
+    service.run()
+    assert service.readings[1].sources.tables.get(service.sources[0].topic.name) is None
+    (refused,) = [
+        one
+        for one in service.reporter.status(running=True).topics
+        if one.standing.state is TopicState.REFUSED
+    ]
+    assert "`history.to`" in refused.standing.reason

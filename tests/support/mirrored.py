@@ -254,7 +254,7 @@ class Mirror:
         server = self._server
         address = DatabaseAddress(server.host, server.port, server.user, "", server.password)
         read_limit = ReadLimit(FixedClock(), of.get("rows_per_second", 1e9), 1_000)
-        catch_up = CatchUp(self.root, self.clock, of.get("wait", 60.0))
+        catch_up = CatchUp(self.root, self.clock, of.get("wait", 60.0), self.name)
         kept = StoredSums(FilePlace(self.folder / "state.json"), self.clock)
         with SourceConnection(address, self.clock) as connection:
             access = VerificationTools(self.root, connection, read_limit, catch_up, kept)

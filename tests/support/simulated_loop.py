@@ -25,7 +25,8 @@ from lakesplice.apps.service.loop import QueryLoop
 from lakesplice.apps.service.sources.group_offsets import GroupOffsets
 from lakesplice.apps.service.sources.topic_selection import TopicSelection
 from lakesplice.apps.service.status.status_reporter import StatusReporter
-from lakesplice.apps.service.tables import ServiceTable, ServiceTables
+from lakesplice.apps.service.tables import AllTables, ServiceTable, ServiceTables
+from lakesplice.apps.service.topic_reading import TopicReading
 from lakesplice.apps.service.upkeep.compactor import Compactor
 from lakesplice.config import Settings
 from lakesplice.errors import StorageError
@@ -34,13 +35,15 @@ from lakesplice.spark.kafka.query import QueryPlan
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.generation import Generation
 from lakesplice.table.protocol.layout import generation_path
+from lakesplice.table.protocol.ports import Store
 from lakesplice.table.reading.scan import View
+from lakesplice.table.reading.table import Table
 from lakesplice.table.upkeep.compact import Compacted, compact_files
 from lakesplice.telemetry.health import Health
 from lakesplice.telemetry.registry import Metrics
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.faulty_store import Crash, FaultyStore
-from tests.support.simulated import Source, driver_of, require_true, rows_of
+from tests.support.simulated import SMALL, Source, driver_of, require_true, rows_of
 from tests.support.simulated_kafka import LookedAtBroker, SimulatedGroup, Step
 from tests.support.simulated_query import SimulatedQuery
 from tests.support.simulated_service import Job
@@ -126,43 +129,46 @@ class SimulatedService:
             self.metrics,
             structlog.get_logger(),
         )
-        catalogue: Any = self.broker
         session: Any = SimpleNamespace(
             sparkContext=SimpleNamespace(
                 defaultParallelism=2, setLocalProperty=lambda _name, _value: None
             )
         )
-        self.tables = ServiceTables(driver)
+        self.current = ServiceTables(driver)
+        kinds, its = [(driver, self.current)], driver.for_histories()
+        if its is not None:
+            kinds.append((its, ServiceTables(its, others=self.current)))
+        self.tables = AllTables([held for _, held in kinds])
         self.compactor = Compactor(driver, self.tables, session, _rewrite)
         # Upkeep has tests of its own; it needs Spark, and a store that never fails.
         no_upkeep: Any = SimpleNamespace(is_due=lambda _table: False)
         self.compactor._upkeep = no_upkeep
-        drops, sources = (
-            TableDrops(driver, self.tables, catalogue),
-            TopicSelection(driver, self.tables, catalogue),
-        )
-        runners = [
-            BatchRunner(
-                driver, self.tables, catalogue, lambda: 2, self._hold_back, drops, run_job=self.job
-            )
-            for _ in range(2)
-        ]
         self.health = Health(120.0)
         self.stopping = _Stopping(self.tick)
-        self.reporter = StatusReporter(driver, self.tables, sources, self.health)
+        self.readings = [self._reading(its, held, session) for its, held in kinds]
+        self.reporter = StatusReporter(driver, [one.sources for one in self.readings], self.health)
         self.loop = QueryLoop(
             driver,
             session,
-            sources,
-            (runners[0], runners[1]),
+            self.readings,
             self.health,
             self.stopping,
-            self.tables,
-            drops,
             self.reporter,
-            self._open_query,
             group=None if self.group is None else GroupOffsets(driver, self.tables, self.group),
         )
+
+    def _reading(self, driver: Driver, tables: ServiceTables, session: Any) -> TopicReading:
+        catalogue: Any = self.broker
+        drops = TableDrops(driver, tables, catalogue)
+        runners = [
+            BatchRunner(
+                driver, tables, catalogue, lambda: 2, self._hold_back, drops, run_job=self.job
+            )
+            for _ in range(2)
+        ]
+        sources = TopicSelection(driver, tables, catalogue)
+        pair = runners[0], runners[1]
+        return TopicReading(driver, session, sources, drops, pair, self._open_query)
 
     def run(self, steps: Sequence[Step] = (), *, once: bool = False) -> None:
         """Run the loop while these things happen and a while longer, and end it."""
@@ -263,12 +269,19 @@ class SimulatedService:
 
     def table(self, at: int) -> ServiceTable:
         """The table of a source, as the living driver holds it."""
-        table = self.tables.get(self.sources[at].topic.name)
+        table = self.current.get(self.sources[at].topic.name)
         assert table is not None
         return table
 
+    def history_of(self, at: int) -> ServiceTable | None:
+        """The history table beside it, if the settings say that there is one."""
+        tables = [reading.sources.tables for reading in self.readings[1:]]
+        return next((held.get(self.sources[at].topic.name) for held in tables), None)
+
     def require_all_arrived(self) -> None:
-        """Each table has all that was sent; each view is true, and nothing due is left waiting."""
+        """Each table has all that was sent; each view is true, and nothing due is left waiting.
+        The rows that a history table shows as current are those of the table beside it.
+        """
         for at, source in enumerate(self.sources):
             table = self.table(at)
             assert table.parked is None, table.parked
@@ -279,6 +292,11 @@ class SimulatedService:
             assert len(table.manifest.deltas) < DELTAS_MAX
             if not table.manifest.deltas:
                 assert rows_of(table.store, View.READ_OPTIMISED) == rows_of(table.store)
+            history = self.history_of(at)
+            if history is not None:
+                assert history.parked is None, history.parked
+                assert history.next_offsets(source.topic.ends) == source.topic.ends
+                assert current_rows(history.store) == rows_of(table.store)
 
     def _hold_back(self, tables: Sequence[ServiceTable]) -> bool:
         """Compaction's threads have had time since the last batch."""
@@ -296,9 +314,23 @@ class SimulatedService:
         query = SimulatedQuery(self, plan, runner)
         beside = [other for other in self.queries if not other.is_stopped]
         assert all(other.runner is not runner for other in beside), "a lane has one query at a time"
-        assert not any(other.topics & query.topics for other in beside), "a topic is read twice"
+        held = [
+            (topic, runner._tables)
+            for other in beside
+            for topic in other.topics
+            if other.runner._tables is runner._tables
+        ]
+        assert not query.topics & {topic for topic, _ in held}, "a topic is read twice for a table"
         self.queries.append(query)
         return query
+
+
+def current_rows(history: Store) -> list[dict[str, Any]]:
+    """The rows that a history table shows as current, in the form of `rows_of`."""
+    names = [column.name for column in SMALL.columns]
+    found = Table(history).read_history(names, current=True)
+    rows: list[dict[str, Any]] = found.select(names).sort_by("id").to_pylist()
+    return rows
 
 
 def _rewrite(_session: Any, tasks: Sequence[RewriteTask]) -> list[Compacted]:

@@ -110,7 +110,7 @@ class Scene:
         self.sources = TopicSelection(self.driver, self.tables, self.broker.catalogue)
         self.failures = TableFailures(self.driver)
         self.health = Health(60.0)
-        self.reporter = StatusReporter(self.driver, self.tables, self.sources, self.health)
+        self.reporter = StatusReporter(self.driver, [self.sources], self.health)
 
     def standing(self, topic: str = GOODS) -> TopicCondition:
         return self.sources.conditions()[topic]

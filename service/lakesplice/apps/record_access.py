@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from lakesplice.apps.record_reading import reading_of, registry_of
 from lakesplice.apps.service.schema_topics import SchemaTopics, schema_topics_of
-from lakesplice.config import Settings
+from lakesplice.config import Settings, settings_for
 from lakesplice.model.names import TableName, ways_to_read
 from lakesplice.model.progress.source_state import SourceState
 from lakesplice.planning.intake.line import RecordReading
@@ -46,9 +46,9 @@ def record_access(settings: Settings, table: TableName) -> Iterator[RecordAccess
         types = reported_types(settings, session, catalogue)
 
         def reading(source: SourceState) -> RecordReading:
-            origin = _origin(settings, source.topic, table)
+            feeding, origin = _fed(settings, source.topic, table)
             history = None if types is None else types.types(source, origin)
-            return reading_of(settings, origin, history)
+            return reading_of(feeding, origin, history)
 
         reader = TopicReader(session, catalogue, servers, options)
         yield RecordAccess(reader, reading, registry_of(settings.schema_registry))
@@ -75,8 +75,9 @@ def reported_types(
     return found
 
 
-def _origin(settings: Settings, topic: str, table: TableName) -> TableName:
-    """Return the source's name of the table that a topic belongs to."""
+def _fed(settings: Settings, topic: str, table: TableName) -> tuple[Settings, TableName]:
+    """Return the settings by which a topic feeds a table, and the source's name of the table."""
+    feeding = settings_for(settings, table, [topic])
     ways = [TableName.from_topic(topic), *ways_to_read(topic)]
-    fitting = (name for name in ways if settings.target(name) == table)
-    return next(fitting, ways[0])
+    fitting = (name for name in ways if feeding.target(name) == table)
+    return feeding, next(fitting, ways[0])

@@ -4,6 +4,7 @@ Offers `load`, the settings as values, their printed form, their documentation a
 must not know what uses them, start an engine or ask a server.
 """
 
+from lakesplice.config.histories import HistorySettings, history_settings, settings_for
 from lakesplice.config.reading import lake_options, load
 from lakesplice.config.sections.kafka import KafkaSettings
 from lakesplice.config.sections.tables import TableSettings
@@ -21,6 +22,7 @@ from lakesplice.config.settings import LakeSettings, Settings, SparkSettings
 __all__ = [
     "ClusterSettings",
     "CompactionSettings",
+    "HistorySettings",
     "IndexSettings",
     "KafkaSettings",
     "LakeSettings",
@@ -32,6 +34,8 @@ __all__ = [
     "SparkSettings",
     "TableSettings",
     "VacuumSettings",
+    "history_settings",
     "lake_options",
     "load",
+    "settings_for",
 ]

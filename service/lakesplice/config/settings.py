@@ -28,7 +28,7 @@ from lakesplice.config.sections.shaping import (
     check_own_names,
     shape_of,
 )
-from lakesplice.config.sections.tables import TableSettings, declared_types, route
+from lakesplice.config.sections.tables import TableSettings, declared_types
 from lakesplice.config.sections.upkeep import (
     ClusterSettings,
     CompactionSettings,
@@ -249,7 +249,7 @@ class Settings(Section):
     def target(self, name: TableName) -> TableName:
         """Return the lake's table for a table of the source."""
         entry = self.table(name)
-        return name if entry is None or entry.to is None else route(entry.match, entry.to, name)
+        return name if entry is None else entry.target(name)
 
     def policy(self, name: TableName) -> SchemaPolicy:
         """Return what a table does about its source's schema changes and partial images."""
@@ -280,7 +280,7 @@ class Settings(Section):
 
     @model_validator(mode="after")
     def _mirrors_have_a_catalog(self) -> Self:
-        if not self.iceberg.catalog and any(entry.also for entry in self.tables):
+        if not self.iceberg.catalog and any("iceberg" in entry.also for entry in self.tables):
             raise ValueError("a table has also: [iceberg], which needs iceberg.catalog")
         return self
 
@@ -299,9 +299,9 @@ class Settings(Section):
                     f"tables[{at}].shape.partition_by needs whole row images, and partial_images is"
                     " apply"
                 )
-            if applied and entry.keeps_versions:
+            if applied and (entry.keeps_versions or entry.has_history_beside):
                 raise ValueError(
-                    f"tables[{at}].mode history needs whole row images, and partial_images is apply"
+                    f"tables[{at}]: a history needs whole row images, and partial_images is apply"
                 )
         return self
 

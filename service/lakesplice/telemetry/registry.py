@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 from prometheus_client import (
@@ -42,7 +42,7 @@ class Metrics:
         self._histograms: dict[str, Histogram] = {}
         self._ages: dict[str, _Ages] = {}
         self._tables: dict[str, str] = {}
-        self._topics: dict[str, tuple[str, str]] = {}
+        self._topics: set[tuple[str, str, str]] = set()
         self._suspects: set[tuple[str, str, str]] = set()
         self._lock = threading.Lock()
         self._measures: list[Callable[[], None]] = []
@@ -114,18 +114,15 @@ class Metrics:
                     self._drop(metric, table)
             self._count_tables()
 
-    def show_topics(self, states: Mapping[str, tuple[str, str]]) -> None:
-        """Show the table and the state of each topic, in one series each. Series of topics that
-        aren't among these are removed.
-        """
-        gauge = self._gauges[TOPIC_STATE.name]
+    def show_topics(self, states: Iterable[tuple[str, str, str]]) -> None:
+        """Show these combinations of topic, table and state, in one series each, and no others."""
+        gauge, now = self._gauges[TOPIC_STATE.name], set(states)
         with self._lock:
-            for topic, (table, state) in self._topics.items():
-                if states.get(topic) != (table, state):
-                    gauge.remove_by_labels({"topic": topic})
-            for topic, (table, state) in states.items():
+            for topic, table, state in self._topics - now:
+                gauge.remove_by_labels({"topic": topic, "table": table, "state": state})
+            for topic, table, state in now:
                 gauge.labels(topic=topic, table=table, state=state).set(1)
-            self._topics = dict(states)
+            self._topics = now
 
     def show_suspect_settings(self, shown: Iterable[tuple[str, str, str]]) -> None:
         """Show these combinations of topic, table and setting, in one series each, and no

@@ -5,12 +5,16 @@ credentials.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lakesplice.errors import CredentialsRefused
 from lakesplice.model.driver_status import TopicState
+from lakesplice.model.moments import EpochMs
+from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.spark.kafka.consumer_group import GroupOffset
+from lakesplice.table.driver.requests import CommandRequest, leave
 from lakesplice.table.driver.status import newest_status
 from lakesplice.table.protocol.history import history
 from tests.support.simulated import Rows, rows_of
@@ -75,6 +79,33 @@ def test_an_offset_that_another_client_sets_resets_the_table_with_a_trace(
     assert group.entries == followed(service), "it is read to the end again"
     assert rows(service, 0) == before
     service.require_all_arrived()
+
+
+def test_a_group_has_the_lower_offsets_of_both_tables_of_a_topic_and_resets_both(
+    tmp_path: Path, group: SimulatedGroup
+) -> None:
+    beside = [{"match": "one.*", "also": ["history"]}]
+    service = SimulatedService(tmp_path, databases=("one",), tables=beside, group=group)
+    service.run([lambda: service.put(0, 2, 4)])
+    history_table = service.history_of(0)
+    assert history_table is not None
+    history_table.park(ParkReason(ParkCode.BY_HAND, "I look at it", history_table.topic))
+    service.run([lambda: service.put(0, 2)])
+    topic = service.sources[0].topic.name
+    assert (group.entries[topic, 0].offset, service.table(0).next_offsets((0,))[0]) == (2, 3)
+    unpark: dict[str, Any] = {"offsets": [], "stated": None}
+    leave(
+        service.lake,
+        CommandRequest("1", "unpark", "one/goods_history", "me", EpochMs(1 << 62), unpark),
+    )
+    service.run()
+    group.set(topic, 0, 1)
+    service.run()
+    for store in (service.table(0).store, history_table.store):
+        by = [one.info.parameters["by"] for one in history(store) if "by" in one.info.parameters]
+        assert by[0] == "consumer group the-group"
+    service.require_all_arrived()
+    assert group.entries == followed(service)
 
 
 def test_a_reset_while_no_driver_runs_is_honoured_before_anything_is_read(

@@ -11,6 +11,7 @@ from lakesplice.apps.bootstrap.shadow_check import ShadowCatchUp
 from lakesplice.apps.verifying.catch_up import CatchUp
 from lakesplice.model.driver_status import DriverStatus, TopicCondition, TopicState, TopicStatus
 from lakesplice.model.moments import EpochMs
+from lakesplice.model.names import TableName
 from lakesplice.storage.source.binlog_places import BinlogPlace
 from lakesplice.storage.stores import AnyStore, open_store
 from lakesplice.table.driver.status import StatusPublisher
@@ -21,6 +22,7 @@ from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
 from tests.support.debezium import compact, envelope_schema, image, key_schema, payload, with_schema
 
 PLACE = BinlogPlace("binlog.000003", 500)
+TABLE = TableName("db", "items")
 ITEMS, MARKS, OTHERS = "shop.db.items", "shop.db.marks", "other.db2.marks"
 
 
@@ -30,7 +32,7 @@ class Lake:
     def __init__(self, folder: Path) -> None:
         self.store: AnyStore = open_store(folder / "lake")
         self.clock = FixedClock()
-        self.catch_up = CatchUp(self.store, self.clock, 3.0)
+        self.catch_up = CatchUp(self.store, self.clock, 3.0, TABLE)
         self._publisher = StatusPublisher(self.store, 1)
         self._tables: dict[str, tuple[SimulatedTopic, SimulatedDriver]] = {}
 
@@ -49,11 +51,11 @@ class Lake:
         made.append(partition, [Event(topic, key, value, (), 0)])
         driver.batch()
 
-    def says(self, topic: str, complete_ms: int | None) -> None:
+    def says(self, topic: str, complete_ms: int | None, table: str = str(TABLE)) -> None:
         """Let the driver say up to when a topic's table is complete."""
         moment = None if complete_ms is None else EpochMs(complete_ms)
         standing = TopicCondition(TopicState.RUNNING)
-        status = TopicStatus(topic, "db.items", standing, EpochMs(0), real_time_ms=moment)
+        status = TopicStatus(topic, table, standing, EpochMs(0), real_time_ms=moment)
         self._publisher.publish(DriverStatus(1, EpochMs(0), True, ".*", (status,)))
 
     @property
@@ -87,6 +89,8 @@ def test_so_does_a_change_elsewhere_once_the_driver_has_all_of_the_topic(lake: L
     assert not lake.is_past, "it was complete before the other change"
     lake.says(MARKS, seen + 60_000)
     assert not lake.is_past, "another topic's table is complete"
+    lake.says(ITEMS, seen + 60_000, "db.items_history")
+    assert not lake.is_past, "another table of the topic is complete"
     lake.says(ITEMS, seen + 60_000)
     assert lake.is_past
 
@@ -111,7 +115,7 @@ class FedShadow:
 
     def is_past(self) -> bool:
         lake = self._lake
-        catch_up = ShadowCatchUp(lake.store, lake.clock, 3.0, feed=self._feed)
+        catch_up = ShadowCatchUp(lake.store, lake.clock, 3.0, TABLE, feed=self._feed)
         return catch_up.wait(lake.store.within("db/items"), ITEMS, PLACE)
 
     def _feed(self) -> None:

@@ -258,7 +258,7 @@ def test_a_jump_of_the_clock_is_found_where_the_store_has_the_same_clock(
     if address:
         settings = settings.model_copy(update={"lake": LakeSettings(root=address)})
     driver = replace(scene.driver, lake=ClockedStore(tmp_path, scene.clock), settings=settings)
-    reporter = StatusReporter(driver, scene.tables, scene.sources, Health(60.0))
+    reporter = StatusReporter(driver, [scene.sources], Health(60.0))
     scene.sources.look()
 
     def compared(seconds: float) -> float | None:

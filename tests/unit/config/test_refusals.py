@@ -213,7 +213,7 @@ def test_a_wrong_schema_registry_is_refused(tmp_path: Path, entry: str, why: str
         ("shape: {stats_columns: [at, at]}", "at is named twice"),
         ("shape: {stats_columns: [at], exclude: [a*]}", "which exclude leaves out"),
         ("shape: {stats_columns: [email], masks: {e*: redact}}", "which is masked"),
-        ("cluster_by: [at, id, at]", "a column is named twice"),
+        ("cluster_by: [at, id, at]", "one of them is named twice"),
     ],
 )
 def test_partition_and_stats_columns_that_can_not_be_are_refused(

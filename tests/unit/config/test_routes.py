@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from lakesplice.config import Settings
+from lakesplice.config import Settings, history_settings, settings_for
 from lakesplice.model.names import TableName
 from tests.support.service_settings import settings_of
 
@@ -161,3 +161,61 @@ def test_a_history_table_keeps_versions_and_follows_what_empties_others() -> Non
     policy = settings({"match": "shop.*", "mode": "history"}, schema_changes=ignoring).policy(name)
     assert not policy.truncates
     assert not policy.drops
+
+
+HISTORY: dict[str, Any] = {"also": ["history"]}
+
+
+@pytest.mark.parametrize(
+    ("entry", "name"),
+    [
+        ({"match": "shop.*"}, "shop.orders_history"),
+        ({"match": "shop.*", "to": "sales.orders"}, "sales.orders_history"),
+        ({"match": "shop.*", "history": {"to": "versions.orders"}}, "versions.orders"),
+        ({"match": r"/(shop)\.(.*)/", "history": {"to": r"old.\1_\2"}}, "old.shop_orders"),
+    ],
+)
+def test_a_history_table_beside_another_one_has_a_name_and_almost_the_same_settings(
+    entry: dict[str, Any], name: str
+) -> None:
+    table = TableName("shop", "orders")
+    found = settings({**entry, **HISTORY, "retention": 7200, "purge_after": 864000, "key": ["id"]})
+    beside = history_settings(found)
+    assert beside is not None
+    assert str(beside.target(table)) == name
+    assert beside.keeps_versions(table)
+    assert not found.keeps_versions(table)
+    assert (beside.key(table), beside.retention(table)) == (("id",), 7200)
+    its, current = beside.table(table), found.table(table)
+    assert its is not None
+    assert current is not None
+    assert (its.purge_after, current.purge_after) == (None, 864000)
+    assert not beside.reads(TableName("other", "orders"))
+    for topic in ("a.shop.orders", "shop.orders"):
+        assert settings_for(found, beside.target(table), [topic]).keeps_versions(table)
+        assert settings_for(found, found.target(table), [topic]) is found
+    assert settings_for(found, beside.target(table), ["a.other.orders", "x"]) is found
+
+
+def test_without_one_there_are_no_settings_of_history_tables() -> None:
+    assert history_settings(settings({"match": "shop.*", "mode": "history"})) is None
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ({"mode": "history"}, "mode upsert"),
+        ({"mode": "insert-only"}, "mode upsert"),
+        ({"partial_images": "apply"}, "whole row images"),
+        ({"to": "a.b", "history": {"to": "a.b"}}, "the same table"),
+        ({"history": {"to": "orders"}}, "database.table"),
+        ({"also": ["history", "history"]}, "twice"),
+        ({"also": [], "history": {"to": "a.b"}}, "needs also"),
+        ({"also": ["history", "iceberg"]}, "needs iceberg.catalog"),
+    ],
+)
+def test_a_history_table_that_can_not_be_is_refused_with_the_reason(
+    entry: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(ValidationError, match=why):
+        settings({"match": "shop.*", **HISTORY, **entry})

@@ -215,11 +215,11 @@ def test_a_topic_has_one_series_of_the_state_that_it_is_in() -> None:
         page = metrics.page().decode().splitlines()
         return [line for line in page if line.startswith("lakesplice_topic_state{")]
 
-    metrics.show_topics({"a.b.c": ("b.c", "waiting"), "a.b.d": ("", "refused")})
-    metrics.show_topics({"a.b.c": ("b.c", "running"), "a.b.d": ("", "refused")})
+    metrics.show_topics([("a.b.c", "b.c", "waiting"), ("a.b.d", "", "refused")])
+    metrics.show_topics([("a.b.c", "b.c", "running"), ("a.b.d", "", "refused")])
     assert shown() == [
         'lakesplice_topic_state{state="refused",table="",topic="a.b.d"} 1.0',
         'lakesplice_topic_state{state="running",table="b.c",topic="a.b.c"} 1.0',
     ]
-    metrics.show_topics({"a.b.c": ("b.c", "running")})
+    metrics.show_topics([("a.b.c", "b.c", "running")])
     assert len(shown()) == 1, "what the broker has no more is shown no more"

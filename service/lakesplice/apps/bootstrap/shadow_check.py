@@ -80,7 +80,7 @@ class ShadowCheck:
         shadow up to the topic's present end.
         """
         clock = self.read_limit.clock
-        catch_up = ShadowCatchUp(self.lake, clock, self.wait_seconds, feed=feed)
+        catch_up = ShadowCatchUp(self.lake, clock, self.wait_seconds, name, feed=feed)
         kept = StoredSums(place_in_lake(self.lake, name.path, plan.shadow), clock)
         store = ShadowStore(self.lake.within(name.path), plan.shadow)
         with self.connect() as connection:

@@ -17,7 +17,7 @@ from typing import Any
 from lakesplice.apps.doctor.records import record_facts, table_of
 from lakesplice.apps.doctor.step_runner import failure
 from lakesplice.apps.record_reading import registry_of
-from lakesplice.config import Settings
+from lakesplice.config import Settings, history_settings
 from lakesplice.errors import ConfigurationError, LakespliceError, SourceUnavailable, UsageError
 from lakesplice.model.names import TableName
 from lakesplice.planning.diagnosis.broker import (
@@ -137,14 +137,16 @@ class KafkaExamination:
         self._is_selected = True
         others = [name for name in catalogue.matching(_ANY) if name not in matching]
         targets = {topic: self._settings.target(table) for topic, table in self._tables.items()}
+        histories = self._histories()
         yield from judge_selection(
             SelectionFacts(
                 pattern,
                 {topic: str(table) for topic, table in targets.items()},
                 excluded,
                 refused,
-                others,
-                self._apart(targets),
+                others=others,
+                shards=self._apart(targets) | self._apart(histories),
+                histories={topic: str(table) for topic, table in histories.items()},
             )
         )
 
@@ -218,6 +220,14 @@ class KafkaExamination:
             return "no answer"
         except OSError as error:
             return (error.strerror or str(error)).lower()
+
+    def _histories(self) -> dict[str, TableName]:
+        """The history tables beside the topics' tables of current rows."""
+        beside = history_settings(self._settings)
+        if beside is None:
+            return {}
+        mine = self._tables.items()
+        return {topic: beside.target(table) for topic, table in mine if beside.has_history(table)}
 
     def _apart(self, targets: Mapping[str, TableName]) -> frozenset[str]:
         """The tables to which each topic contributes another shard."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lakesplice.apps.service.activity import Activity
 from lakesplice.apps.service.schema_topics import SchemaTopics
 from lakesplice.apps.service.threads import ThreadErrors
-from lakesplice.config import Settings
+from lakesplice.config import HistorySettings, Settings, history_settings
 from lakesplice.model.moments import EpochMs
 from lakesplice.planning.upkeep.retention import deletion_moment
 from lakesplice.table.driver.generation import Generation
@@ -71,6 +71,21 @@ class Driver:
         now_ms = self.clock.now_ms()
         self.metrics.since(metric.LAST_BATCH, now_ms / 1000)
         self.activity.batch_ended(now_ms)
+
+    @property
+    def feeds_histories(self) -> bool:
+        """Whether its settings are those of the history tables beside others."""
+        return isinstance(self.settings, HistorySettings)
+
+    def for_histories(self, schema_topics: SchemaTopics | None = None) -> Driver | None:
+        """Return what feeds the history tables beside others, None if there are none.
+
+        It has `schema_topics` of its own, since each reports a DROP only until it is handled.
+        """
+        settings = history_settings(self.settings)
+        if settings is None:
+            return None
+        return replace(self, settings=settings, schema_topics=schema_topics)
 
     @property
     def deletion_clock(self) -> DeletionClock:

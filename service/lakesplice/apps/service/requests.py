@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.shadow_feed import ShadowFeed
 from lakesplice.apps.service.sources.topic_selection import TopicSelection
-from lakesplice.apps.service.tables import ServiceTables
+from lakesplice.apps.service.tables import ServiceTable
+from lakesplice.apps.service.tables.topic_names import TopicNames
 from lakesplice.apps.service.threads import run_interruptibly
 from lakesplice.apps.table_commands.command_table import CommandTable
 from lakesplice.apps.table_commands.dispatch import answer_of, command_table, history_parameters
@@ -31,22 +32,21 @@ from lakesplice.table.ingest.driver_table import DriverTable
 class Requests:
     """The lake's requests; used by the main loop's thread while no batch runs.
 
-    `tick` is called repeatedly while a request is executed, since some take long. `feed` is for
-    shadows.
+    `selections` choose the topics of the tables of current rows, and of the history tables beside
+    them. `tick` is called repeatedly while a request is executed, since some take long. `feed` is
+    for shadows.
     """
 
     def __init__(
         self,
         driver: Driver,
-        tables: ServiceTables,
-        sources: TopicSelection,
+        selections: Sequence[TopicSelection],
         stopping: threading.Event,
         tick: Callable[[], None],
         feed: ShadowFeed | None = None,
     ) -> None:
         self._driver = driver
-        self._tables = tables
-        self._selection = sources
+        self._selections = tuple(selections)
         self._stopping = stopping
         self._tick = tick
         self._shadows = feed
@@ -100,18 +100,18 @@ class Requests:
         """The table of the request, the driver's own if it has it: the table's topic may no longer
         exist.
         """
-        driver = self._driver
-        table = next((table for table in self._tables if table.name.path == request.table), None)
+        driver, name = self._driver, TableName.from_path(request.table)
+        selection, table = self._held(name)
         if table is None or table.snapshot is None:
             found = command_table(
                 driver.lake, request, driver.generation, driver.clock, driver.entropy
             )
             return replace(
                 found,
-                starts=self._selection.starts,
-                records=self._selection.records,
-                origin=self._tables.names.of,
-                feed=self._feed_of(TableName.from_path(request.table)),
+                starts=selection.starts,
+                records=selection.records,
+                origin=selection.tables.names.of,
+                feed=self._feed_of(name),
             )
         return CommandTable(
             store=table.store,
@@ -122,11 +122,19 @@ class Requests:
             commit_as=table.commit,
             history_parameters=history_parameters(request),
             history=self._history,
-            starts=self._selection.starts,
-            records=self._selection.records,
-            origin=self._tables.names.of,
+            starts=selection.starts,
+            records=selection.records,
+            origin=selection.tables.names.of,
             feed=self._feed_of(table.name),
         )
+
+    def _held(self, name: TableName) -> tuple[TopicSelection, ServiceTable | None]:
+        """The table, if the driver has it, and the selection of its topics."""
+        for selection in self._selections:
+            for table in selection.tables:
+                if table.name == name:
+                    return selection, table
+        return self._selections[0], None
 
     def _feed_of(self, name: TableName) -> Callable[[DriverTable, Offsets], None] | None:
         """Return what brings a shadow of a table up to offsets of its topic."""
@@ -135,15 +143,15 @@ class Requests:
         shadows = self._shadows
 
         def feed(table: DriverTable, ends: Offsets) -> None:
-            origin = self._tables.names.of(table.source.topic)
+            origin = self._names.of(table.source.topic)
             shadows.feed(table, name, origin, ends, self._history(table.source))
 
         return feed
 
+    @property
+    def _names(self) -> TopicNames:
+        return self._selections[0].tables.names
+
     def _history(self, source: SourceState) -> TypeHistory | None:
-        schema_topics = self._driver.schema_topics
-        return (
-            None
-            if schema_topics is None
-            else schema_topics.types(source, self._tables.names.of(source.topic))
-        )
+        topics = self._driver.schema_topics
+        return None if topics is None else topics.types(source, self._names.of(source.topic))

@@ -25,11 +25,8 @@ from pyspark.sql import SparkSession
 from lakesplice import __version__
 from lakesplice.apps.lake import require_lake
 from lakesplice.apps.record_reading import registry_of
-from lakesplice.apps.service.batching.batches import BatchRunner
-from lakesplice.apps.service.batching.dropped_tables import TableDrops
 from lakesplice.apps.service.broker import (
     dead_letter_topic,
-    first_record_reader,
     group_offsets,
     topic_catalogue,
 )
@@ -37,14 +34,14 @@ from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.loop import QueryLoop
 from lakesplice.apps.service.page import ServiceAnswers, site
 from lakesplice.apps.service.schema_topics import schema_topics_of
-from lakesplice.apps.service.sources.topic_selection import TopicSelection
 from lakesplice.apps.service.status.service_status import (
     ServiceStatus,
     log_once_summary,
     table_status,
 )
 from lakesplice.apps.service.status.status_reporter import StatusReporter
-from lakesplice.apps.service.tables import ServiceTables
+from lakesplice.apps.service.table_kinds import table_kinds, topic_reading
+from lakesplice.apps.service.tables import AllTables
 from lakesplice.apps.service.tables.gauges import show_memory
 from lakesplice.apps.service.threads import ThreadErrors, run_beside
 from lakesplice.apps.service.upkeep.compactor import Compactor
@@ -56,7 +53,6 @@ from lakesplice.spark.class_archive import use_archive
 from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars
 from lakesplice.spark.jobs.batch import start_workers
 from lakesplice.spark.kafka.query_folders import remove_leftovers
-from lakesplice.spark.kafka.topic_ranges import TopicReader
 from lakesplice.spark.session import build_session, cores, is_authenticated
 from lakesplice.storage.stores import open_store
 from lakesplice.storage.system import SystemClock, SystemEntropy
@@ -98,7 +94,7 @@ class Service:
         self._health = Health(_ALIVE_SECONDS, awaited={"lake": "the service starts"})
         self._answers = ServiceAnswers(settings, self._health, SystemClock())
         self._server: WebServer | None = None
-        self._tables: ServiceTables | None = None
+        self._tables: AllTables | None = None
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
         self._stop_timeout = settings.stop_timeout
@@ -197,45 +193,37 @@ class Service:
         self, stack: ExitStack, session: SparkSession, lake: Store, generation: Generation
     ) -> None:
         """Be the lake's driver until asked to stop or, with `once`, until everything is read."""
-        settings, kafka = self._settings, self._settings.kafka
+        kafka = self._settings.kafka
         driver = self._driver(stack, session, lake, generation)
         # At the same time topics and tables are read for the first time, which needs no Spark.
         self._start_workers(stack, session)
-        tables = self._tables = ServiceTables(driver, first_record_reader(settings, session))
+        kinds = table_kinds(driver, session)
+        tables = self._tables = AllTables([kind.tables for kind in kinds])
         catalogue = topic_catalogue(session, kafka)
         stack.callback(catalogue.close)
         compactor = Compactor(driver, tables, session)
-        verifications, mirrors = Verifications(driver, tables), Mirrors(driver, tables)
+        # History tables have no rows that could be compared.
+        verifications = Verifications(driver, kinds[0].tables)
+        mirrors = Mirrors(driver, tables)
         for upkeep in (compactor, verifications, mirrors):
             stack.callback(upkeep.stop, self._health.tick)
             upkeep.start()
         dead_letters = dead_letter_topic(session, kafka)
         if dead_letters is not None:
             stack.callback(dead_letters.close)
-        drops = TableDrops(driver, tables, catalogue)
-        reader = TopicReader(session, catalogue, kafka.bootstrap_servers, kafka.options)
-        sources = TopicSelection(driver, tables, catalogue, reader)
-        reporter = StatusReporter(driver, tables, sources, self._health)
+        hold_back = compactor.hold_back
+        readings = [
+            topic_reading(kind, session, catalogue, hold_back=hold_back, dead_letters=dead_letters)
+            for kind in kinds
+        ]
+        reporter = StatusReporter(driver, [one.sources for one in readings], self._health)
         self._answers.show(driver, tables, reporter)
-        runner = partial(
-            BatchRunner,
-            driver=driver,
-            tables=tables,
-            catalogue=catalogue,
-            cores=partial(cores, session),
-            hold_back=compactor.hold_back,
-            drops=drops,
-            dead_letters=dead_letters,
-        )
         loop = QueryLoop(
             driver=driver,
             session=session,
-            sources=sources,
-            runners=(runner(), runner()),
+            readings=readings,
             health=self._health,
             stopping=self._stopping,
-            tables=tables,
-            drops=drops,
             reporter=reporter,
             group=group_offsets(stack, driver, tables, session),
         )
@@ -274,7 +262,7 @@ class Service:
         stack.callback(opened.close)
         return opened
 
-    def _tell_end(self, status: DriverStatus, tables: ServiceTables) -> None:
+    def _tell_end(self, status: DriverStatus, tables: AllTables) -> None:
         """Log what was done, if everything was to be read once and was."""
         if self._once and not self._stopping.is_set():
             self.exit_code = 0 if log_once_summary(self._log, status, tables) else EXIT_NOT_ALL

@@ -21,7 +21,7 @@ from typing import Any
 from lakesplice.apps.lake import lake_of
 from lakesplice.apps.table_commands.command_table import CommandResult, CommandTable
 from lakesplice.apps.table_commands.work import ONCE, execute
-from lakesplice.config import Settings
+from lakesplice.config import Settings, settings_for
 from lakesplice.errors import FencedError, LakespliceError, UsageError
 from lakesplice.model.moments import EpochMs, later
 from lakesplice.model.names import TableName
@@ -85,7 +85,7 @@ def give_command(
             table = command_table(
                 lake, request, generation, clock, SystemEntropy(), progress=progress
             )
-            return execute(command, table, arguments, settings)
+            return _executed(request, table, settings)
     return _accepted(answered, name)
 
 
@@ -197,7 +197,7 @@ def answer_of(request: CommandRequest, table: CommandTable, settings: Settings) 
     try:
         if request.command in ONCE and _was_done(request, table.store):
             return CommandAnswer(True, "the request was executed before; see the table's history")
-        done = execute(request.command, table, request.arguments, settings)
+        done = _executed(request, table, settings)
     except FencedError:
         raise
     except LakespliceError as error:
@@ -215,6 +215,16 @@ def execute_here(
 ) -> CommandResult:
     """Execute a request under a generation of its own; errors as in `execute`."""
     table = command_table(lake, request, generation, clock, entropy)
+    return _executed(request, table, settings)
+
+
+def _executed(
+    request: CommandRequest, table: CommandTable, settings: Settings | None
+) -> CommandResult:
+    """Execute a request by the settings of its table: those of history tables differ."""
+    if settings is not None:
+        topics = table.snapshot.manifest.sources
+        settings = settings_for(settings, TableName.from_path(request.table), topics)
     return execute(request.command, table, request.arguments, settings)
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from lakesplice.apps.lake import table_names
 from lakesplice.errors import LakespliceError
 from lakesplice.model.manifest import Manifest
+from lakesplice.model.names import TableName
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.progress.source_state import SourceState
 from lakesplice.storage.source.binlog_places import BinlogPlace
@@ -53,11 +54,14 @@ def newest_position(state: SourceState) -> Position:
 class CatchUp:
     """Waits until a lake has everything that a connector sent before it passed a place. Not
     thread-safe.
+
+    `table` is the one that is waited for, since a topic may feed a history table, too.
     """
 
     lake: AnyStore
     clock: Clock
     seconds_max: float
+    table: TableName
     _seen_ms: dict[tuple[str, BinlogPlace], int] = field(default_factory=dict)
 
     def is_past(self, manifest: Manifest, topic: str, place: BinlogPlace) -> bool:
@@ -69,7 +73,8 @@ class CatchUp:
             return False
         status = newest_status(self.lake)
         topics = () if status is None else status.topics
-        complete = [one.real_time_ms for one in topics if one.topic == topic]
+        mine = topic, str(self.table)
+        complete = [one.real_time_ms for one in topics if (one.topic, one.table) == mine]
         return any(moment is not None and moment > seen for moment in complete)
 
     def wait(self, table: Store, topic: str, place: BinlogPlace) -> bool:

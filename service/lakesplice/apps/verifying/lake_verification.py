@@ -112,7 +112,7 @@ def verify_topic(
             lake=lake,
             connection=connection,
             read_limit=ReadLimit(clock, verify.rows_per_second, verify.threads_running_max),
-            catch_up=CatchUp(lake, clock, verify.wait),
+            catch_up=CatchUp(lake, clock, verify.wait, name),
             kept=StoredSums(place, clock),
             progress=progress,
         )

@@ -118,6 +118,17 @@ _NOT_OF_HISTORY = {
 }
 
 
+class HistoryBesideSettings(Section):
+    """The history table beside a table of current rows."""
+
+    to: str | None = Field(
+        default=None,
+        max_length=10_000,
+        description="The history table, `database.table`, if it isn't named like the table of"
+        r" current rows with `_history` at the end; `\1`, `\2` stand for groups as in `to`.",
+    )
+
+
 class TableSettings(RowSettings):
     """What the events of some tables don't say, and settings that apply only to some tables."""
 
@@ -205,13 +216,15 @@ class TableSettings(RowSettings):
         " columns files that were laid out stay as they are; `lakesplice optimize --full` lays them"
         " out, too.",
     )
-    also: tuple[Literal["iceberg"], ...] = Field(
+    also: tuple[Literal["iceberg", "history"], ...] = Field(
         default=(),
-        max_length=1,
-        description="Further formats in which these tables are shown: `iceberg` keeps an Iceberg"
-        " table of the same base files in the catalog `iceberg.catalog` (docs/iceberg.md). A mirror"
-        " ends when this is taken away.",
+        max_length=2,
+        description="What these tables have besides: `iceberg` keeps an Iceberg table of the same"
+        " base files in the catalog `iceberg.catalog` (docs/iceberg.md); a mirror ends when this is"
+        " taken away. `history` feeds a second table from the same topic, which keeps every version"
+        " of every row (docs/history.md).",
     )
+    history: HistoryBesideSettings = HistoryBesideSettings()
     retention: Seconds | None = Field(
         default=None,
         ge=RETENTION_SECONDS_MIN,
@@ -220,11 +233,11 @@ class TableSettings(RowSettings):
         " `log.retention` applies.",
     )
 
-    @field_validator("cluster_by")
+    @field_validator("cluster_by", "also")
     @classmethod
     def _different(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         if len({*value}) < len(value):
-            raise ValueError("a column is named twice")
+            raise ValueError("one of them is named twice")
         return value
 
     @field_validator("match")
@@ -262,6 +275,41 @@ class TableSettings(RowSettings):
         if taken := sorted(self.model_fields_set & _NOT_OF_HISTORY.keys()):
             raise ValueError(f"mode history has no {taken[0]}: {_NOT_OF_HISTORY[taken[0]]}")
         return self
+
+    @model_validator(mode="after")
+    def _history_beside(self) -> Self:
+        if self.history.to is not None:
+            if not self.has_history_beside:
+                raise ValueError("history.to needs also: [history]")
+            check_route(self.match, self.history.to)
+            if self.history.to == self.to:
+                raise ValueError("history.to and to name the same table")
+        if self.has_history_beside and self.mode != "upsert":
+            raise ValueError(f"also: [history] is for mode upsert, not for mode {self.mode}")
+        return self
+
+    @property
+    def has_history_beside(self) -> bool:
+        """Whether the topics of these tables feed history tables, too."""
+        return "history" in self.also
+
+    def target(self, name: TableName) -> TableName:
+        """Return the lake's table for a table of the source."""
+        return name if self.to is None else route(self.match, self.to, name)
+
+    def history_target(self, name: TableName) -> TableName:
+        """Return the history table beside it."""
+        if self.history.to is not None:
+            return route(self.match, self.history.to, name)
+        current = self.target(name)
+        return TableName(current.database, f"{current.table}_history")
+
+    def of_history_beside(self) -> TableSettings:
+        """Return the settings of the history table beside it: the same, but for those that only
+        tables of current rows have.
+        """
+        others = {name: type(self).model_fields[name].default for name in _NOT_OF_HISTORY}
+        return self.model_copy(update={**others, "mode": "history", "also": ()})
 
     @property
     def row_key(self) -> tuple[str, ...]:

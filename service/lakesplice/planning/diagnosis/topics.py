@@ -16,7 +16,8 @@ _AREA = Area("topics")
 class SelectionFacts:
     """The topics whose whole name matches the pattern: `tables` maps those that are read to their
     table in the lake; those that aren't read have the reason. `others` are all topics that don't
-    match. `shards` are the tables whose key distinguishes their topics.
+    match. `shards` are the tables whose key distinguishes their topics. `histories` maps topics to
+    the history tables beside their tables.
     """
 
     pattern: str
@@ -25,6 +26,7 @@ class SelectionFacts:
     refused: Mapping[str, str] = field(default_factory=dict)
     others: Sequence[str] = ()
     shards: frozenset[str] = frozenset()
+    histories: Mapping[str, str] = field(default_factory=dict)
 
 
 def judge_selection(facts: SelectionFacts) -> Iterator[Finding]:
@@ -68,10 +70,17 @@ def _nothing_matches(facts: SelectionFacts) -> Finding:
 
 def _shared_tables(facts: SelectionFacts) -> Iterator[Finding]:
     of_table: defaultdict[str, list[str]] = defaultdict(list)
-    for topic, table in facts.tables.items():
+    for topic, table in (*facts.tables.items(), *facts.histories.items()):
         of_table[table].append(topic)
+    both = {*facts.tables.values()} & {*facts.histories.values()}
     for table, topics in sorted(of_table.items()):
-        if len(topics) > 1 and table not in facts.shards:
+        if table in both:
+            yield _AREA.problem(
+                "one table",
+                f"{table} is a table of current rows and a history table, of {first_names(topics)}",
+                "give the history another name (`history.to` under tables)",
+            )
+        elif len(topics) > 1 and table not in facts.shards:
             yield _AREA.problem(
                 "one table",
                 f"{first_names(topics)} are all for {table}",

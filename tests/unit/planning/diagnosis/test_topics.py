@@ -50,3 +50,17 @@ def test_topics_of_one_table_need_a_key_that_tells_them_apart() -> None:
     assert found.verdict is Verdict.PROBLEM
     assert "a.shop.orders, b.shop.orders are all for shop.orders" in found.seen
     assert "one table" not in judged(SelectionFacts(".*", both, shards=frozenset(("shop.orders",))))
+
+
+def test_a_history_table_has_a_name_that_no_table_of_current_rows_has() -> None:
+    def found(**histories: str) -> Finding | None:
+        topics = {f"shop.shop.{name}": table for name, table in histories.items()}
+        return judged(SelectionFacts("shop.*", READ, histories=topics)).get("one table")
+
+    assert found(orders="shop.orders_history", carts="shop.carts_history") is None
+    taken = found(orders="shop.carts")
+    assert taken is not None
+    assert "`history.to`" in taken.remedy
+    shared = found(orders="shop.all", carts="shop.all")
+    assert shared is not None
+    assert "are all for shop.all" in shared.seen

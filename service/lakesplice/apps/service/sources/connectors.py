@@ -32,9 +32,9 @@ class Connectors:
 
     def look(self, topics: Mapping[str, Topic]) -> None:
         """Update the ages; `topics` are those that are read. A broker that can't give them (before
-        3.0) is asked once.
+        3.0) is asked once. History tables beside others have the same connectors.
         """
-        if self._unknown or not topics:
+        if self._unknown or not topics or self._driver.feeds_histories:
             return
         try:
             self._look(topics)

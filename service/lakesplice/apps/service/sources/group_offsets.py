@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.tables import ServiceTable, ServiceTables
+from lakesplice.apps.service.tables import HeldTables, ServiceTable
 from lakesplice.apps.table_commands.resetting import reset_request
 from lakesplice.errors import SourceUnavailable
-from lakesplice.model.moments import NO_MOMENT, later
+from lakesplice.model.moments import later
 from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.spark.kafka.consumer_group import GroupOffset, TopicPartition
 from lakesplice.table.driver.requests import CommandRequest, is_pending, leave
@@ -43,10 +43,10 @@ class _Asked:
     """A reset that was asked for."""
 
     offsets: Offsets
-    request: CommandRequest
+    requests: tuple[CommandRequest, ...]
 
 
-_NOTHING = _Asked({}, CommandRequest("", "", "", "", NO_MOMENT))
+_NOTHING = _Asked({}, ())
 
 
 @dataclass
@@ -54,7 +54,7 @@ class GroupOffsets:
     """The group of one lake; used by the main loop's thread."""
 
     driver: Driver
-    tables: ServiceTables
+    tables: HeldTables
     group: Group
     _known: dict[TopicPartition, Offset] = field(default_factory=dict)
     _asked: dict[str, _Asked] = field(default_factory=dict)
@@ -84,13 +84,15 @@ class GroupOffsets:
         return asked
 
     def _standing(self) -> dict[TopicPartition, Offset]:
-        """Return the next offset of each partition that a table has read."""
-        return {
-            (table.topic, at): state.next_offset
-            for table in self.tables.of_topics()
-            if table.snapshot is not None
-            for at, state in table.source.partitions.items()
-        }
+        """Return the next offset of each partition that a table has read: the lower one, if two
+        tables read it.
+        """
+        standing: dict[TopicPartition, Offset] = {}
+        for table in self.tables.of_topics():
+            for at, state in table.source.partitions.items() if table.snapshot is not None else ():
+                place = table.topic, at
+                standing[place] = min(state.next_offset, standing.get(place, state.next_offset))
+        return standing
 
     def _exchange(self, standing: dict[TopicPartition, Offset]) -> bool:
         found = self.group.offsets()
@@ -130,7 +132,7 @@ class GroupOffsets:
         answered = {
             topic: asked
             for topic, asked in self._asked.items()
-            if not is_pending(self.driver.lake, asked.request)
+            if not any(is_pending(self.driver.lake, one) for one in asked.requests)
         }
         for topic in answered:
             del self._asked[topic]
@@ -156,7 +158,8 @@ class GroupOffsets:
             reset_request(table.topic, offsets, f"another client set the offsets of {by}"),
         )
         leave(driver.lake, request)
-        self._asked[table.topic] = _Asked(offsets, request)
+        before = self._asked.get(table.topic, _NOTHING).requests
+        self._asked[table.topic] = _Asked(offsets, (*before, request))
         driver.log.warning(
             "group-reset",
             group=self.group.name,

@@ -41,13 +41,18 @@ class NewTopics:
             if not self._was_made(topic):
                 return True
             self._left_out.discard(topic)
-            self._driver.metrics.set(metric.TABLES_NOT_MADE, len(self._left_out))
+            self._show()
         if self._tables.get(topic) is not None or not self._is_unwanted(topic):
             return False
         self._left_out.add(topic)
         self._driver.log.warning("table-not-made", topic=topic, setting="create_table: ignore")
-        self._driver.metrics.set(metric.TABLES_NOT_MADE, len(self._left_out))
+        self._show()
         return True
+
+    def _show(self) -> None:
+        """Set the metric, which counts topics, and so no history tables beside others."""
+        if not self._driver.feeds_histories:
+            self._driver.metrics.set(metric.TABLES_NOT_MADE, len(self._left_out))
 
     def is_filled(self, topic: str) -> bool:
         """Whether the topic's table isn't there yet, and a shadow of it is being filled; blocks on

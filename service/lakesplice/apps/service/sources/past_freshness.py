@@ -31,7 +31,7 @@ class PastFreshness:
         self._driver = driver
         self._tables = tables
         self._catalogue = catalogue
-        self._before: Mapping[str, int] | None = None
+        self._before: Mapping[tuple[str, str], int] | None = None
         self._asked: set[str] = set()
 
     def tell(self, topics: Mapping[str, Topic]) -> None:
@@ -46,7 +46,7 @@ class PastFreshness:
             if table.freshness().real_time is not None:
                 continue
             self._asked.add(name)
-            published_ms = self._published().get(name)
+            published_ms = self._published().get((name, str(table.name)))
             if published_ms is not None:
                 table.note_complete_up_to(epoch_seconds(published_ms))
             else:
@@ -70,14 +70,14 @@ class PastFreshness:
             if table is not None:
                 table.note_complete_up_to(epoch_seconds(now_ms - _AGES_SECONDS[-1] * 1000))
 
-    def _published(self) -> Mapping[str, int]:
+    def _published(self) -> Mapping[tuple[str, str], int]:
         if self._before is None:
             self._before = {}
             with suppress(LakespliceError):
                 status = newest_status(self._driver.lake)
                 if status is not None:
                     self._before = {
-                        topic.topic: topic.real_time_ms
+                        (topic.topic, topic.table): topic.real_time_ms
                         for topic in status.topics
                         if topic.real_time_ms is not None
                     }

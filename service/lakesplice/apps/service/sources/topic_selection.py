@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from lakesplice.apps.service.driver import Driver
@@ -12,6 +13,7 @@ from lakesplice.apps.service.sources.lost_records import deal_with_loss
 from lakesplice.apps.service.sources.new_topics import NewTopics
 from lakesplice.apps.service.sources.past_freshness import PastFreshness
 from lakesplice.apps.service.tables import ServiceTables, initial_source
+from lakesplice.config import HistorySettings
 from lakesplice.errors import (
     FencedError,
     MissingOffsetsError,
@@ -78,12 +80,12 @@ class TopicSelection:
     ) -> None:
         """`records` reads records of topics for commands."""
         self.records = records
+        self.tables = self._tables = tables
         self._driver = driver
-        self._tables = tables
         self._catalogue = catalogue
         self._unopened: dict[str, _Unopened] = {}
         self._excluded: dict[str, str] = {}
-        self._matching: tuple[str, ...] = ()
+        self._matching: Sequence[str] = ()
         self._newcomers = NewTopics(driver, tables)
         self._past = PastFreshness(driver, tables, catalogue)
         self._connectors = Connectors(driver, catalogue)
@@ -117,7 +119,11 @@ class TopicSelection:
         """Return the state of each topic that matched when the broker was last asked. If none did,
         `other_topics` are those that it has.
         """
-        return {topic: self._standing(topic) for topic in self._matching}
+        names, told = self._tables.names, self._matching
+        if self._driver.feeds_histories:
+            # A topic with two tables has two states; one whose tables aren't known has one.
+            told = [one for one in told if not names.is_unknown(one) and self._concerns(one)]
+        return {topic: self._standing(topic) for topic in told}
 
     def _standing(self, topic: str) -> TopicCondition:
         if topic in self._excluded:
@@ -128,6 +134,21 @@ class TopicSelection:
             return TopicCondition(TopicState.WAITING, _UNNAMED)
         table = self._tables.get(topic)
         return TopicCondition(TopicState.WAITING, "it is new") if table is None else table.condition
+
+    def table_of(self, topic: str) -> str:
+        """Return the table that the topic feeds, or would feed; empty if it is refused, or nobody
+        knows its table.
+        """
+        table = self._tables.get(topic)
+        if table is not None:
+            return str(table.name)
+        unopened = self._unopened.get(topic)
+        is_refused = unopened is not None and unopened.condition.state is TopicState.REFUSED
+        if is_refused or self._tables.names.is_unknown(topic):
+            return ""
+        with suppress(UsageError):
+            return str(self._driver.settings.target(self._tables.names.of(topic)))
+        return ""
 
     def any_due(self) -> bool:
         """Whether a table that rested, and is left out of the queries, can continue now.
@@ -183,8 +204,6 @@ class TopicSelection:
             backlogs[name] = self._backlog(topic, starts[name])
         # Also of tables whose first batch ended since.
         self._past.tell(topics)
-        if not any(one.records for one in backlogs.values()):
-            self._driver.caught_up()
         return ReadableTopics(starts, backlogs)
 
     def _backlog(self, topic: Topic, offsets: Offsets) -> TopicBacklog:
@@ -203,7 +222,7 @@ class TopicSelection:
 
     def _topics(self) -> dict[str, Topic]:
         pattern = self._driver.settings.kafka.topic_pattern.pattern
-        matching = self._catalogue.matching(pattern)
+        matching = [one for one in self._catalogue.matching(pattern) if self._concerns(one)]
         self._note_matching(matching)
         names = self._tables.names
         if unknown := [topic for topic in matching if names.is_unknown(topic)]:
@@ -212,6 +231,16 @@ class TopicSelection:
             [topic for topic in matching if not names.is_unknown(topic) and self._read(topic)]
         )
 
+    def _concerns(self, topic: str) -> bool:
+        """Whether the topic belongs here: with history tables beside others, if it has one."""
+        settings, names = self._driver.settings, self._tables.names
+        if not isinstance(settings, HistorySettings) or names.is_unknown(topic):
+            return True
+        try:
+            return settings.has_history(names.of(topic))
+        except UsageError:
+            return False  # the error is reported where the table of current rows is opened
+
     def _note_matching(self, matching: Sequence[str]) -> None:
         self._matching = tuple(matching)
         for topic in self._unopened.keys() - set(matching):
@@ -219,6 +248,9 @@ class TopicSelection:
         held = {table.topic for table in self._tables.of_topics()}
         for topic in held - set(matching):
             self._tables.close_topic(topic)
+        if self._driver.feeds_histories:
+            self.has_looked = True
+            return  # whether any topic matches was said of the tables of current rows
         others = () if matching else tuple(self._catalogue.matching(_ANY))
         if others != self.other_topics or (not matching and not self.has_looked):
             self._say_nothing_matches(others)

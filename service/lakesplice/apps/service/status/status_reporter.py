@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import NamedTuple
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.sources.topic_selection import OTHER_TOPICS_MAX, TopicSelection
-from lakesplice.apps.service.tables import ServiceTables
 from lakesplice.apps.service.tables.setting_warnings import still_shown
-from lakesplice.errors import LakespliceError, UsageError
+from lakesplice.errors import LakespliceError
 from lakesplice.model.driver_status import (
     TROUBLES,
     DriverStatus,
     TopicCondition,
-    TopicState,
     TopicStatus,
 )
 from lakesplice.model.moments import EpochMs, outside
@@ -32,6 +31,13 @@ _PUBLISH_SECONDS = 10.0
 _CLOCK_SECONDS = 60.0
 
 
+class _Fed(NamedTuple):
+    """A topic, and the number of the selection that has it: a topic may feed two tables."""
+
+    topic: str
+    kind: int
+
+
 class StatusReporter:
     """Reports for one driver; used by the main loop's thread, except for `status`. Blocks on
     stores.
@@ -40,11 +46,13 @@ class StatusReporter:
     """
 
     def __init__(
-        self, driver: Driver, tables: ServiceTables, sources: TopicSelection, health: Health
+        self, driver: Driver, selections: Sequence[TopicSelection], health: Health
     ) -> None:
+        """`selections` choose the topics of the tables of current rows and, if there are any, of
+        the history tables beside them.
+        """
         self._driver = driver
-        self._tables = tables
-        self._selection = sources
+        self._selections = tuple(selections)
         self._health = health
         self._publisher = StatusPublisher(driver.lake, driver.generation.number)
         self._before = _before(driver)
@@ -53,7 +61,7 @@ class StatusReporter:
         }.items():
             if missing is not None:
                 driver.activity.add_missing_changes(table, missing)
-        self._known: dict[str, TopicStatus] = {}
+        self._known: dict[_Fed, TopicStatus] = {}
         self._looked = self._published = self._compared = float("-inf")
         self._began = driver.clock.now_ms(), driver.clock.monotonic()
         self._clocks_differ = False
@@ -62,7 +70,7 @@ class StatusReporter:
     def tick(self) -> None:
         """Report what is due; called repeatedly."""
         now = self._driver.clock.monotonic()
-        if not self._selection.has_looked or now - self._looked < _LOOK_SECONDS:
+        if not self._has_looked or now - self._looked < _LOOK_SECONDS:
             return
         self._looked = now
         topics = self._topics()
@@ -77,7 +85,7 @@ class StatusReporter:
     def close(self) -> DriverStatus:
         """Publish the last document of a driver that ends in order, and return it."""
         self._known = self._topics()
-        if self._selection.has_looked:
+        if self._has_looked:
             self._publish(running=False)
         return self.status(running=False)
 
@@ -89,43 +97,42 @@ class StatusReporter:
             driver.clock.now_ms(),
             running,
             driver.settings.kafka.topic_pattern.pattern,
-            tuple(self._measured(known[topic]) for topic in sorted(known)),
-            self._selection.other_topics[:OTHER_TOPICS_MAX],
+            tuple(self._measured(fed, known[fed]) for fed in sorted(known)),
+            self._selections[0].other_topics[:OTHER_TOPICS_MAX],
         )
 
-    def _topics(self) -> dict[str, TopicStatus]:
-        conditions = self._selection.conditions()
-        return {topic: self._topic(topic, standing) for topic, standing in conditions.items()}
+    @property
+    def _has_looked(self) -> bool:
+        return all(selection.has_looked for selection in self._selections)
 
-    def _topic(self, topic: str, standing: TopicCondition) -> TopicStatus:
-        known = self._known.get(topic, self._before.get(topic))
+    def _topics(self) -> dict[_Fed, TopicStatus]:
+        return {
+            _Fed(topic, kind): self._topic(_Fed(topic, kind), standing)
+            for kind, selection in enumerate(self._selections)
+            for topic, standing in selection.conditions().items()
+        }
+
+    def _topic(self, fed: _Fed, standing: TopicCondition) -> TopicStatus:
+        selection = self._selections[fed.kind]
+        name = selection.table_of(fed.topic)
+        known = self._known.get(fed, self._before.get((fed.topic, name)))
         same = known is not None and _state(known.standing) == _state(standing)
         now_ms = self._driver.clock.now_ms()
         since_ms = known.since_ms if known is not None and same else now_ms
-        table, before = self._tables.get(topic), () if known is None else known.suspect_settings
+        table = selection.tables.get(fed.topic)
+        before = () if known is None else known.suspect_settings
         shown = () if table is None else table.setting_warnings.shown()
         return TopicStatus(
-            topic,
-            self._table_of(topic, standing),
+            fed.topic,
+            name,
             standing,
             since_ms,
             suspect_settings=still_shown([*before, *shown], now_ms),
         )
 
-    def _table_of(self, topic: str, standing: TopicCondition) -> str:
-        """The table that the topic feeds, or would feed; a refused topic has none."""
-        table = self._tables.get(topic)
-        if table is not None:
-            return str(table.name)
-        if standing.state is TopicState.REFUSED or self._tables.names.is_unknown(topic):
-            return ""
-        with suppress(UsageError):
-            return str(self._driver.settings.target(self._tables.names.of(topic)))
-        return ""
-
-    def _measured(self, status: TopicStatus) -> TopicStatus:
+    def _measured(self, fed: _Fed, status: TopicStatus) -> TopicStatus:
         """Add lag, freshness and its goal, which take longer to find out than the state."""
-        table = self._tables.get(status.topic)
+        table = self._selections[fed.kind].tables.get(fed.topic)
         if table is None:
             return status
         driver, fresh = self._driver, table.freshness()
@@ -145,21 +152,21 @@ class StatusReporter:
     def _show(self) -> None:
         """Update metrics and /readyz."""
         self._unsaid = False
+        known = self._known.items()
         self._driver.metrics.show_topics(
-            {
-                topic: (status.table, status.standing.state.value)
-                for topic, status in self._known.items()
-            }
+            (fed.topic, status.table, status.standing.state.value) for fed, status in known
         )
         self._driver.metrics.show_suspect_settings(
-            (topic, status.table, setting.name)
-            for topic, status in self._known.items()
+            (fed.topic, status.table, setting.name)
+            for fed, status in known
             for setting in status.suspect_settings
         )
         self._health.note_troubles(
             {
-                topic: f"{status.standing.state}: {status.standing.reason}"
-                for topic, status in self._known.items()
+                fed.topic if fed.kind == 0 else f"{fed.topic} ({status.table or 'history'})": (
+                    f"{status.standing.state}: {status.standing.reason}"
+                )
+                for fed, status in known
                 if status.standing.state in TROUBLES
             }
         )
@@ -204,17 +211,17 @@ class StatusReporter:
         return self._driver.clock.monotonic() - began - (now_ms - began_ms) / 1000
 
 
-def _before(driver: Driver) -> dict[str, TopicStatus]:
+def _before(driver: Driver) -> dict[tuple[str, str], TopicStatus]:
     """What the previous driver reported, so that states keep the moment when they began."""
     with suppress(LakespliceError):
         status = newest_status(driver.lake)
         if status is not None:
-            return {topic.topic: topic for topic in status.topics}
+            return {(topic.topic, topic.table): topic for topic in status.topics}
     return {}
 
 
-def _states(topics: Mapping[str, TopicStatus]) -> dict[str, tuple[str, ...]]:
-    return {topic: _shown_state(status) for topic, status in topics.items()}
+def _states(topics: Mapping[_Fed, TopicStatus]) -> dict[_Fed, tuple[str, ...]]:
+    return {fed: _shown_state(status) for fed, status in topics.items()}
 
 
 def _state(standing: TopicCondition) -> tuple[str, str]:

@@ -5,6 +5,11 @@ compactions, the topics' selection or the page.
 """
 
 from lakesplice.apps.service.tables.service_table import ServiceTable
-from lakesplice.apps.service.tables.tables import ServiceTables, initial_source
+from lakesplice.apps.service.tables.tables import (
+    AllTables,
+    HeldTables,
+    ServiceTables,
+    initial_source,
+)
 
-__all__ = ["ServiceTable", "ServiceTables", "initial_source"]
+__all__ = ["AllTables", "HeldTables", "ServiceTable", "ServiceTables", "initial_source"]

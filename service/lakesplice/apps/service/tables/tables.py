@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables.service_table import ServiceTable
@@ -19,21 +20,45 @@ from lakesplice.planning.sources.shards import joining_problem
 from lakesplice.table.ingest.driver_table import DriverTable
 
 
-class ServiceTables:
-    """All tables, each once, found by their topics. Reading is safe from any thread."""
+class HeldTables(Protocol):
+    """Tables that a driver has. Safe from any thread."""
 
-    def __init__(self, driver: Driver, read: FirstRecords | None = None) -> None:
-        """`read` returns the records that show which table a topic belongs to; see `TopicNames`."""
+    def __iter__(self) -> Iterator[ServiceTable]:
+        """Yield every table once."""
+
+    def of_topics(self) -> Iterator[ServiceTable]:
+        """Yield every table once for each of its topics."""
+
+
+class ServiceTables:
+    """The tables of one kind, each once, found by their topics: those of current rows, or the
+    history tables beside them. Reading is safe from any thread.
+    """
+
+    def __init__(
+        self, driver: Driver, read: FirstRecords | None = None, others: ServiceTables | None = None
+    ) -> None:
+        """`read` returns the records that show which table a topic belongs to; see `TopicNames`.
+        `others` are tables of the other kind: none may have the same name.
+        """
         self.names = TopicNames(driver, read)
         self._driver = driver
         self._tables: dict[str, ServiceTable] = {}
         self._first: dict[TableName, ServiceTable] = {}
+        self._others: ServiceTables | None = None
+        if others is not None:
+            self.keep_apart_from(others)
+            others.keep_apart_from(self)
 
     def __iter__(self) -> Iterator[ServiceTable]:
         return iter(list(self._first.values()))
 
     def __len__(self) -> int:
         return len(self._first)
+
+    def keep_apart_from(self, others: ServiceTables) -> None:
+        """Refuse topics whose table has the name of one of these."""
+        self._others = others
 
     def of_topics(self) -> Iterator[ServiceTable]:
         """Yield every table once for each of its topics."""
@@ -55,6 +80,7 @@ class ServiceTables:
         name = self._driver.settings.target(origin)
         shard = self.shard(topic)
         source = replace(source, shard=shard)
+        self._require_unused(name, topic)
         first = self._first.get(name)
         if first is not None or shard:
             self._require_apart(name, source, first)
@@ -84,6 +110,17 @@ class ServiceTables:
         origin = self.names.of(topic)
         return shard_of(self._driver.settings.shape(origin), RecordOrigin(topic, origin))
 
+    def _require_unused(self, name: TableName, topic: str) -> None:
+        other = next((one for one in self._others or () if one.name == name), None)
+        if other is not None:
+            raise UsageError(
+                "one topic's table of current rows and another one's history table have the same"
+                " name; set `to` or `history.to` under `tables`",
+                table=str(name),
+                topic=topic,
+                taken_by=[other.topic],
+            )
+
     def _require_apart(
         self, name: TableName, source: SourceState, first: ServiceTable | None
     ) -> None:
@@ -103,6 +140,20 @@ class ServiceTables:
         if problem:
             others = sorted(manifest.sources.keys() - {source.topic})
             raise UsageError(problem, table=str(name), topic=source.topic, taken_by=others)
+
+
+class AllTables:
+    """The tables of both kinds."""
+
+    def __init__(self, kinds: Sequence[ServiceTables]) -> None:
+        self._kinds = tuple(kinds)
+
+    def __iter__(self) -> Iterator[ServiceTable]:
+        return (table for kind in self._kinds for table in kind)
+
+    def of_topics(self) -> Iterator[ServiceTable]:
+        """See `HeldTables.of_topics`."""
+        return (table for kind in self._kinds for table in kind.of_topics())
 
 
 def initial_source(topic: str, topic_id: str, earliest: Offsets) -> SourceState:

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from lakesplice.apps.service.activity import Failure, Work
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.retry_pauses import RetryPauses
-from lakesplice.apps.service.tables import ServiceTable, ServiceTables
+from lakesplice.apps.service.tables import HeldTables, ServiceTable
 from lakesplice.apps.service.threads import Slots, repeat
 from lakesplice.apps.service.upkeep.table_upkeep import Upkeep
 from lakesplice.errors import CorruptFileError, FencedError, LakespliceError
@@ -64,7 +64,7 @@ class Compactor:
     def __init__(
         self,
         driver: Driver,
-        tables: ServiceTables,
+        tables: HeldTables,
         session: SparkSession,
         rewrite: Callable[[SparkSession, Sequence[RewriteTask]], list[Compacted]] = rewrite_files,
     ) -> None:
