@@ -125,6 +125,13 @@ def test_the_lowest_whole_number_of_a_column_has_an_opposite() -> None:
         assert found.to_pylist() == [2**31]
 
 
+def test_a_whole_number_keeps_its_digits_beside_a_floating_point_number() -> None:
+    rows = pa.table({"i": pa.array([2**31 - 1], pa.int32()), "g": pa.array([1.0], pa.float32())})
+    for text in ("1e0 * i", "i * g"):
+        (found,) = evaluated([edit_value(text, rows.schema, pa.null())], rows)
+        assert found.to_pylist() == [2**31 - 1]
+
+
 def test_a_literal_has_the_type_of_the_column_that_gets_it() -> None:
     moment = pa.timestamp("us", tz="UTC")
     value = edit_value("CASE WHEN i > 0 THEN '2024-01-02' END", ROWS.schema, moment)

@@ -34,6 +34,7 @@ from lakesplice.planning.filtering.conditions import (
 )
 from lakesplice.planning.filtering.literals import (
     common_type,
+    computed_in,
     is_literal,
     is_text,
     literal_scalar,
@@ -178,8 +179,8 @@ class _ValueTranslation(ConditionTranslation):
             return pc.divide_checked(*(side.cast(pa.float64()) for side, _ in sides))
         if isinstance(node, exp.Mod) and not all(pa.types.is_integer(kind) for _, kind in sides):
             raise self._unfit(node, "% takes whole numbers")
-        # Whole numbers of less than 64 bits would overflow too early.
-        wide = [s.cast(pa.int64()) if pa.types.is_integer(kind) else s for s, kind in sides]
+        to = computed_in([kind for _, kind in sides])
+        wide = [s.cast(to) if to is not None and kind != to else s for s, kind in sides]
         return _ARITHMETIC[type(node)](*wide)
 
     def _cast(self, node: exp.Expr) -> pc.Expression:

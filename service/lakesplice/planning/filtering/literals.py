@@ -115,6 +115,20 @@ def common_type(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
     return pa.decimal128(precision, scale) if precision <= DECIMAL_PRECISION_MAX else None
 
 
+def computed_in(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
+    """Return the type in which a sum, difference, product or rest is computed; None if Arrow's
+    choice is right.
+
+    Whole numbers of less than 64 bits would overflow too early, and Arrow computes with a FLOAT if
+    one side is a constant, which has no room for whole numbers beyond 2**24.
+    """
+    if all(map(pa.types.is_integer, kinds)):
+        return pa.int64()
+    whole = any(map(pa.types.is_integer, kinds))
+    floating = any(map(pa.types.is_floating, kinds))
+    return pa.float64() if floating and (whole or pa.float64() in kinds) else None
+
+
 def _is_number(kind: pa.DataType) -> bool:
     of = (pa.types.is_integer, pa.types.is_decimal, pa.types.is_floating)
     return any(is_one(kind) for is_one in of)
