@@ -91,7 +91,7 @@ def test_tables_are_chosen_by_globs_and_what_has_no_exact_type_is_named(
         ("none", (), None, "or the user lacks SELECT on it"),
         ("mysql", ("--table", "nothing"), None, "or the user lacks SELECT on it"),
         ("mysql", (), "wrong", "doesn't accept the user"),
-        ("a/b", (), None, "an address is mysql://"),
+        ("a/b", (), None, "write the address as mysql://"),
     ],
 )
 def test_a_failed_query_is_reported_without_the_password(

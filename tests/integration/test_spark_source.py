@@ -208,7 +208,7 @@ def test_an_empty_table_has_columns(spark: SparkSession, tmp_path: Path) -> None
         ({"columns": "id,prize"}, "no such column"),
         ({"view": "blue"}, "unknown view"),
         ({"version": "99"}, "never written"),
-        ({"version": "one"}, "a version is a number"),
+        ({"version": "one"}, "write a version as a whole number"),
         ({"as_of": "yesterday"}, "isn't a time such as"),
         ({"as_of": "2001-01-01"}, "no retained version"),
         ({"version": "0", "as_of": "2026-01-01"}, "not both"),
@@ -310,7 +310,7 @@ def test_a_stream_leads_from_nothing_to_the_table_that_a_topic_feeds(
     [
         ({}, "starting_version"),
         ({"starting_version": "0", "view": "real_time"}, "can't be combined with changes"),
-        ({"starting_version": "one"}, "a version is a number"),
+        ({"starting_version": "one"}, "write a version as a whole number"),
     ],
 )
 def test_changes_that_are_asked_for_wrongly_are_refused(

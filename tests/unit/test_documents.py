@@ -19,6 +19,10 @@ HOUSE = ROOT / "service" / "lakesplice"
 _WHAT_COMMANDS_DO = ("pin", "purge", "vacuum", "restore", "reset", "unpark")
 # What decisions name of other libraries.
 _CLASSES_OF_OTHERS = {"AdminClient", "DictionaryArray", "UploadPartCopy"}
+# `_warn` takes a key before the event.
+_LOGGED = re.compile(
+    r'(?:log\.(?:warning|error|exception)\(|_warn\((?:f?"[^"]*"|[\w.]+),)\s*"([a-z-]+)"'
+)
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 
 
@@ -61,6 +65,17 @@ def test_operations_name_only_metrics_that_there_are() -> None:
         }
         <= known
     )
+
+
+def test_operations_explain_each_warning_that_the_service_logs() -> None:
+    text = (DOCS / "operations.md").read_text()
+    logged = {
+        event
+        for path in (HOUSE / "apps" / "service").rglob("*.py")
+        for event in _LOGGED.findall(path.read_text())
+    }
+    assert {"table-parked", "schema-topic-missing"} <= logged
+    assert not [event for event in sorted(logged) if f"`{event}`" not in text]
 
 
 def test_the_table_that_leads_into_the_code_names_what_there_is() -> None:

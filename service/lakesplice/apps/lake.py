@@ -88,7 +88,10 @@ def matching_tables(
         if fnmatchcase(name.database, database) and fnmatchcase(name.table, table)
     ]
     if not found:
-        raise TableNotFoundError("no table matches the pattern", path=address)
+        raise TableNotFoundError(
+            "no table matches the pattern; `lakesplice tables` lists the lake's tables",
+            path=address,
+        )
     return lake, found
 
 
@@ -100,6 +103,8 @@ def lake_of(
     """
     found = parent_store(table_store(address, options), LEVELS)
     if found is None:
-        raise UsageError("a table's folder must be two folders below its lake's", path=str(address))
+        raise UsageError(
+            "this isn't a table in a lake; give it as <lake>/<database>/<table>", path=str(address)
+        )
     lake, path = found
     return lake, TableName.from_path(path)

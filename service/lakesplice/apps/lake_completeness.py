@@ -56,7 +56,9 @@ def completeness(
         if not patterns or any(fnmatchcase(str(name), pattern) for pattern in patterns)
     ]
     if not names:
-        raise TableNotFoundError("the lake has no such table", patterns=patterns)
+        raise TableNotFoundError(
+            "the lake has no such table; `lakesplice tables` lists them", patterns=patterns
+        )
     gaps = tuple(str(name) for name in names if _has_gaps(store, name.path))
     chosen = {str(name) for name in names}
     if status is None:

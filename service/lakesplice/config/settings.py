@@ -275,13 +275,13 @@ class Settings(Section):
     def _salted(self) -> Self:
         hashing = any(entry.shape is not None and entry.shape.hashes for entry in self.tables)
         if hashing and not self.masking.secret:
-            raise ValueError("a mask is hash, which needs masking.secret")
+            raise ValueError("the mask `hash` needs a secret; set masking.secret")
         return self
 
     @model_validator(mode="after")
     def _mirrors_have_a_catalog(self) -> Self:
         if not self.iceberg.catalog and any("iceberg" in entry.also for entry in self.tables):
-            raise ValueError("a table has also: [iceberg], which needs iceberg.catalog")
+            raise ValueError("also: [iceberg] needs a catalog; set iceberg.catalog")
         return self
 
     @model_validator(mode="after")

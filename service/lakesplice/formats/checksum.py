@@ -17,6 +17,7 @@ from lakesplice.model.manifest import FileRef
 
 # Large enough that the calls cost nothing, small enough to stay in a processor's cache.
 _PIECE_BYTES = 1 << 20
+_REMEDY = "restore the file; if it belongs to the row index, run `lakesplice index rebuild` instead"
 
 Bytes: TypeAlias = bytes | memoryview | pa.Buffer
 
@@ -52,8 +53,7 @@ def verify(data: bytes | memoryview | pa.Buffer, ref: FileRef) -> None:
     """Return if `data` is what `ref` recorded; else `CorruptFileError` naming the file."""
     if len(data) != ref.bytes:
         raise CorruptFileError(
-            "a file has another size than recorded; restore it, or rebuild it if it is of the row"
-            " index",
+            f"a file's size isn't the recorded one; {_REMEDY}",
             path=ref.path,
             bytes=len(data),
             recorded_bytes=ref.bytes,
@@ -72,8 +72,7 @@ def verify_file(file: pa.NativeFile, ref: FileRef) -> None:
         running.update(piece)
     if running.bytes != ref.bytes:
         raise CorruptFileError(
-            "a file has another size than recorded; restore it, or rebuild it if it is of the row"
-            " index",
+            f"a file's size isn't the recorded one; {_REMEDY}",
             path=ref.path,
             bytes=running.bytes,
             recorded_bytes=ref.bytes,
@@ -84,8 +83,7 @@ def verify_file(file: pa.NativeFile, ref: FileRef) -> None:
 def _compare(found: str, ref: FileRef) -> None:
     if found != ref.checksum:
         raise CorruptFileError(
-            "a file's bytes are not those that were written; restore it, or rebuild it if it is"
-            " of the row index",
+            f"a file's bytes are not those that were written; {_REMEDY}",
             path=ref.path,
             checksum=found,
             recorded_checksum=ref.checksum,

@@ -40,7 +40,7 @@ def test_a_column_and_a_row_group_can_be_asked_for(lakesplice: CommandLine, file
     ).rows
     assert {row["column"] for row in rows} == {"few"}
     assert "no such column" in lakesplice("inspect", "pages", file, "--column", "none").err
-    assert "no such row group" in lakesplice("inspect", "pages", file, "--row-group", 1).err
+    assert "has no such row group" in lakesplice("inspect", "pages", file, "--row-group", 1).err
     cut = lakesplice("inspect", "pages", file, "--limit", 3)
     assert "there are more" in cut.err
     assert cut.code == 0

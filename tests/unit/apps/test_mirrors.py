@@ -122,7 +122,7 @@ def test_at_the_end_of_a_run_each_mirror_follows_once_more(mirrored: MirroredSce
 
 
 def test_a_mirror_needs_a_catalog(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"needs iceberg\.catalog"):
+    with pytest.raises(ValueError, match=r"set iceberg\.catalog"):
         settings_of(tmp_path, tables=[{"match": "*", "also": ["iceberg"]}])
 
 

@@ -104,7 +104,7 @@ def test_a_file_that_is_not_the_tables_is_refused(path: Path) -> None:
     (again,) = file_parts(files, "*.csv")
     with pytest.raises(UsageError, match="'x' isn't a long"):
         RowFiles(files, read.schema).rows(again)
-    with pytest.raises(UsageError, match="no files match"):
+    with pytest.raises(UsageError, match="no file matches"):
         file_parts(files, "c*")
     (path / "c.orc").write_bytes(b"")
     with pytest.raises(UsageError, match=r"neither \.parquet nor \.csv"):

@@ -62,7 +62,9 @@ class CsvRows:
         while self.at < stop:
             batch = self._left or self._block()
             if batch is None:
-                raise UsageError("a file has lost rows; give --again", path=self.path)
+                raise UsageError(
+                    "a file has fewer rows than when filling began; give --again", path=self.path
+                )
             count = min(batch.num_rows, stop - self.at)
             passed = min(count, max(0, first - self.at))
             taken.append(batch.slice(passed, count - passed))

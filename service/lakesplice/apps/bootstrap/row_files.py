@@ -73,7 +73,9 @@ def file_parts(store: AnyStore, pattern: str, *, block_bytes: int = BLOCK_BYTES)
     prefix = pattern[: min((pattern.find(s) for s in _WILDCARDS if s in pattern), default=0)]
     paths = sorted(path for path in store.list(prefix) if fnmatchcase(path, pattern))
     if not paths:
-        raise UsageError("no files match", files=pattern, folder=str(store))
+        raise UsageError(
+            "no file matches; check the pattern in --files", files=pattern, folder=str(store)
+        )
     return [part for path in paths for part in _parts(store, path, block_bytes)]
 
 

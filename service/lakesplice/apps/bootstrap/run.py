@@ -30,7 +30,10 @@ def bootstrap(
     with fill_tools(settings, database, progress, patience) as tools:
         topics = tools.topics(request.tables)
         if request.tables and not topics:
-            raise UsageError("no topic of these tables", tables=list(request.tables))
+            raise UsageError(
+                "no topic that is read has these tables; check --tables and kafka.topic_pattern",
+                tables=list(request.tables),
+            )
         if request.files and len(topics) > 1:
             raise UsageError("files belong to one table; name it with --tables", topics=len(topics))
         for origin, topic in topics:

@@ -180,7 +180,9 @@ def _delta_named(snapshot: Snapshot, name: str) -> DeltaRef:
         if Path(delta.file.path).name == wanted:
             return delta
     raise UsageError(
-        "no delta of that name waits in this version", file=name, version=snapshot.version
+        "no delta of that name waits in this version; leave the name out to list them",
+        file=name,
+        version=snapshot.version,
     )
 
 

@@ -73,14 +73,18 @@ def _opened(file: Path) -> SourceFile:
     try:
         return SourceFile(pa.OSFile(str(file)), str(file))
     except OSError as error:
-        raise UsageError("a file cannot be opened", path=str(file), cause=str(error)) from error
+        raise UsageError(
+            "a file cannot be opened; check its path and rights", path=str(file), cause=str(error)
+        ) from error
 
 
 def _columns(source: SourceFile, name: str | None) -> list[int]:
     leaves = source.footer.leaves
     found = [leaf.column for leaf in leaves if name in (None, leaf.name)]
     if name is not None and not found:
-        raise UsageError("no such column", column=name, columns=[leaf.name for leaf in leaves])
+        raise UsageError(
+            "the file has no such column", column=name, columns=[leaf.name for leaf in leaves]
+        )
     return found
 
 
@@ -89,7 +93,9 @@ def _row_groups(source: SourceFile, number: int | None) -> range:
     if number is None:
         return range(count)
     if number >= count:
-        raise UsageError("no such row group", row_group=number, row_groups=count)
+        raise UsageError(
+            "the file has no such row group; the first one is 0", row_group=number, row_groups=count
+        )
     return range(number, number + 1)
 
 

@@ -61,7 +61,7 @@ class StepRunner:
                     area.problem(
                         step.check,
                         f"no answer within {span(seconds)}",
-                        "see that what is asked answers at all, or give more time with --timeout",
+                        "check that the server answers at all, or give more time with --timeout",
                     )
                 )
             else:

@@ -81,7 +81,9 @@ def _link(partial: Path, target: Path) -> None:
         raise UsageError("the target exists; choose another name", target=str(target)) from None
     except OSError as error:
         raise StorageError(
-            "the new file can't get its name", target=str(target), cause=str(error)
+            "the complete new file could not be given its name; check the folder's rights and disk",
+            target=str(target),
+            cause=str(error),
         ) from None
     descriptor = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:

@@ -90,8 +90,8 @@ def _renamed(rows: pa.Table, table: Table, statement: Merge) -> pa.Table:
             rows = rows.append_column(mine, rows.column(theirs))
         elif mine != theirs:
             raise UsageError(
-                "ON compares a key column with a column of another name, but the source has one of"
-                " its name; rename one of them in the source",
+                "ON compares a key column with a source column of another name, but the source also"
+                " has a column with the key column's name; rename or drop that one in the source",
                 column=mine,
             )
     return rows

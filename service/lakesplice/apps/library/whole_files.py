@@ -158,7 +158,7 @@ def _made(
     verify: bool,
 ) -> FileSummary:
     if not sources:
-        raise UsageError("there is no file to work on")
+        raise UsageError("no file is given; name at least one")
     started = time.monotonic()
     refuse_existing(target)
     with ExitStack() as stack:

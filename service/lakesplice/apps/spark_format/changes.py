@@ -178,5 +178,5 @@ def _only(version: int) -> range:
 def version_of(text: str) -> int:
     """Return a version from an option; `UsageError` if it isn't a version."""
     if not text.isdecimal():
-        raise UsageError("a version is a number", version=text)
+        raise UsageError("write a version as a whole number", version=text)
     return int(text)

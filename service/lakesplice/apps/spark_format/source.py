@@ -224,5 +224,5 @@ def _parts(manifest: Manifest, left: Collection[str]) -> tuple[tuple[str, ...], 
 def _flag(options: Mapping[str, str], name: str) -> bool:
     text = (options.get(name) or "false").lower()
     if text not in _YES | _NO:
-        raise UsageError("an option is true or false", option=name, given=text)
+        raise UsageError("write this option as true or false", option=name, given=text)
     return text in _YES

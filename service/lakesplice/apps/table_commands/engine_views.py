@@ -55,7 +55,9 @@ def _tables(store: AnyStore, address: str) -> tuple[AnyStore, list[str]]:
         return store, [name.path for name in table_names(store)]
     found = parent_store(store, _LEVELS)
     if found is None:
-        raise UsageError("a table's folder must be two folders below its lake's", path=address)
+        raise UsageError(
+            "this isn't a table in a lake; give it as <lake>/<database>/<table>", path=address
+        )
     lake, path = found
     return lake, [path]
 

@@ -69,7 +69,9 @@ def pin_lake(
         raise UsageError("there is a pin of this name; give `lakesplice unpin` first", pin=name)
     names = [n for n in table_names(lake) if not patterns or _matches(n, patterns)]
     if not names:
-        raise UsageError("the lake has no such table", patterns=list(patterns))
+        raise UsageError(
+            "the lake has no such table; `lakesplice tables` lists them", patterns=list(patterns)
+        )
     # Read before the versions: they have at least what the views had then.
     status = newest_status(lake)
     until = None if status is None else status.complete_until({str(one) for one in names})

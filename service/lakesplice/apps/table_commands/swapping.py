@@ -29,7 +29,9 @@ def swap(table: CommandTable, shadow: str, verified: str = "") -> CommandResult:
     try:
         plan = read_shadow_plan(table.store, shadow)
     except MissingFileError as error:
-        raise UsageError("the table has no such shadow", shadow=shadow) from error
+        raise UsageError(
+            "the table has no such shadow; run the command that fills it again", shadow=shadow
+        ) from error
     version = swapped_version(table.store, plan)
     if version is None:
         own = shadow_table(table.store, plan, table.clock, table.entropy)

@@ -78,7 +78,9 @@ def verify_lake(
     """
     names = [name for name in table_names(lake) if _matches(name, patterns)]
     if not names:
-        raise UsageError("the lake has no such table", patterns=list(patterns))
+        raise UsageError(
+            "the lake has no such table; `lakesplice tables` lists them", patterns=list(patterns)
+        )
     if state is not None and len(names) > 1:
         raise UsageError("a state file is for one table; name it", tables=len(names))
     for name in names:

@@ -58,7 +58,7 @@ def _parse(line: bytes, path: str) -> dict[str, Any]:
         ) from error
     if not isinstance(value, dict):
         raise CorruptFileError(
-            "a commit file has a line that isn't an action", path=path, line=line[:100]
+            "a commit file has a line that isn't an action; restore it", path=path, line=line[:100]
         )
     return value
 

@@ -25,6 +25,7 @@ from lakesplice.model.arrays import Integers, KeyHash, KeyHashes, Unsigned
 
 ENTRIES_PER_BLOCK = 1 << 18
 _ROW_MASK = np.uint64((1 << ROW_BITS) - 1)
+_REMEDY = "rebuild the index (`lakesplice index rebuild`)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +54,11 @@ class Run:
         fences = np.frombuffer(view[sections.fences_start : sections.fences_end], "<u4")
         groups = np.frombuffer(view[sections.groups_start : sections.groups_end], "<i8")
         if fences[0] != 0 or fences[-1] != sections.entries or not _rises(fences):
-            raise CorruptFileError("the fences of an index run don't rise", path=path)
+            raise CorruptFileError(f"the fences of an index run don't rise; {_REMEDY}", path=path)
         if len(groups) and (groups.min() < 0 or len(np.unique(groups)) != len(groups)):
-            raise CorruptFileError("the groups of an index run are not distinct", path=path)
+            raise CorruptFileError(
+                f"the groups of an index run are not distinct; {_REMEDY}", path=path
+            )
         return cls(path, words, fences, groups, sections.fence_bits)
 
     def __len__(self) -> int:
@@ -96,7 +99,9 @@ class Run:
         """Return (numbers in the group table, row positions) of address words, as `addresses`."""
         numbers = (words >> np.uint64(ROW_BITS)).astype(np.int64)
         if len(numbers) and int(numbers.max()) >= len(self.groups):
-            raise CorruptFileError("an entry of an index run names no group", path=self.path)
+            raise CorruptFileError(
+                f"an entry of an index run names no group; {_REMEDY}", path=self.path
+            )
         return numbers, (words & _ROW_MASK).astype(np.int64)
 
     def boundary(self, part: int, bits: int) -> int:
@@ -118,24 +123,32 @@ class Run:
             high, low, _, _ = self.entries(start, stop)
             rising = (high[1:] > high[:-1]) | ((high[1:] == high[:-1]) & (low[1:] > low[:-1]))
             if not rising.all() or KeyHashes(high, low).at(0) <= last:
-                raise CorruptFileError("the entries of an index run don't rise", path=self.path)
+                raise CorruptFileError(
+                    f"the entries of an index run don't rise; {_REMEDY}", path=self.path
+                )
             last = KeyHashes(high, low).at(-1)
             places = np.arange(start, stop)
             fence = bucket_of(high, self.fence_bits)
             if (self.fences[fence] > places).any() or (self.fences[fence + 1] <= places).any():
-                raise CorruptFileError("a fence of an index run is wrong", path=self.path)
+                raise CorruptFileError(
+                    f"a fence of an index run is wrong; {_REMEDY}", path=self.path
+                )
 
 
 def _sections(view: memoryview, path: str) -> Sections:
     if view.nbytes < HEADER_BYTES + TRAILER_BYTES or view[:HEADER_BYTES] != HEADER:
-        raise CorruptFileError("not an index run", path=path, bytes=view.nbytes)
+        raise CorruptFileError(
+            f"a file isn't an index run; {_REMEDY}", path=path, bytes=view.nbytes
+        )
     trailer = bytes(view[-TRAILER_BYTES:])
     entries, groups, fence_bits, _ = TRAILER.unpack(trailer)
     sections = Sections(entries, groups, min(fence_bits, FENCE_BITS_MAX + 1))
     canonical = TRAILER.pack(entries, groups, fence_bits, MAGIC) == trailer
     if not canonical or fence_bits > FENCE_BITS_MAX or sections.size != view.nbytes:
         raise CorruptFileError(
-            "an index run is cut off or its trailer is damaged", path=path, bytes=view.nbytes
+            f"an index run is cut off or its trailer is damaged; {_REMEDY}",
+            path=path,
+            bytes=view.nbytes,
         )
     gaps = (
         (sections.entries_end, sections.fences_start),
@@ -143,7 +156,7 @@ def _sections(view: memoryview, path: str) -> Sections:
         (sections.groups_end, sections.trailer_start),
     )
     if any(any(view[start:stop]) for start, stop in gaps):
-        raise CorruptFileError("a gap of an index run is not empty", path=path)
+        raise CorruptFileError(f"a gap of an index run is not empty; {_REMEDY}", path=path)
     return sections
 
 

@@ -44,7 +44,7 @@ class DatabaseAddress:
         """
         found = cls.of_server(text, password)
         if not found.database:
-            raise UsageError("an address is mysql://user@host:port/database")
+            raise UsageError("write the address as mysql://user@host:port/database")
         return found
 
     @classmethod
@@ -57,7 +57,7 @@ class DatabaseAddress:
             host, port, user = None, _PORT, None
         database = unquote(parts.path[1:]) if host else ""
         if not host or not user or "/" in database or parts.scheme != "mysql":
-            raise UsageError("an address is mysql://user@host:port/database")
+            raise UsageError("write the address as mysql://user@host:port/database")
         inside = unquote(parts.password or "")
         return cls(host, port, unquote(user), database, inside or password)
 

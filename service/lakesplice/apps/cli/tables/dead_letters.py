@@ -201,7 +201,11 @@ def _chosen(
     known = {*(str(reason) for reason in DeadReason), *(str(code) for code in ParkCode)}
     for reason in reasons or ():
         if reason not in known:
-            raise UsageError("no such reason", reason=reason, known=sorted(known))
+            raise UsageError(
+                "dead letters have no such reason; give one of the known ones",
+                reason=reason,
+                known=sorted(known),
+            )
     return DeadLetterSelection(
         frozenset(map(parse_offset, places or ())), frozenset(reasons or ()), topic
     )
