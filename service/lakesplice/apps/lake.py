@@ -45,11 +45,13 @@ def table_store(address: str | Path, options: Mapping[str, str] | None = None) -
     """
     store = open_store(address, options)
     if LOG not in store.folders():
-        raise TableNotFoundError(f"there is no table here; {_meant(store)}", path=str(address))
+        raise TableNotFoundError(
+            f"there is no table here; {_what_to_give_instead(store)}", path=str(address)
+        )
     return store
 
 
-def _meant(store: AnyStore) -> str:
+def _what_to_give_instead(store: AnyStore) -> str:
     """Return what to give instead: the table with the most similar name, if there is one."""
     otherwise = "give the path <lake>/<database>/<table>"
     with suppress(LakespliceError, OSError):

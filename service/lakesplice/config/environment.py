@@ -71,7 +71,7 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _take(name: str, text: str, root: type[BaseModel], found: Variables) -> None:
-    place = _place(name[len(PREFIX) :].lower().split("__"), root)
+    place = _setting_path(name[len(PREFIX) :].lower().split("__"), root)
     if place is None:
         found.problems.append(Problem(name, _unknown(name, root)))
         return
@@ -90,7 +90,7 @@ def _take(name: str, text: str, root: type[BaseModel], found: Variables) -> None
     found.origins[path] = name
 
 
-def _place(parts: list[str], root: type[BaseModel]) -> tuple[Path, bool] | None:
+def _setting_path(parts: list[str], root: type[BaseModel]) -> tuple[Path, bool] | None:
     """Return the path that the parts of a variable's name lead to, and whether its value is YAML;
     or None.
     """

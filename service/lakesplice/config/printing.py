@@ -21,7 +21,7 @@ _WIDTH = 100
 
 def as_yaml(settings: Settings) -> str:
     """Return the settings as a configuration file with a comment each; secrets are masked."""
-    return "\n".join(_lines(settings, 0)) + "\n"
+    return "\n".join(_section_lines(settings, 0)) + "\n"
 
 
 def as_values(settings: Settings) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def json_schema() -> dict[str, Any]:
     return Settings.model_json_schema()
 
 
-def _lines(section: BaseModel, depth: int) -> Iterator[str]:
+def _section_lines(section: BaseModel, depth: int) -> Iterator[str]:
     indent = "  " * depth
     for name, info in type(section).model_fields.items():
         value = getattr(section, name)
@@ -43,7 +43,7 @@ def _lines(section: BaseModel, depth: int) -> Iterator[str]:
         yield from _comment(info, indent)
         if isinstance(value, BaseModel):
             yield f"{indent}{name}:"
-            yield from _lines(value, depth + 1)
+            yield from _section_lines(value, depth + 1)
         else:
             yield f"{indent}{name}: {_text(name, value, info)}"
 

@@ -111,7 +111,7 @@ def described(error: Mapping[str, Any], root: type[BaseModel]) -> str:
     if of_options and not shown_option(str(path[-1])) and not isinstance(error["input"], Mapping):
         met = repr(MASK)
     else:
-        met = "a text" if misplaced else _shown(() if of_names else path, error["input"])
+        met = "a text" if misplaced else _value_text(() if of_names else path, error["input"])
     return f"{met} cannot be used; {'allowed: ' if allowed else ''}{reason}"
 
 
@@ -176,7 +176,7 @@ def _kinds(annotation: Any) -> Iterator[Any]:
         yield from get_args(annotation)
 
 
-def _shown(path: Path, value: Any) -> str:
+def _value_text(path: Path, value: Any) -> str:
     if isinstance(value, Mapping):
         return "a mapping"
     if isinstance(value, list | tuple):

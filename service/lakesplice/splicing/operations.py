@@ -223,7 +223,7 @@ def replace_column(
         )
         kept = replace(image, pieces=tuple(held.put(piece) for piece in image.pieces))
         makers = [*group.chunks]
-        makers[at] = MakeImageFunction(partial(_same, kept), 0)
+        makers[at] = MakeImageFunction(partial(_unchanged, kept), 0)
         groups.append(GroupPlan(renumbered(group.like, others), makers))
     written = assemble(footer, groups, sink, options.threads)
     return finished(written, file.footer.num_rows, name, options)
@@ -293,7 +293,7 @@ def _replaced(
     return fresh_chunk(leaf, arrays, style, file.file_part(row_group, column))
 
 
-def _same(image: ChunkImage) -> ChunkImage:
+def _unchanged(image: ChunkImage) -> ChunkImage:
     return image
 
 

@@ -211,7 +211,7 @@ def edited(table: pa.Table, edits: Edits) -> pa.Table:
             simple[name] = ColumnEdit(edit.rows, _cast(edit.values, kind, name))
         else:
             at = table.schema.get_field_index(name)
-            table = table.set_column(at, table.field(at), _taken(table.column(at), edit, name))
+            table = table.set_column(at, table.field(at), _with_edits(table.column(at), edit, name))
     return apply_edits(table, Edits(edits.rows, simple))
 
 
@@ -237,7 +237,7 @@ def _is_simple(kind: pa.DataType) -> bool:
     )
 
 
-def _taken(column: pa.ChunkedArray, edit: ColumnEdit, name: str) -> pa.ChunkedArray:
+def _with_edits(column: pa.ChunkedArray, edit: ColumnEdit, name: str) -> pa.ChunkedArray:
     kind, values = column.type, edit.values
     if pa.types.is_dictionary(kind):
         column = column.cast(kind.value_type)

@@ -41,7 +41,7 @@ class Bucket:
     @classmethod
     def of(cls, url: str, options: Mapping[str, str] | None = None, **more: float) -> Bucket:
         """Return the bucket of an address without its path."""
-        known = {_plain(name): value for name, value in (options or {}).items()}
+        known = {_option_name(name): value for name, value in (options or {}).items()}
         return cls(url, tuple(sorted(known.items())), **more)
 
     @property
@@ -90,7 +90,7 @@ def parse(uri: str | Path) -> Path | tuple[str, str]:
     return f"{parts.scheme}://{parts.netloc}", parts.path.strip("/")
 
 
-def _plain(name: str) -> str:
+def _option_name(name: str) -> str:
     # An environment variable gives dots in the option's name, as options of Kafka and Spark have.
     return name.lower().replace(".", "_").removeprefix("aws_")
 

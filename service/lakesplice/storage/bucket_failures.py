@@ -64,7 +64,7 @@ def failing(path: str, store: str, right: AccessRight) -> Iterator[None]:
     except FileNotFoundError as error:
         raise MissingFileError("there is no such file in the store", path=path) from error
     except (BaseError, BotoCoreError, ClientError) as error:
-        code, cause = _told(error)
+        code, cause = _code_and_cause(error)
         facts = {"path": path, "store": store, "cause": cause}
         if code in _NOT_BELIEVED:
             raise StorageError(
@@ -87,7 +87,7 @@ def failing(path: str, store: str, right: AccessRight) -> Iterator[None]:
         ) from error
 
 
-def _told(error: Exception) -> tuple[str, str]:
+def _code_and_cause(error: Exception) -> tuple[str, str]:
     """Return the code of the store's answer, empty without one, and the cause in a line."""
     answer = getattr(error, "response", {}).get("Error", {})
     if answer:

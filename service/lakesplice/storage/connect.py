@@ -38,7 +38,7 @@ def connectors(
     `user_info` is `user:password`, if the worker requires them. `SourceUnavailable` if nothing
     answers there, or something other than Connect.
     """
-    answer = _asked(url, user_info, timeout_seconds)
+    answer = _connectors_answer(url, user_info, timeout_seconds)
     try:
         return [_connector(name, answer[name], wanted) for name in sorted(answer)]
     except (KeyError, TypeError, AttributeError) as error:
@@ -58,7 +58,9 @@ def _connector(name: str, fields: Mapping[str, Any], wanted: Callable[[str], boo
     )
 
 
-def _asked(url: str, user_info: str | None, timeout_seconds: float) -> Mapping[str, Any]:
+def _connectors_answer(
+    url: str, user_info: str | None, timeout_seconds: float
+) -> Mapping[str, Any]:
     headers = {"Accept": "application/json"}
     if user_info:
         headers |= urllib3.make_headers(basic_auth=user_info)

@@ -38,7 +38,7 @@ class _Ranges:
 
     def ranges(self, offsets: Sequence[int], lengths: Sequence[int]) -> list[pa.Buffer]:
         found: list[pa.Buffer | None] = [
-            self._held(*one) for one in zip(offsets, lengths, strict=True)
+            self._known_part(*one) for one in zip(offsets, lengths, strict=True)
         ]
         absent = [at for at, buffer in enumerate(found) if buffer is None]
         if absent:
@@ -55,7 +55,7 @@ class _Ranges:
                 found[at] = pa.py_buffer(data)
         return [buffer for buffer in found if buffer is not None]
 
-    def _held(self, offset: int, length: int) -> pa.Buffer | None:
+    def _known_part(self, offset: int, length: int) -> pa.Buffer | None:
         """The part of the range if it is known already, so that nothing has to be read; else
         None.
         """

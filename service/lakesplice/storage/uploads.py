@@ -107,7 +107,7 @@ class PartsUpload:
 
         try:
             self._client().complete_multipart_upload(
-                **self._named(), MultipartUpload={"Parts": parts}, IfNoneMatch="*"
+                **self._request_names(), MultipartUpload={"Parts": parts}, IfNoneMatch="*"
             )
         except (BotoCoreError, ClientError):
             # If the first answer was lost, the store no longer knows the upload at the retry.
@@ -119,12 +119,12 @@ class PartsUpload:
         self._close()
         if self._upload_id is not None:
             with suppress(Exception):
-                self._client().abort_multipart_upload(**self._named())
+                self._client().abort_multipart_upload(**self._request_names())
 
     def _client(self) -> Any:
         return self._bucket.parts_client()
 
-    def _named(self) -> dict[str, Any]:
+    def _request_names(self) -> dict[str, Any]:
         named = {"Bucket": self._bucket.name, "Key": self._key}
         return named if self._upload_id is None else {**named, "UploadId": self._upload_id}
 
@@ -134,7 +134,7 @@ class PartsUpload:
         self._add(lambda number: self._sent(number, data))
 
     def _sent(self, number: int, data: bytes) -> str:
-        answer = self._client().upload_part(**self._named(), PartNumber=number, Body=data)
+        answer = self._client().upload_part(**self._request_names(), PartNumber=number, Body=data)
         return str(answer["ETag"])
 
     def _copy_part(self, source: ObjectFile, offset: int, length: int) -> None:
@@ -143,7 +143,7 @@ class PartsUpload:
     def _copied(self, number: int, source: ObjectFile, offset: int, length: int) -> str:
         condition = {} if source.etag is None else {"CopySourceIfMatch": source.etag}
         answer = self._client().upload_part_copy(
-            **self._named(),
+            **self._request_names(),
             **condition,
             PartNumber=number,
             CopySource={"Bucket": source.bucket.name, "Key": source.key},
@@ -154,7 +154,7 @@ class PartsUpload:
     def _add(self, part: Callable[[int], str]) -> None:
         if self._upload_id is None:
             answer = self._client().create_multipart_upload(
-                **self._named(), Metadata={MARK: self._token}
+                **self._request_names(), Metadata={MARK: self._token}
             )
             self._upload_id = answer["UploadId"]
             self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="upload")

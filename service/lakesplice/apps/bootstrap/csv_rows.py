@@ -32,7 +32,7 @@ class CsvRows:
         self.path, self.at = path, 0
         self._left: pa.RecordBatch | None = None
         self._file = store.open(path)
-        with _named(path):
+        with _naming_the_file(path):
             with store.open(path) as file:
                 names = csv.open_csv(file, _read(max(block_bytes, _NAMES_BYTES)), _LINES).schema
             values = csv.ConvertOptions(
@@ -73,7 +73,7 @@ class CsvRows:
         return pa.Table.from_batches(taken, self._reader.schema)
 
     def _block(self) -> pa.RecordBatch | None:
-        with _named(self.path), suppress(StopIteration):
+        with _naming_the_file(self.path), suppress(StopIteration):
             return self._reader.read_next_batch()
         return None
 
@@ -90,7 +90,7 @@ def _read(block_bytes: int) -> csv.ReadOptions:
 
 
 @contextmanager
-def _named(path: str) -> Iterator[None]:
+def _naming_the_file(path: str) -> Iterator[None]:
     """Name the file in an error of Arrow's."""
     try:
         yield

@@ -47,7 +47,7 @@ class _Serving:
         with self._stopper.listening():
             try:
                 addresses = self._servers.start()
-                self._tell(addresses)
+                self._print_addresses(addresses)
                 self._keep_running()
             except StopRequested:
                 pass
@@ -65,7 +65,7 @@ class _Serving:
                     ended.add(server.name)
                     self._say(f"{server.name} has ended; its log is {server.log_path}")
 
-    def _tell(self, addresses: Addresses) -> None:
+    def _print_addresses(self, addresses: Addresses) -> None:
         if self._as_json:
             print(json.dumps(asdict(addresses)), flush=True)
         self._console.print(what_is_served(addresses), markup=False, soft_wrap=True)

@@ -48,14 +48,14 @@ class Stopper:
         """
         # SIGHUP: the servers have sessions of their own, so they outlive the terminal.
         signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-        before = [signal.signal(number, self._asked) for number in signals]
+        before = [signal.signal(number, self._on_signal) for number in signals]
         try:
             yield
         finally:
             for number, handler in zip(signals, before, strict=True):
                 signal.signal(number, handler)
 
-    def _asked(self, _number: int, _frame: FrameType | None) -> None:
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         self._count += 1
         self._wished.set()
         if self._count == 1:

@@ -118,7 +118,7 @@ class KafkaExamination:
 
     def selection(self) -> Iterator[Finding]:
         """Find the topics that are read, and the table of each."""
-        catalogue = TopicCatalogue(self._asked)
+        catalogue = TopicCatalogue(self._admin_client)
         pattern = self._settings.kafka.topic_pattern.pattern
         matching = catalogue.matching(pattern)
         self._topics = catalogue.describe(matching)
@@ -156,13 +156,15 @@ class KafkaExamination:
         letters = self._settings.kafka.dead_letter_topic
         schema_topics = self._settings.schema_change_topics.names
         wanted = {*read, *schema_topics, *([letters] if letters else [])}
-        catalogue = TopicCatalogue(self._asked)
+        catalogue = TopicCatalogue(self._admin_client)
         existing = sorted(wanted & set(catalogue.matching(_ANY)))
         found = {
             name: TopicFacts(
                 name, one.partitions, one.replicas, one.leaderless, one.settings, one.operations
             )
-            for name, one in topic_descriptions(self._asked, existing, _TOPIC_SETTINGS).items()
+            for name, one in topic_descriptions(
+                self._admin_client, existing, _TOPIC_SETTINGS
+            ).items()
         }
         outage = self._settings.doctor.longest_outage
         yield from judge_topics(
@@ -195,13 +197,13 @@ class KafkaExamination:
         yield from judge_records(facts, left)
 
     @property
-    def _asked(self) -> KafkaAdmin:
+    def _admin_client(self) -> KafkaAdmin:
         assert self._admin is not None, "the client is made first"
         return self._admin
 
     def _group_refusal(self, group: str) -> str:
         try:
-            ConsumerGroup(self._asked, group).offsets()
+            ConsumerGroup(self._admin_client, group).offsets()
         except SourceUnavailable as error:
             return str(error.facts.get("cause", error.message))
         return ""

@@ -43,10 +43,10 @@ def java() -> Iterator[Finding]:
     home = os.environ.get("JAVA_HOME")
     found = str(Path(home, "bin", "java")) if home else shutil.which("java") or ""
     where = f"JAVA_HOME={home}" if home else "from the PATH"
-    yield judge_java(_asked(found, where))
+    yield judge_java(_java_facts(found, where))
 
 
-def _asked(program: str, where: str) -> JavaFacts:
+def _java_facts(program: str, where: str) -> JavaFacts:
     if not program:
         return JavaFacts("", where, "there is no program `java`")
     try:

@@ -43,11 +43,13 @@ def connect(
     found = connectors(
         doctor.connect_url or "", doctor.connect_user_info, is_looked_at, timeout_seconds
     )
-    facts = [_facts(one, settings, topics) for one in found if is_of_mysql(one.kind)]
+    facts = [_connector_facts(one, settings, topics) for one in found if is_of_mysql(one.kind)]
     yield from judge_connectors(facts)
 
 
-def _facts(one: Connector, settings: Settings, topics: Sequence[str] | None) -> ConnectorFacts:
+def _connector_facts(
+    one: Connector, settings: Settings, topics: Sequence[str] | None
+) -> ConnectorFacts:
     prefix = one.settings.get("topic.prefix", "")
     read = None if topics is None else any(name.startswith(f"{prefix}.") for name in topics)
     return ConnectorFacts(

@@ -96,13 +96,13 @@ class SchemaTopics:
         None if no topic reports it.
         """
         with self._busy:
-            reports = self._of(source)
+            reports = self._reports_of(source)
             return None if reports is None else reports.types(source, origin)
 
     def drops(self, source: SourceState, origin: TableName) -> DropHistory:
         """Return the reported drops of the table that the source calls `origin`."""
         with self._busy:
-            reports = self._of(source)
+            reports = self._reports_of(source)
             return DropHistory() if reports is None else reports.drops(origin)
 
     def note_handled_drops(
@@ -112,7 +112,7 @@ class SchemaTopics:
         it.
         """
         with self._busy:
-            reports = self._of(source)
+            reports = self._reports_of(source)
             if reports is not None:
                 reports.note_handled_drops(origin, before, parked=parked)
 
@@ -121,10 +121,10 @@ class SchemaTopics:
     ) -> ParkReason | None:
         """Return why a table can't continue; see `SchemaReports.take_overtaken`."""
         with self._busy:
-            reports = self._of(source)
+            reports = self._reports_of(source)
             return None if reports is None else reports.take_overtaken(source, origin, schema)
 
-    def _of(self, source: SourceState) -> SchemaReports | None:
+    def _reports_of(self, source: SourceState) -> SchemaReports | None:
         read = self._topics.get(reporting_topic(source.topic, self._globs))
         return None if read is None else read.reports
 

@@ -84,7 +84,7 @@ class _Wanted:
         # starts a process or two.
         from lakesplice.planning.filtering.conditions import parsed_condition
 
-        return parsed_condition(self.filter, _named(schema))
+        return parsed_condition(self.filter, _types_by_name(schema))
 
     def names(self, schema: TableSchema) -> tuple[str, ...]:
         """The columns to return, by the names that were asked for."""
@@ -203,7 +203,7 @@ class _Reader(DataSourceReader):
         return request.batches(self._store, manifest, partition.paths)
 
 
-def _named(schema: TableSchema) -> pa.Schema:
+def _types_by_name(schema: TableSchema) -> pa.Schema:
     """The types of the columns, by every name that a reader may use."""
     types = schema.arrow
     return pa.schema([types.field(s).with_name(n) for n, s in stored_names(schema).items()])

@@ -43,7 +43,7 @@ def engine_views(
     # If the table was named, it is an error that it has no version.
     for path in paths:
         with suppress(TableNotFoundError) if lake is store else nullcontext():
-            views.append(engine_view(engine, _shown(lake, path, f"{above}/{path}")))
+            views.append(engine_view(engine, _shown_table(lake, path, f"{above}/{path}")))
     return views
 
 
@@ -62,7 +62,7 @@ def _tables(store: AnyStore, address: str) -> tuple[AnyStore, list[str]]:
     return lake, [path]
 
 
-def _shown(lake: AnyStore, path: str, location: str) -> ShownTable:
+def _shown_table(lake: AnyStore, path: str, location: str) -> ShownTable:
     snapshot = open_snapshot(lake.within(path))
     schema = snapshot.manifest.schema
     return ShownTable(TableName.from_path(path), path, location, snapshot.version, schema)

@@ -68,7 +68,7 @@ class CatchUp:
         """Return whether a table's manifest shows that it has all of a topic up to a place."""
         if all_stand_beyond(manifest.sources[topic], place):
             return True
-        seen = self._seen(topic, place)
+        seen = self._committed_beyond(topic, place)
         if seen is None:
             return False
         status = newest_status(self.lake)
@@ -88,9 +88,9 @@ class CatchUp:
 
     def was_seen(self, topic: str, place: BinlogPlace) -> bool:
         """Return whether a table of the lake has a change of the topic's connector from beyond."""
-        return self._seen(topic, place) is not None
+        return self._committed_beyond(topic, place) is not None
 
-    def _seen(self, topic: str, place: BinlogPlace) -> int | None:
+    def _committed_beyond(self, topic: str, place: BinlogPlace) -> int | None:
         """Return when a change of the same connector from beyond a place was committed."""
         at = topic.partition(".")[0], place
         if at not in self._seen_ms:

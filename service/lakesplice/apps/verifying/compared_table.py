@@ -197,10 +197,10 @@ def _key(
     if not names or lacking:
         return NotComparable(
             "its rows can't be found in the database, which needs the key's own values; a column"
-            f" of the key can't be compared: {_told(lacking)}"
+            f" of the key can't be compared: {_reasons_text(lacking)}"
         )
     return tuple(by_name[name] for name in names)
 
 
-def _told(left_out: Mapping[str, str]) -> str:
+def _reasons_text(left_out: Mapping[str, str]) -> str:
     return "; ".join(f"{name}: {reason}" for name, reason in sorted(left_out.items()))

@@ -188,15 +188,17 @@ def _compared(
     if key not in there.at:
         if not alive:
             return None
-        shown = _shown(here.rows, here.at[key], names)
+        shown = _values_as_text(here.rows, here.at[key], names)
         return Difference(
             shown, DifferenceKind.SURPLUS, note=note_of(sides.table, DifferenceKind.SURPLUS, {})
         )
     if key in here.twice:
         note = "the lake has more than one row of the key"
-        return Difference(_shown(here.rows, here.at[key], names), DifferenceKind.SURPLUS, note=note)
+        return Difference(
+            _values_as_text(here.rows, here.at[key], names), DifferenceKind.SURPLUS, note=note
+        )
     theirs = there.rows.slice(there.at[key], 1)
-    shown = _shown(theirs, 0, names)
+    shown = _values_as_text(theirs, 0, names)
     if not alive:
         return Difference(
             shown, DifferenceKind.MISSING, note=note_of(sides.table, DifferenceKind.MISSING, {})
@@ -214,7 +216,7 @@ def _compared(
     return Difference(shown, DifferenceKind.CHANGED, kept, note)
 
 
-def _shown(rows: pa.Table, row: int, names: Sequence[str]) -> dict[str, str]:
+def _values_as_text(rows: pa.Table, row: int, names: Sequence[str]) -> dict[str, str]:
     return {name: str(rows.column(name)[row].as_py()) for name in names}
 
 

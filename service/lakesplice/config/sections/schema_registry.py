@@ -66,7 +66,7 @@ class SchemaRegistrySettings(Section):
 
     @field_validator("options")
     @classmethod
-    def _known(cls, value: Options) -> Options:
+    def _options_are_known(cls, value: Options) -> Options:
         for name in value:
             if name not in KNOWN_OPTIONS:
                 raise ValueError(f"{name} is not known; known: {', '.join(KNOWN_OPTIONS)}")

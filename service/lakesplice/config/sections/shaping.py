@@ -71,7 +71,7 @@ class MetadataSettings(Section):
 
     @field_validator("columns")
     @classmethod
-    def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _metadata_is_known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         _metadata(value)
         return value
 
@@ -204,7 +204,7 @@ class ShapeSettings(Section):
 
     @field_validator("metadata")
     @classmethod
-    def _known(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    def _metadata_is_known(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
         _metadata(value or ())
         return value
 

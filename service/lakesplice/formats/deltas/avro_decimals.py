@@ -27,7 +27,7 @@ def decimal_bytes(type_: pa.DataType) -> int:
 def from_bytes(column: pa.ChunkedArray, type_: pa.DataType) -> pa.Array:
     """Read a column of such bytes as decimals; `pa.ArrowInvalid` if a value has another width."""
     width = decimal_bytes(type_)
-    array = _whole(column.cast(pa.binary(width)))
+    array = _one_array(column.cast(pa.binary(width)))
     values = np.frombuffer(array.buffers()[1] or b"", np.uint8)
     values = values[array.offset * width : (array.offset + len(array)) * width].reshape(-1, width)
     words = np.empty((len(array), _ARROW_BYTES), np.uint8)
@@ -49,7 +49,7 @@ def _is_decimal(kind: object) -> bool:
     return isinstance(kind, Mapping) and kind.get("logicalType") == "decimal"
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
     array = column.combine_chunks()
     return pa.concat_arrays(array.chunks) if isinstance(array, pa.ChunkedArray) else array
 

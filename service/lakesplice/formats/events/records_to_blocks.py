@@ -126,7 +126,7 @@ class _Run:
         """Read and settle the open records (only those in `among`, if given) that are like the
         template's.
         """
-        rows = self._like(own, template, key, among)
+        rows = self._rows_like(own, template, key, among)
         first, end = int(rows[0]), int(rows[-1]) + 1
         if end - first <= _SPARSE * len(rows):
             chosen, places = self.values.slice(first, end - first), rows - first
@@ -157,7 +157,7 @@ class _Run:
             )
             self._reader.build(group, self.ledger)
 
-    def _like(
+    def _rows_like(
         self, own: int, template: Template, key: KeyForm | None, among: Mask | None
     ) -> Integers:
         """Return the open rows before the end whose value and key start like those of the row

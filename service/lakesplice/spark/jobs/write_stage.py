@@ -60,7 +60,7 @@ def _schema_of(plan: AppendPlan, changes: pa.Table) -> TableSchema:
     return plan.schema if own is None else pickle.loads(own)
 
 
-def _plain(changes: pa.Table) -> pa.Table:
+def _without_metadata(changes: pa.Table) -> pa.Table:
     return changes.replace_schema_metadata(None) if changes.schema.metadata else changes
 
 
@@ -74,7 +74,9 @@ def _write(plan: BatchPlan, number: int, payloads: list[pa.Buffer], runs: RunCac
             return RangeWritten(topic.topic, None, time.perf_counter() - started)
         table_plan = replace(topic.append, schema=schemas[0])
         store = plan.lake.within(topic.table.path)
-        appended = append(store, table_plan, [_plain(part) for part in changes], runs, plan.entropy)
+        appended = append(
+            store, table_plan, [_without_metadata(part) for part in changes], runs, plan.entropy
+        )
     except Exception as error:  # noqa: BLE001  # errors become values here: other tables continue
         return RangeWritten(topic.topic, None, time.perf_counter() - started, task_error(error))
     return RangeWritten(topic.topic, appended, time.perf_counter() - started)

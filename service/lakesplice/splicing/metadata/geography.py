@@ -20,7 +20,9 @@ def unbounded(footer: Footer, columns: Collection[str]) -> Footer:
     pairs = footer.key_values or ()
     if all(key != GEO for key, _ in pairs):
         return footer
-    return replace(footer, key_values=tuple(_said(key, value, columns) for key, value in pairs))
+    return replace(
+        footer, key_values=tuple(_without_bounds(key, value, columns) for key, value in pairs)
+    )
 
 
 def unbounded_value(value: bytes, columns: Collection[str]) -> bytes:
@@ -44,5 +46,5 @@ def unbounded_value(value: bytes, columns: Collection[str]) -> bytes:
     return json.dumps(found).encode() if changed else value
 
 
-def _said(key: bytes, value: bytes | None, columns: Collection[str]) -> KeyValue:
+def _without_bounds(key: bytes, value: bytes | None, columns: Collection[str]) -> KeyValue:
     return key, unbounded_value(value, columns) if key == GEO and value is not None else value

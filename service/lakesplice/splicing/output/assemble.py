@@ -304,7 +304,7 @@ def _tasks(makers: Iterable[MakeImage]) -> Iterator[_Task]:
             copies.append(make)
             size += make.bytes
         else:
-            yield _Task(partial(_one, make), make.held_bytes)
+            yield _Task(partial(_as_list, make), make.held_bytes)
     if copies:
         yield _Task(partial(copied_images, copies))
 
@@ -314,5 +314,5 @@ def _joins(first: CopiedChunk, size: int, another: CopiedChunk) -> bool:
     return another.source is first.source and size + another.bytes <= _COPIES_BYTES_MAX
 
 
-def _one(make: MakeImage) -> list[ChunkImage]:
+def _as_list(make: MakeImage) -> list[ChunkImage]:
     return [make()]

@@ -272,7 +272,7 @@ def _optional(index: Struct, field_id: int, name: str, file_part: FilePart) -> I
     return None if values is None else np.array(values, np.int64)
 
 
-def _counts(values: Integers | None) -> Integers | None:
+def _counts_or_none(values: Integers | None) -> Integers | None:
     # Old versions of parquet-cpp wrote -1 if they hadn't counted.
     return None if values is None or (values < 0).any() else values
 
@@ -308,7 +308,7 @@ class ColumnIndex:
             min_values=fields.binaries(2, "min_values"),
             max_values=fields.binaries(3, "max_values"),
             boundary_order=fields.i32(4, "boundary_order"),
-            null_counts=_counts(_optional(found, 5, "null_counts", file_part)),
+            null_counts=_counts_or_none(_optional(found, 5, "null_counts", file_part)),
             repetition_histograms=_optional(found, 6, "repetition_level_histograms", file_part),
             definition_histograms=_optional(found, 7, "definition_level_histograms", file_part),
             nan_counts=_optional(found, 8, "nan_counts", file_part),

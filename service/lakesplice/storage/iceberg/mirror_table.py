@@ -87,7 +87,7 @@ class IcebergMirror:
                 table=".".join(self._identifier),
                 location=table.location(),
             )
-        ours = [_ours(one) for one in table.metadata.snapshots]
+        ours = [_mirror_snapshot(one) for one in table.metadata.snapshots]
         files, defect = _files(table, self._location)
         if ours and ours[-1] is None:
             defect = "another writer changed it"
@@ -212,7 +212,7 @@ def _change_schema(transaction: Transaction, change: SchemaChange) -> None:
                 update.update_column((name,), field_type=kind)
 
 
-def _ours(snapshot: Snapshot) -> MirrorSnapshot | None:
+def _mirror_snapshot(snapshot: Snapshot) -> MirrorSnapshot | None:
     said = snapshot.summary.additional_properties if snapshot.summary is not None else {}
     version, committed_ms = said.get(_VERSION), said.get(_COMMITTED_MS)
     if version is None or committed_ms is None:

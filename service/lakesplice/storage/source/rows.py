@@ -106,7 +106,7 @@ class SourceConnection:
             self._prepare()
 
     def _prepare(self) -> None:
-        (version, packet) = self._one("select version(), @@max_allowed_packet")
+        (version, packet) = self._only_row("select version(), @@max_allowed_packet")
         self.is_mariadb = b"mariadb" in (version or b"").lower()
         self._execute(
             "set session sql_mode='', time_zone='+00:00', character_set_results=utf8mb4,"
@@ -153,13 +153,13 @@ class SourceConnection:
     def identity(self) -> str:
         """Return a text that identifies this server and its binlog."""
         with asking(self._address):
-            (server,) = self._one("select concat_ws('/', @@hostname, @@port, @@server_id)")
+            (server,) = self._only_row("select concat_ws('/', @@hostname, @@port, @@server_id)")
             return text_of(server)
 
     def threads_running(self) -> int:
         """Return how many of the server's threads are running now, ours included."""
         with asking(self._address):
-            (_, value) = self._one("show global status like 'Threads_running'")
+            (_, value) = self._only_row("show global status like 'Threads_running'")
             return int(value or 0)
 
     def in_snapshot(
@@ -180,7 +180,7 @@ class SourceConnection:
         low = None if self.is_mariadb else committed_place(self._execute, self._clock)
         self._execute("start transaction with consistent snapshot, read only")
         try:
-            place = self._place(low)
+            place = self._snapshot_place(low)
             snapshot = Snapshot(self._of_table, table, place)
             snapshot.answer("1", "1", "limit 1")
             if not table.same_as(described(self._execute, table.database, table.name)):
@@ -190,7 +190,7 @@ class SourceConnection:
             with suppress(pymysql.MySQLError, OSError):
                 self._execute("rollback")
 
-    def _place(self, low: BinlogPlace | None) -> SnapshotPlace:
+    def _snapshot_place(self, low: BinlogPlace | None) -> SnapshotPlace:
         if low is None:
             return place_of_snapshot(self._execute)
         return SnapshotPlace(low, end_of_binlog(self._execute))
@@ -209,7 +209,7 @@ class SourceConnection:
             cursor.execute(statement, parameters or None)
             return list(cursor.fetchall())
 
-    def _one(self, statement: str) -> Row:
+    def _only_row(self, statement: str) -> Row:
         (row,) = self._execute(statement)
         return row
 

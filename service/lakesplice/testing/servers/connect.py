@@ -97,7 +97,7 @@ class LocalConnect(LocalServer):
         """Return the binlog's file and position from which the connector would continue after a
         kill; the binlog's start while none is stored.
         """
-        places = [kept["offset"] for kept in self._asked(name, "offsets").get("offsets", [])]
+        places = [kept["offset"] for kept in self._answer_about(name, "offsets").get("offsets", [])]
         return max(((at["file"], int(at["pos"])) for at in places), default=("", 0))
 
     def _tasks_run(self) -> bool:
@@ -107,10 +107,10 @@ class LocalConnect(LocalServer):
         """Return the tasks of a connector that are in this state; none while the server doesn't
         answer.
         """
-        tasks = self._asked(name, "status").get("tasks", [])
+        tasks = self._answer_about(name, "status").get("tasks", [])
         return [task for task in tasks if task["state"] == state]
 
-    def _asked(self, name: str, what: str) -> dict[str, Any]:
+    def _answer_about(self, name: str, what: str) -> dict[str, Any]:
         address = f"http://{HOST}:{self._port}/connectors/{name}/{what}"
         try:
             with urlopen(address, timeout=_PROBE_SECONDS) as answer:

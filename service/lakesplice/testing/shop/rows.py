@@ -100,9 +100,9 @@ class RowMaker:
             return self.moment_micros(3)
         if column.semantic == "io.debezium.data.Enum":
             return random.choice(column.parameters["allowed"].split(","))
-        return self._plain(column)
+        return self._value_of_type(column)
 
-    def _plain(self, column: Column) -> Value:
+    def _value_of_type(self, column: Column) -> Value:
         random = self._random
         match column.type.kind:
             case Primitive.BOOLEAN:

@@ -265,12 +265,12 @@ def _fill(request: FillRequest, options: FillingOptions) -> None:
         source = Database(address, bounds, options.certificates)
     with progress_bar("chunks") as progress:
         done = fill(settings, source, request, progress, RequestWait(options.wait))
-        rows = [_shown(asdict(one)) for one in done]
+        rows = [_printed_fields(asdict(one)) for one in done]
     show(rows, _COLUMNS, Listing.JSON if options.as_json else Listing.TABLE, "no topics match")
     if any(row["state"] not in _GOOD for row in rows):
         raise typer.Exit(1)
 
 
-def _shown(outcome: dict[str, Any]) -> dict[str, Any]:
+def _printed_fields(outcome: dict[str, Any]) -> dict[str, Any]:
     is_complete = outcome.pop("is_complete")
     return {**outcome, "complete": is_complete}

@@ -97,7 +97,7 @@ def erase(
     text, facts = done.text, dict(done.facts)
     if found is not None:
         facts["search"] = asdict(found)
-        text += f"\n{_told(found)}"
+        text += f"\n{_search_result_text(found)}"
     show_result(CommandResult(text, facts), as_json=as_json)
     if found is not None and found.found and not dry_run:
         raise typer.Exit(_FOUND)
@@ -178,7 +178,7 @@ def _searched(
         return search_table(table_store(table, options), wanted, progress)
 
 
-def _told(found: SearchResult) -> str:
+def _search_result_text(found: SearchResult) -> str:
     head = (
         f"{found.values} keys, hashes and values searched in every byte of {found.files} files"
         f" ({found.bytes} bytes): "

@@ -128,11 +128,11 @@ def verify(
             report = _repaired(lake, report, settings)
         reports.append(report)
         if as_json:
-            print(json_line(_facts(report)))
+            print(json_line(_report_fields(report)))
     if not as_json:
         print_table([_row(report) for report in reports], _COLUMNS, sys.stdout)
         for report in reports:
-            _tell(report)
+            _print_details(report)
     raise typer.Exit(exit_code(reports))
 
 
@@ -191,7 +191,7 @@ def _row(report: TableReport) -> dict[str, Any]:
     }
 
 
-def _tell(report: TableReport) -> None:
+def _print_details(report: TableReport) -> None:
     """Print the details that don't fit into the printed table."""
     if report.reason:
         typer.echo(f"{report.table}: {visible(report.reason)}")
@@ -231,7 +231,7 @@ def _values(columns: Mapping[str, tuple[Any, Any]]) -> str:
     return f"; {'; '.join(shown)}" if shown else ""
 
 
-def _facts(report: TableReport) -> dict[str, Any]:
+def _report_fields(report: TableReport) -> dict[str, Any]:
     return {
         "table": report.table,
         "source": report.source,

@@ -100,12 +100,14 @@ class TableDrops:
         parked = result is not None and result.parked
         if result is not None:
             table.forget_failures()
-            self._say(table, "parked" if parked else "fenced", result.position, rows=result.rows)
+            self._report_drop(
+                table, "parked" if parked else "fenced", result.position, rows=result.rows
+            )
         else:
             for drop in kept(history, policy):
                 if (table.topic, drop.number) not in self._said:
                     self._said.add((table.topic, drop.number))
-                    self._say(table, "kept", drop.position)
+                    self._report_drop(table, "kept", drop.position)
         before = history.drops[-1].number + 1 if parked else open_after(history, policy)
         topics.note_handled_drops(table.source, table.origin, before, parked=parked)
         return parked
@@ -127,7 +129,9 @@ class TableDrops:
         topics = self._driver.schema_topics
         return DropHistory() if topics is None else topics.drops(table.source, table.origin)
 
-    def _say(self, table: ServiceTable, outcome: str, position: Position, **facts: int) -> None:
+    def _report_drop(
+        self, table: ServiceTable, outcome: str, position: Position, **facts: int
+    ) -> None:
         name = str(table.name)
         self._driver.log.warning(
             "table-dropped", table=name, outcome=outcome, place=str(position), **facts

@@ -70,7 +70,7 @@ class Pages:
             trim_blocks=True,
         )
         self._templates.filters.update(FILTERS)
-        style, script = _own("style.css"), _own("live.js")
+        style, script = _template_text("style.css"), _template_text("live.js")
         # Only this style and this script may run, so the name of a table can't become a script.
         self._policy = (
             "default-src 'none'; connect-src 'self'; img-src data:; form-action 'self';"
@@ -160,7 +160,7 @@ def _heading(selection: Selection, sort: str) -> Heading:
     return Heading(sort, text, selection.sorted_by(sort).query, is_sorted, kind)
 
 
-def _own(name: str) -> str:
+def _template_text(name: str) -> str:
     return resources.files(__package__).joinpath("templates", name).read_text("utf-8")
 
 

@@ -43,7 +43,7 @@ def table_answers(
     rows = []
     for name, topics in sorted(by_table.items()):
         table = held.get(name)
-        facts = {} if table is None else _facts(table, now_ms)
+        facts = {} if table is None else _table_fields(table, now_ms)
         if table is not None and table.name.path in verified:
             facts["verified"] = _verified(verified[table.name.path])
         rows.append(
@@ -87,7 +87,7 @@ _NO_FACTS: dict[str, Any] = {"gaps": []} | dict.fromkeys(
 )  # fmt: skip
 
 
-def _facts(table: ServiceTable, now_ms: EpochMs) -> dict[str, Any]:
+def _table_fields(table: ServiceTable, now_ms: EpochMs) -> dict[str, Any]:
     manifest, snapshot = table.manifest, table.snapshot
     made = {} if snapshot is None else {
         "version": snapshot.version,

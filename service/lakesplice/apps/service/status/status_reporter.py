@@ -55,7 +55,7 @@ class StatusReporter:
         self._selections = tuple(selections)
         self._health = health
         self._publisher = StatusPublisher(driver.lake, driver.generation.number)
-        self._before = _before(driver)
+        self._before = _previous_status(driver)
         for table, missing in {
             topic.table: topic.missing_changes for topic in self._before.values()
         }.items():
@@ -211,7 +211,7 @@ class StatusReporter:
         return self._driver.clock.monotonic() - began - (now_ms - began_ms) / 1000
 
 
-def _before(driver: Driver) -> dict[tuple[str, str], TopicStatus]:
+def _previous_status(driver: Driver) -> dict[tuple[str, str], TopicStatus]:
     """What the previous driver reported, so that states keep the moment when they began."""
     with suppress(LakespliceError):
         status = newest_status(driver.lake)

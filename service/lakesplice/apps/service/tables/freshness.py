@@ -71,7 +71,7 @@ class TopicProgress:
         """Return the last recorded moment at which no partition ended beyond its next offset."""
         with self._lock:
             known = [] if self._known is None else [self._known]
-            held = (moment for moment, ends in (*known, *self._seen) if _within(ends, offsets))
+            held = (moment for moment, ends in (*known, *self._seen) if _are_read(ends, offsets))
             return max(held, default=None)
 
     def freshness(
@@ -92,5 +92,5 @@ class TopicProgress:
         return Freshness(real_time, oldest if held is None else held)
 
 
-def _within(ends: Offsets, offsets: Offsets) -> bool:
+def _are_read(ends: Offsets, offsets: Offsets) -> bool:
     return all(end <= offsets.get(partition, 0) for partition, end in ends.items())

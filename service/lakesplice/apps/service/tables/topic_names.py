@@ -77,11 +77,11 @@ class TopicNames:
             return None
         records = self._read(topic)
         names = ways_to_read(topic.name)
-        fitting = [name for name in names if self._fits(records, name)]
+        fitting = [name for name in names if self._records_fit(records, name)]
         # If events don't name their table, or name several, the last two parts count.
         return fitting[0] if len(fitting) == 1 else names[0]
 
-    def _fits(self, records: pa.RecordBatch, name: TableName) -> bool:
+    def _records_fit(self, records: pa.RecordBatch, name: TableName) -> bool:
         registry = self._driver.schemas
         named = schema_ids(records.column(column) for column in ("key", "value"))
         schemas = None if registry is None else registry.schemas(named)

@@ -129,12 +129,12 @@ class Mirrors:
         self.turn()
         return False
 
-    def _of(self, table: ServiceTable) -> _Progress:
+    def _progress_of(self, table: ServiceTable) -> _Progress:
         pauses = RetryPauses(self._driver.clock, _PAUSES_SECONDS)
         return self._progress.setdefault(str(table.name), _Progress(pauses))
 
     def _is_due(self, table: ServiceTable) -> bool:
-        snapshot, progress = table.snapshot, self._of(table)
+        snapshot, progress = table.snapshot, self._progress_of(table)
         if snapshot is None or progress.rest.is_on or self._stopping.is_set():
             return False
         if not table.wants_mirror:
@@ -153,7 +153,7 @@ class Mirrors:
         return (lacks and now >= progress.next_commit) or now >= progress.next_expiry
 
     def _see_to(self, table: ServiceTable) -> None:
-        driver, progress, name = self._driver, self._of(table), str(table.name)
+        driver, progress, name = self._driver, self._progress_of(table), str(table.name)
         assert table.snapshot is not None
         driver.generation.check()
         try:

@@ -31,7 +31,7 @@ class Purges:
 
     def is_due(self, table: ServiceTable) -> bool:
         """Whether it is time to look for rows that may be purged."""
-        if self._after(table) is None or table.snapshot is None:
+        if self._purge_after(table) is None or table.snapshot is None:
             return False
         name, now = str(table.name), self._driver.clock.monotonic()
         first = now + self._driver.settings.purge.every * _FIRST
@@ -39,7 +39,7 @@ class Purges:
 
     def see_to(self, table: ServiceTable) -> None:
         """Purge some files; the caller handles errors, and what failed is retried in its turn."""
-        driver, after = self._driver, self._after(table)
+        driver, after = self._driver, self._purge_after(table)
         now = driver.clock.monotonic()
         self._next[str(table.name)] = now + driver.settings.purge.every
         if after is None:
@@ -58,7 +58,7 @@ class Purges:
             driver.metrics.add(metric.PURGED_ROWS, rows)
             driver.log.info("purged", table=name, files=len(intent.inputs), rows=rows)
 
-    def _after(self, table: ServiceTable) -> float | None:
+    def _purge_after(self, table: ServiceTable) -> float | None:
         settings = self._driver.settings
         entry = settings.table(table.origin)
         own = None if entry is None else entry.purge_after

@@ -78,7 +78,7 @@ class Verifications:
         """Compare the table whose last comparison is the oldest; False if none is due. Blocks."""
         results = last_results(self._driver.lake)
         self._show(results)
-        due = self._due({(one.folder, one.topic): one.ended_ms for one in results})
+        due = self._due_table({(one.folder, one.topic): one.ended_ms for one in results})
         if due is None:
             return False
         work = Work(str(due.name), VERIFICATION, self._driver.clock.now_ms())
@@ -92,7 +92,7 @@ class Verifications:
             unexpected = partial(self._driver.errors.report, "verifier")
             repeat(self.turn, _POLL_SECONDS, self._stopping, unexpected)
 
-    def _due(self, ended: Mapping[tuple[str, str], EpochMs]) -> ServiceTable | None:
+    def _due_table(self, ended: Mapping[tuple[str, str], EpochMs]) -> ServiceTable | None:
         every, now_ms = self._driver.settings.verify.every, self._driver.clock.now_ms()
         if every is None:
             return None

@@ -78,7 +78,7 @@ class _Parser:
         if level > _LEVELS_MAX:
             raise UnsupportedError("an Avro schema is nested too deeply", levels=_LEVELS_MAX)
         if isinstance(schema, str):
-            return Scalar(schema) if schema in PRIMITIVES else self._known(schema, space)
+            return Scalar(schema) if schema in PRIMITIVES else self._named_type(schema, space)
         if isinstance(schema, list):
             branches = tuple(self.node(branch, space, level + 1) for branch in schema)
             if not branches or any(isinstance(branch, Union) for branch in branches):
@@ -96,7 +96,7 @@ class _Parser:
         if kind in ("array", "map"):
             self.node(schema["items" if kind == "array" else "values"], space, level + 1)
             return Scalar(kind, schema)
-        return self._known(kind, space)
+        return self._named_type(kind, space)
 
     def _define(
         self, kind: str, schema: Mapping[str, object], space: str, level: int
@@ -126,7 +126,7 @@ class _Parser:
         self.names[full] = node
         return node
 
-    def _known(self, name: str, space: str) -> Node:
+    def _named_type(self, name: str, space: str) -> Node:
         full = _full(name, space)
         found = self.names[full] if full in self.names else self.names[name]
         if found is None:

@@ -129,7 +129,7 @@ class _Walk:
             behind = int(self.ends[row]) - place
             self.flaws.setdefault(row, Flaw(reason, f"{why}, {behind} bytes before the end"))
 
-    def _within(self, at: Integers, rows: Integers, path: str) -> Integers:
+    def _stop_at_ends(self, at: Integers, rows: Integers, path: str) -> Integers:
         """Return the cursors after a step; those beyond the end of their record are stopped at the
         end.
         """
@@ -212,7 +212,7 @@ class _Walk:
             return self._lengths(at, rows, path)[1]
         if node.kind in ("int", "long", "enum"):
             return self._longs(at, rows, path)[1]
-        return self._within(at + _SIZES.get(node.kind, node.size), rows, path)
+        return self._stop_at_ends(at + _SIZES.get(node.kind, node.size), rows, path)
 
     def _scalar(
         self, node: Scalar, at: Integers, rows: Integers, path: str
@@ -233,7 +233,7 @@ class _Walk:
             start, end = self._lengths(at, rows, path)
             values = self._pieces(start, end)
             return (self._texts(values, rows, end, path) if kind == "string" else values), end
-        behind = self._within(at + _SIZES.get(kind, node.size), rows, path)
+        behind = self._stop_at_ends(at + _SIZES.get(kind, node.size), rows, path)
         if kind == "fixed":
             return self._pieces(np.minimum(at, behind), behind), behind
         if kind == "boolean":
@@ -293,7 +293,7 @@ class _Walk:
         """Read a number of one to ten bytes, seven bits each, the least significant first."""
         first = self.data[at]
         if not (first & _MORE).any():
-            return signed(first.astype(np.int64)), self._within(at + 1, rows, path)
+            return signed(first.astype(np.int64)), self._stop_at_ends(at + 1, rows, path)
         words = np.ascontiguousarray(self._eights[at]).view("<u8")[:, 0]
         raw, sizes = short_numbers(words)
         long = np.flatnonzero(sizes > 8)
@@ -306,7 +306,7 @@ class _Walk:
             sizes[long] += more
             endless = long[more & (last > 1)]
             self.fail(rows[endless], f"{path} is a number beyond 64 bits", at[endless])
-        return signed(raw.view(np.int64)), self._within(at + sizes, rows, path)
+        return signed(raw.view(np.int64)), self._stop_at_ends(at + sizes, rows, path)
 
 
 def _windows(data: Bytes, size: int) -> Bytes:

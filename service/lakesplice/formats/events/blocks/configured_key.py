@@ -31,7 +31,9 @@ def with_key(decoded: Decoded, key: tuple[str, ...]) -> Decoded:
         if not set(key) <= set(block.after.column_names):
             blocks.append(replace(block, schema=replace(block.schema, key=key)))
             continue
-        before, after = ({n: _one(image, n) for n in key} for image in (block.before, block.after))
+        before, after = (
+            {n: _one_array(image, n) for n in key} for image in (block.before, block.after)
+        )
         compared = (block.op == Op.UPDATE) & block.before_present
         moved = np.zeros(len(block), np.bool_)
         for name in key:
@@ -52,7 +54,7 @@ def with_key(decoded: Decoded, key: tuple[str, ...]) -> Decoded:
     )
 
 
-def _one(image: pa.Table, name: str) -> pa.Array:
+def _one_array(image: pa.Table, name: str) -> pa.Array:
     column = image.column(name)
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 

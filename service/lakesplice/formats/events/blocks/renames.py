@@ -22,10 +22,12 @@ def name_formerly(ledger: VerdictLedger, history: TypeHistory | None) -> None:
     Changes from before and after a name passed from one column to another become separate blocks.
     """
     if history is not None:
-        ledger.blocks = [named for block in ledger.blocks for named in _named(block, history)]
+        ledger.blocks = [
+            named for block in ledger.blocks for named in _named_blocks(block, history)
+        ]
 
 
-def _named(block: ImageBlock, history: TypeHistory) -> Iterator[ImageBlock]:
+def _named_blocks(block: ImageBlock, history: TypeHistory) -> Iterator[ImageBlock]:
     if block.ordering is not Ordering.BINLOG or not history.ordered:
         yield _with(block, None, history)
         return

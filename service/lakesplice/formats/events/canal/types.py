@@ -72,7 +72,7 @@ _Known = tuple[ColumnType, Encoding]
 def cell_of(name: str, mysql_type: str) -> Cell | None:
     """Return the column `name` with a type of `mysqlType`; None if the text isn't exact enough."""
     column = _column(mysql_type)
-    known = _known(column) if column is not None else None
+    known = _type_and_encoding(column) if column is not None else None
     if column is None or known is None:
         return None
     # TiCDC may leave the length out; it doesn't remove zeros.
@@ -108,7 +108,7 @@ def _is_wide(column: DefinedColumn) -> bool:
     return column.type.startswith("DECIMAL") and (column.length or 0) > DECIMAL_PRECISION_MAX
 
 
-def _known(column: DefinedColumn) -> _Known | None:
+def _type_and_encoding(column: DefinedColumn) -> _Known | None:
     type_ = column.type
     if column.charset == "binary":
         return None

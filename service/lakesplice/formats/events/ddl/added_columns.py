@@ -44,7 +44,7 @@ def fill_of(column: DefinedColumn, of: ColumnType) -> str | None:
     `model/column_values.py`; None if it is null or unknown.
     """
     if column.default is not None:
-        return _given(column, column.default, of)
+        return _constant(column, column.default, of)
     if column.optional or not column.default_known:
         return None
     return _implied(column, of)
@@ -87,7 +87,7 @@ def _zero_bytes(column: DefinedColumn) -> str | None:
     return _encoded(b"") if column.type in CHARACTERS else None
 
 
-def _given(column: DefinedColumn, text: str, of: ColumnType) -> str | None:
+def _constant(column: DefinedColumn, text: str, of: ColumnType) -> str | None:
     """A constant from its text."""
     if column.type == "TIME":
         return _time(text, of)

@@ -101,7 +101,7 @@ class SchemaHistory:
         Topics allow fewer characters than names do: a name in which `_` replaces others is found if
         only one table can be meant, and so is a name without a known database.
         """
-        meant = _meant(name, self._versions)
+        meant = _table_of_topic_name(name, self._versions)
         return () if meant is None else tuple(version for version, _ in self._versions[meant])
 
     def cascades(self, name: TableName) -> bool:
@@ -109,7 +109,7 @@ class SchemaHistory:
         itself; names as for `table`. It stays true when the key is dropped, since its name may not
         be known.
         """
-        return _meant(name, self._versions) in self._cascading
+        return _table_of_topic_name(name, self._versions) in self._cascading
 
     def drops(self, name: TableName) -> tuple[TableDrop, ...]:
         """Return where a table was dropped, in the topic's order; names as for `table`."""
@@ -128,7 +128,9 @@ class SchemaHistory:
 
     def _dropped_as(self, name: TableName) -> TableName | None:
         """A table of which perhaps only the DROP is known."""
-        return _meant(name, self._versions) or _meant(name, self._drops.names)
+        return _table_of_topic_name(name, self._versions) or _table_of_topic_name(
+            name, self._drops.names
+        )
 
     def _note(self, table: TableName, position: Position) -> None:
         noted = self._versions.setdefault(table, [])
@@ -318,7 +320,7 @@ def history_of(changes: Iterable[SchemaChange]) -> SchemaHistory:
     return history
 
 
-def _meant(name: TableName, known: Collection[TableName]) -> TableName | None:
+def _table_of_topic_name(name: TableName, known: Collection[TableName]) -> TableName | None:
     """Return the one of the known tables whose topic would have the name."""
     if name in known:
         return name

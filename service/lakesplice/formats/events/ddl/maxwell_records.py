@@ -47,7 +47,7 @@ def read_maxwells(payload: Mapping[str, object]) -> SchemaChange | Flaw:
     if not isinstance(sql, str):
         return Flaw(DeadReason.WRONG_TYPE, f"sql is {shown(sql)}, not a string")
     try:
-        before, after = (_shown(payload.get(name)) for name in ("old", "def"))
+        before, after = (_table_columns(payload.get(name)) for name in ("old", "def"))
     except (KeyError, TypeError) as error:
         return Flaw(DeadReason.MISSING_FIELD, f"old or def isn't a table: {error!r}")
     place, gtid = _PLACE.fullmatch(str(payload.get("position") or "")), payload.get("gtid")
@@ -76,7 +76,7 @@ def _statements(sql: str, payload: Mapping[str, object]) -> list[Statement]:
         read = read_statements(sql, database)
     if not any(_is_of(found, table) for found in read):
         return [*read, TableUnread(table, "the statement doesn't name it")]
-    return [_named(found, table) if _is_of(found, table) else found for found in read]
+    return [_with_table_name(found, table) if _is_of(found, table) else found for found in read]
 
 
 def _columns(payload: Mapping[str, object], which: str) -> object:
@@ -93,14 +93,14 @@ def _is_of(statement: Statement, table: TableName) -> bool:
     return found is not None and str(found).lower() == str(table).lower()
 
 
-def _named(statement: Statement, table: TableName) -> Statement:
+def _with_table_name(statement: Statement, table: TableName) -> Statement:
     """Return the statement with the table's name as the record has it."""
     if isinstance(statement, TableGone):
         return TableGone(table.database, table.table)
     return replace(statement, table=table)
 
 
-def _shown(table: object) -> TableShown | None:
+def _table_columns(table: object) -> TableShown | None:
     """A table's columns; None if the record doesn't state them."""
     if not isinstance(table, Mapping) or not table:
         return None

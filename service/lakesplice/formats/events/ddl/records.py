@@ -122,8 +122,8 @@ def _column(column: Mapping[str, object]) -> DefinedColumn:
     return DefinedColumn(
         name=str(column["name"]),
         type=type_name(str(column["typeName"])),
-        length=_whole(column.get("length")),
-        scale=_whole(column.get("scale")),
+        length=_digits(column.get("length")),
+        scale=_digits(column.get("scale")),
         charset=None if charset is None else str(charset).lower(),
         optional=True if optional is None else bool(optional),
         default=None if default is None else str(default),
@@ -131,7 +131,7 @@ def _column(column: Mapping[str, object]) -> DefinedColumn:
     )
 
 
-def _whole(value: object) -> int | None:
+def _digits(value: object) -> int | None:
     """A number of digits; connectors say -1 where there is none."""
     return value if type(value) is int and value >= 0 else None
 

@@ -63,11 +63,11 @@ def prove_parts(texts: pa.Array, rows: pa.Array) -> NullProof:
         if column.null_count:
             expected += column.is_null().to_numpy(zero_copy_only=False)
     has_old = rows.field("old").is_valid().to_numpy(zero_copy_only=False)
-    behind_data = (old_at > data_at) & _stands(data, starts + old_at - 2, _BRACE)
-    behind_data &= _stands(data, starts + old_at - 1, _COMMA)
+    behind_data = (old_at > data_at) & _byte_is_at(data, starts + old_at - 2, _BRACE)
+    behind_data &= _byte_is_at(data, starts + old_at - 1, _COMMA)
     proven = (data_at > 0) & (head == 0) & (all_ - old == expected)
     proven &= np.where(has_old, behind_data, old_at < 0)
-    proven &= _stands(data, ends - 1, _BRACE) & _stands(data, ends - 2, _BRACE)
+    proven &= _byte_is_at(data, ends - 1, _BRACE) & _byte_is_at(data, ends - 2, _BRACE)
     for name in REQUIRED:
         proven &= rows.field(name).is_valid().to_numpy(zero_copy_only=False)
     names = tuple(column.name for column in rows.type.field("old").type)
@@ -146,7 +146,7 @@ def _first(data: Bytes, offsets: Integers, braces: Integers, opening: str) -> In
     return found
 
 
-def _stands(data: Bytes, at: Integers, byte: int) -> Mask:
+def _byte_is_at(data: Bytes, at: Integers, byte: int) -> Mask:
     """Whether a byte is at these offsets of the data; False before the data's start."""
     found: Mask = (at >= 0) & (data[np.maximum(at, 0)] == byte)
     return found

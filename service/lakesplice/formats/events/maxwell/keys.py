@@ -63,7 +63,7 @@ def key_of(key: bytes | None, stated: object, columns: Sequence[str]) -> Maxwell
         payload = None if key is None else read_json(key)
         if isinstance(payload, Flaw):
             return _flaw(f"the key can't be read: {payload.detail}")
-        read = _named(payload)
+        read = _key_with_names(payload)
         if read is None:
             return _flaw(
                 f"the key {shown(payload)} doesn't name the key's columns; set"
@@ -82,7 +82,7 @@ def _as_in_row(names: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
     return tuple(name if name in columns else written.get(name, name) for name in names)
 
 
-def _named(payload: object) -> MaxwellKey | None:
+def _key_with_names(payload: object) -> MaxwellKey | None:
     """Read a key in Maxwell's format `hash` or `array`."""
     if isinstance(payload, Mapping) and {"database", "table"} <= payload.keys():
         members = [str(name) for name in payload if name not in ("database", "table")]
