@@ -1,6 +1,6 @@
 """DuckDB and Spark read an Iceberg mirror: each snapshot has the rows of its version.
 
-DuckDB opens the metadata, Spark the catalog, which is the same SQLite file for it and for us.
+DuckDB opens the metadata, Spark the catalog: the same SQLite file as ours, or the same REST server.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakesplice.spark.jars import DELTA, JarSet, Module
+from lakesplice.testing.servers.iceberg_rest import ICEBERG_REST, TOKEN, IcebergRestServer
 from tests.support import machine
 from tests.support.delta_spark import run_delta_spark
 from tests.support.mirrored_versions import Mirrored, duckdb_reads, mirrored_life
@@ -44,10 +45,25 @@ def test_duckdb_reads_the_rows_of_each_version_from_a_mirror(mirrored: Mirrored)
 def test_spark_reads_the_rows_of_each_version_from_a_mirror(
     mirrored: Mirrored, tmp_path: Path
 ) -> None:
+    uri = mirrored.catalog["uri"].replace("sqlite:///", "jdbc:sqlite:")
+    _require_spark_reads(mirrored, tmp_path, {"type": "jdbc", "uri": uri})
+
+
+@pytest.mark.nightly
+def test_spark_reads_the_rows_of_each_version_from_a_rest_catalog(tmp_path: Path) -> None:
+    (tmp_path / "rest").mkdir()
+    jars, java = machine.jars(ICEBERG_REST), machine.java()
+    with IcebergRestServer(jars, tmp_path / "rest", java=java) as server:
+        server.start()
+        mirrored = mirrored_life(tmp_path, server.properties())
+        properties = {"type": "rest", "uri": server.address, "token": TOKEN}
+        _require_spark_reads(mirrored, tmp_path, properties)
+
+
+def _require_spark_reads(mirrored: Mirrored, tmp_path: Path, catalog: dict[str, str]) -> None:
     statements: list[str] = [
         f"set `{_CATALOG}` = org.apache.iceberg.spark.SparkCatalog",
-        f"set `{_CATALOG}.type` = jdbc",
-        f"set `{_CATALOG}.uri` = {mirrored.catalog['uri'].replace('sqlite:///', 'jdbc:sqlite:')}",
+        *(f"set `{_CATALOG}.{name}` = {value}" for name, value in catalog.items()),
         f"set `{_CATALOG}.warehouse` = {tmp_path}",
         *(_export(tmp_path, one.id) for one in mirrored.state.snapshots),
     ]

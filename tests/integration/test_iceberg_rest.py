@@ -17,6 +17,7 @@ from lakesplice.storage.iceberg.catalog import forget_catalogs
 from lakesplice.storage.system import SystemClock
 from lakesplice.table.upkeep.mirroring.mirror import Mirror
 from lakesplice.table.upkeep.mirroring.mirror_catalog import MirrorCommit
+from lakesplice.table.upkeep.mirroring.mirror_floor import delete_incarnations
 from lakesplice.testing.doubles import SeededEntropy
 from lakesplice.testing.s3_proxy import Fault, S3Proxy
 from lakesplice.testing.servers.iceberg_rest import ICEBERG_REST, IcebergRestServer
@@ -133,6 +134,17 @@ def test_a_table_that_was_dropped_in_the_catalog_begins_again(
     life.live(1, 2)
     life.follow()
     life.catalog().drop()
+    life.live(2, 3)
+    life.require_current()
+
+
+def test_a_mirror_begins_again_where_its_entry_is_left_but_its_metadata_is_gone(
+    catalog: dict[str, str], tmp_path: Path
+) -> None:
+    life = Life(tmp_path, properties=catalog)
+    life.live(1, 2)
+    life.follow()
+    delete_incarnations(life.bare, None)
     life.live(2, 3)
     life.require_current()
 

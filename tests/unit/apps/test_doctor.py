@@ -175,6 +175,7 @@ kafka:
   topic_pattern: shop.*
   options: {{sasl.jaas.config: 'Login required password="hunter2-kafka";'}}
 lake: {{root: {tmp_path / "file" / "lake"}}}
+iceberg: {{catalog: {{type: rest, uri: "http://127.0.0.1:9", token: hunter2-catalog}}}}
 schema_registry:
   url: http://127.0.0.1:9
   options: {{basic.auth.user.info: 'me:hunter2-registry'}}
@@ -193,7 +194,8 @@ def test_everything_that_is_wrong_is_named_at_once_with_what_to_do_and_no_secret
     ended = lakesplice("doctor", "--config", wrong, "--json", "--timeout", "30s")
     assert ended.code == 1
     problems = {row["area"]: row for row in ended.rows if row["verdict"] == "problem"}
-    assert problems.keys() == {"machine", "lake", "broker", "registry", "connector", "database"}
+    named = {"machine", "lake", "broker", "registry", "connector", "database", "iceberg"}
+    assert problems.keys() == named
     assert all(row["remedy"] for row in problems.values())
     assert "JAVA_HOME" in problems["machine"]["seen"]
     assert "connection refused" in problems["broker"]["seen"]

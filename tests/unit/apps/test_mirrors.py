@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
 import structlog.testing
+from pyiceberg.catalog import load_catalog
 
 from lakesplice.errors import FencedError, UsageError
 from lakesplice.model.driver_status import MirrorCondition
+from lakesplice.table.upkeep.mirroring.mirror_floor import begin_floor, delete_incarnations
 from lakesplice.testing.faulty_store import Fault, How
 from tests.support.mirror_scene import EVERY, MirroredScene
-from tests.support.mirrors import FaultyCatalog
+from tests.support.mirrors import FaultyCatalog, sqlite_catalog
 from tests.support.service_settings import settings_of
 
 
@@ -126,14 +129,40 @@ def test_a_mirror_needs_a_catalog(tmp_path: Path) -> None:
         settings_of(tmp_path, tables=[{"match": "*", "also": ["iceberg"]}])
 
 
-def test_an_entry_whose_metadata_is_gone_says_that_it_must_be_dropped(
+def forget_metadata(mirrored: MirroredScene) -> None:
+    """Delete the metadata of the mirror, as a switch to another catalog does."""
+    delete_incarnations(mirrored.scene.table(0).store, None)
+
+
+def test_a_mirror_begins_again_where_an_earlier_one_left_its_entry(tmp_path: Path) -> None:
+    elsewhere = sqlite_catalog(tmp_path / "lake")
+    for catalog in (None, elsewhere, None):
+        mirrored = MirroredScene(tmp_path, catalog=catalog)
+        mirrored.live(1)
+        mirrored.turn()
+        mirrored.require_current()
+        assert mirrored.count("begun") == 1
+    forget_metadata(mirrored)
+    ended = MirroredScene(tmp_path, also=())
+    ended.live(2)
+    begin_floor(ended.scene.table(0).store, "1", 0)
+    ended.turn()
+    assert not mirrored_names(ended), "the entry is dropped, too"
+
+
+def mirrored_names(scene: MirroredScene) -> list[object]:
+    """What the catalog has, whether it can be loaded or not."""
+    return [*load_catalog("lakesplice", **scene.catalog).list_tables("one")]
+
+
+def test_an_entry_with_metadata_elsewhere_that_is_gone_is_left_alone(
     mirrored: MirroredScene,
 ) -> None:
     mirrored.live(1)
     mirrored.turn()
-    store = mirrored.scene.table(0).store
-    for path in [*store.list("_lakesplice/iceberg")]:
-        if path.endswith(".metadata.json"):
-            store.delete(path)
+    location = f"file://{mirrored.folder}/other/lake/one/goods/_lakesplice/iceberg/x.metadata.json"
+    with sqlite3.connect(mirrored.folder / "catalog.db") as catalog:
+        catalog.execute("UPDATE iceberg_tables SET metadata_location = ?", (location,))
     with pytest.raises(UsageError, match="drop the entry in the catalog"):
         mirrored.state()
+    assert mirrored_names(mirrored)

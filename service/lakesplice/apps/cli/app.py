@@ -29,7 +29,7 @@ from lakesplice.apps.cli.tables import (
     upkeep,
     verifying,
 )
-from lakesplice.apps.cli.tables.showing import explaining, listing, reading, views
+from lakesplice.apps.cli.tables.showing import explaining, listing, mirroring, reading, views
 from lakesplice.errors import ConfigurationError, LakespliceError, UsageError
 
 EXIT_FAILED = 1
@@ -77,6 +77,7 @@ app.command("optimize")(optimizing.optimize)
 app.command("erase")(erasing.erase)
 app.command("pin")(pinning.pin)
 app.command("pins")(with_json(pinning.pins))
+app.command("mirror")(mirroring.mirror)
 app.command("unpin")(pinning.unpin)
 app.command("purge")(upkeep.purge)
 app.command("rebuild")(bootstrapping.rebuild)

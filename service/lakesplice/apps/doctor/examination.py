@@ -16,7 +16,10 @@ from lakesplice.planning.diagnosis.finding import Finding
 from lakesplice.planning.diagnosis.machine import judge_port
 from lakesplice.spark.session import on_one_machine
 
-AREAS = (*("machine", "lake", "broker", "topics", "records", "registry", "connector", "database"),)
+AREAS = (
+    *("machine", "lake", "broker", "topics", "records", "registry", "connector", "database"),
+    "iceberg",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,8 @@ def _tracks(settings: Settings, access: Access) -> list[StepRunner]:
             Step("machine", "metrics port", lambda: _port(settings, lake)),
         ],
     ]
+    if settings.iceberg.catalog:
+        plans.append([Step("iceberg", "catalog", lake.catalog)])
     if settings.schema_registry.url:
         plans.append([Step("registry", "schemas", lambda: sources.registry(settings, seconds))])
     if doctor.connect_url:

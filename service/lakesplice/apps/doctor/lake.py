@@ -13,7 +13,7 @@ from lakesplice.apps.lake import require_lake
 from lakesplice.config import Settings
 from lakesplice.errors import LakespliceError
 from lakesplice.model.moments import outside
-from lakesplice.planning.diagnosis.finding import Finding
+from lakesplice.planning.diagnosis.finding import Area, Finding, counted
 from lakesplice.planning.diagnosis.store import (
     DriverFacts,
     ProbeFacts,
@@ -62,6 +62,13 @@ class LakeExamination:
         finally:
             if made is not None:
                 _remove_empty(made)
+
+    def catalog(self) -> Iterator[Finding]:
+        """Ask the Iceberg catalog for its namespaces. Imports pyiceberg."""
+        from lakesplice.storage.iceberg.catalog import namespaces
+
+        found = namespaces(self._settings.iceberg.catalog, self._store())
+        yield Area("iceberg").ok("catalog", f"it answers, with {counted(len(found), 'namespace')}")
 
     def driver(self) -> Iterator[Finding]:
         """Report whether a driver has the lake."""

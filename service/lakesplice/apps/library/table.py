@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self, cast
 
 import pyarrow as pa
 
 from lakesplice.apps.requested_versions import AtOffsets, asked_snapshot
 from lakesplice.model.names import names_list
 from lakesplice.planning.keys.requested_key import KeyValues
+from lakesplice.planning.upkeep.retention import RETENTION_SECONDS
 from lakesplice.storage.copying import ScratchFile
 from lakesplice.storage.stores import (
     AnyStore,
@@ -32,6 +33,11 @@ from lakesplice.table.protocol.ports import UNWATCHED, Progress
 from lakesplice.table.reading.table import Moment
 from lakesplice.table.upkeep.erasing.erasure import Erased, ErasureTools, erase, plan_erasure
 from lakesplice.table.upkeep.erasing.found_parts import WantedKeys
+from lakesplice.table.upkeep.mirroring.mirror import Mirror
+from lakesplice.table.upkeep.vacuum import require_hours
+
+if TYPE_CHECKING:
+    from lakesplice.apps.library.iceberg_mirror import Mirrored
 
 
 class Table(HandFedTable):
@@ -197,6 +203,47 @@ class Table(HandFedTable):
         done = erase(tools, self.snapshot, wanted, also_live=also_live)
         self.refresh()
         return done
+
+    def mirror_iceberg(
+        self,
+        catalog: Mapping[str, str],
+        *,
+        namespace: str = "",
+        retention_hours: float = RETENTION_SECONDS / 3600,
+        dry_run: bool = False,
+    ) -> Mirrored:
+        """Let an Iceberg table show the newest version's base files; return what was done.
+
+        `catalog` has pyiceberg's properties of the catalog, such as `type` and `uri`. The Iceberg
+        table is called as the table's folder, in `namespace` or in one called as its database's
+        folder (docs/iceberg.md). Each call makes at most one snapshot, with all that came since the
+        last one; snapshots that were replaced more than `retention_hours` ago are forgotten, and
+        `vacuum` keeps files until then. With `dry_run` nothing changes, and the result says what
+        the mirror lacks. Blocks; may be called again after any error. `UsageError` if the catalog
+        has another table of that name, and for a table that a source feeds: its setting `also` does
+        it. `ConfigurationError`, `StorageError` as the catalog refuses or doesn't answer,
+        `RetryableError` if another process always changed the mirror first.
+        """
+        from lakesplice.apps.library.iceberg_mirror import mirror_table, open_catalog, plan_mirror
+
+        require_hours(retention_hours)
+        snapshot, tools = self.refresh().snapshot, self._writer.tools
+        store = cast(AnyStore, self._store)
+        opened = open_catalog(store, catalog, namespace)
+        if dry_run:
+            return plan_mirror(store, snapshot, opened, tools)
+        return mirror_table(store, snapshot, opened, tools, retention_hours * 3600)
+
+    def end_iceberg_mirror(self, catalog: Mapping[str, str], *, namespace: str = "") -> None:
+        """Drop the mirror in its catalog and delete its metadata; does nothing if there is none.
+
+        Arguments and errors as in `mirror_iceberg`.
+        """
+        from lakesplice.apps.library.iceberg_mirror import open_catalog, require_no_source
+
+        require_no_source(self.refresh().snapshot.manifest)
+        opened = open_catalog(cast(AnyStore, self._store), catalog, namespace)
+        Mirror(self._store, opened, self._writer.tools.entropy).end()
 
     def explain(self, key: KeyValues, *, values: bool = False) -> KeyStory:
         """Return why the row of a key is as it is in the open version: its address in the index,

@@ -54,20 +54,33 @@ def open_mirror(
 
     database, _, table = name.path.partition("/")
     with explained(properties):
-        try:
-            catalog = _catalog(tuple(sorted({**_options_of(store), **properties}.items())))
-        except ValueError as error:
-            raise ConfigurationError(
-                "pyiceberg doesn't take these properties of iceberg.catalog; set what the cause"
-                " names",
-                cause=masked_text(str(error)),
-            ) from error
+        catalog = _opened(properties, store)
     return IcebergMirror(catalog, (namespace or database, table), table_address(store))
+
+
+def namespaces(properties: Mapping[str, str], store: AnyStore) -> list[str]:
+    """Return the names of a catalog's namespaces. Connects to it, and waits as long as it takes;
+    errors as `open_mirror`. A SQL catalog without tables gets them.
+    """
+    from lakesplice.storage.iceberg.catalog_errors import explained
+
+    with explained(properties):
+        return sorted(".".join(name) for name in _opened(properties, store).list_namespaces())
 
 
 def forget_catalogs() -> None:
     """Connect again when a mirror is opened next: a failure may be that of an old connection."""
     _catalog.cache_clear()
+
+
+def _opened(properties: Mapping[str, str], store: AnyStore) -> Catalog:
+    try:
+        return _catalog(tuple(sorted({**_options_of(store), **properties}.items())))
+    except ValueError as error:
+        raise ConfigurationError(
+            "pyiceberg doesn't take these properties of iceberg.catalog; set what the cause names",
+            cause=masked_text(str(error)),
+        ) from error
 
 
 def _options_of(store: AnyStore) -> dict[str, str]:

@@ -8,12 +8,19 @@ the table. pyiceberg may not retry a commit on another snapshot than the one tha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from functools import wraps
 from typing import Any, TypeVar, cast
 
 from pyiceberg.catalog import Catalog
-from pyiceberg.exceptions import CommitFailedException, NoSuchTableError, TableAlreadyExistsError
+from pyiceberg.exceptions import (
+    CommitFailedException,
+    NoSuchTableError,
+    ServerError,
+    TableAlreadyExistsError,
+)
+from pyiceberg.io import load_file_io
 from pyiceberg.manifest import DataFile, ManifestContent
 from pyiceberg.table import Table, TableProperties, Transaction
 from pyiceberg.table.snapshots import Snapshot
@@ -33,6 +40,7 @@ from lakesplice.storage.iceberg.schemas import (
     partition_spec,
     steps,
 )
+from lakesplice.table.protocol.layout import MIRRORS
 from lakesplice.table.upkeep.mirroring.mirror_catalog import (
     MirrorCommit,
     MirrorSnapshot,
@@ -44,6 +52,8 @@ _TABLE, _INCARNATION = "lakesplice.table", "lakesplice.incarnation"
 _VERSION, _COMMITTED_MS = "lakesplice.version", "lakesplice.committed-ms"
 _METADATA_PATH, _GC = "write.metadata.path", "gc.enabled"
 _PREVIOUS_METADATA = "20"
+# The name of Iceberg's error for a file that a server doesn't find.
+_GONE_AT_SERVER = "NotFoundException"
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -72,12 +82,18 @@ class IcebergMirror:
             table = self.catalog.load_table(self._identifier)
         except NoSuchTableError:
             return None
-        except FileNotFoundError as error:
+        except (FileNotFoundError, ServerError) as error:
+            cause = str(error)
+            if isinstance(error, ServerError) and _GONE_AT_SERVER not in cause:
+                raise
+            if self._was_mirror(cause):
+                return None
             raise UsageError(
-                "the catalog's entry of this name points to metadata that is gone, such as an"
-                " earlier mirror's; drop the entry in the catalog, and the mirror begins again",
+                "the catalog's entry of this name points to metadata that can't be found, and isn't"
+                " known to be an earlier mirror's; drop the entry in the catalog, or set"
+                " iceberg.namespace",
                 table=".".join(self._identifier),
-                reason=str(error),
+                reason=cause,
             ) from error
         properties = table.properties
         if properties.get(_TABLE) != self._location:
@@ -101,6 +117,19 @@ class IcebergMirror:
             defect=defect,
             handle=table,
         )
+
+    def _was_mirror(self, cause: str) -> bool:
+        """Whether the file that an error names is gone, and was in this table's folder of mirrors:
+        only a mirror of this table had its metadata there, as before the catalog was changed and
+        changed back.
+        """
+        folder = re.escape(f"{self._location.removeprefix('file://')}/{MIRRORS}/")
+        named = re.search(rf"(?<![\w/.~-])(?:file:(?://)?)?({folder}[\w./-]+)", cause)
+        if named is None:
+            return False
+        # A server may not see what we see.
+        io = load_file_io(dict(self.catalog.properties), self._location)
+        return not io.new_input(named[1]).exists()
 
     @_explaining
     def create(self, incarnation: str, schema: MirrorSchema, commit: MirrorCommit) -> bool:

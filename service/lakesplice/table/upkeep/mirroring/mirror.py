@@ -97,6 +97,15 @@ class Mirror:
                 return self._begin(snapshot, "an erasure ended it")
         return MirrorResult(True, len(files.added), len(files.removed))
 
+    def lacking(self, snapshot: Snapshot) -> MirrorResult:
+        """Return what `follow` would do; changes nothing. Errors as `follow`."""
+        state, kept = self._catalog.load(), floors(self._store)
+        change = _possible_change(state, kept, snapshot)
+        if state is None or isinstance(change, str):
+            return MirrorResult(False, len(snapshot.manifest.files), begun=str(change))
+        files = file_changes(state.files, snapshot.manifest.files)
+        return MirrorResult(not (files or change), len(files.added), len(files.removed))
+
     def expire(
         self, snapshot: Snapshot, expired_ms: EpochMs, unnamed_before_ms: EpochMs
     ) -> int | None:
@@ -124,9 +133,12 @@ class Mirror:
         return len(gone)
 
     def end(self) -> None:
-        """Drop the table in the catalog, if it is this mirror, and delete the mirror's folder."""
-        if self._catalog.load() is not None:
-            self._catalog.drop()
+        """Drop the table in the catalog, and delete the mirror's folder. `UsageError` if the
+        catalog has a table of that name that isn't this mirror; then nothing changes.
+        """
+        self._catalog.load()
+        # Also an entry whose metadata is gone, which can't be loaded.
+        self._catalog.drop()
         delete_incarnations(self._store, None)
 
     def _begin(self, snapshot: Snapshot, reason: str) -> MirrorResult:

@@ -57,7 +57,8 @@ class MirrorCatalog(Protocol):
     """The catalog's side of one table's mirror. Each method makes at most one commit there."""
 
     def load(self) -> MirrorState | None:
-        """Return the state; None if the catalog has no such table.
+        """Return the state; None if the catalog has no such table, or only an entry of an earlier
+        mirror of this table, whose metadata is gone: `drop` removes that.
 
         `UsageError` if it has one that isn't a mirror of this table.
         """
