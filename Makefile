@@ -8,7 +8,7 @@ PYTEST := $(VENV)/python -m pytest
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test nightly test-crash check lint site format mutants supply-chain bench bench-splice ci lock clean
+.PHONY: help setup demo test nightly test-crash check fast-tests lint site format mutants supply-chain bench bench-splice ci lock clean
 
 help: ## What there is to make (this list)
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,7 +36,11 @@ test-crash: setup ## The crash tests with fifty kills of the service (long)
 # A thousand test modules are compiled once, not by each process: that takes seven seconds.
 check test: export PYTHONDONTWRITEBYTECODE =
 
-check: lint ## Format, lint, types, import rules and the fast tests: all but those marked slow
+check: setup ## Format, lint, types, import rules and the fast tests: all but those marked slow
+	@$(MAKE) --no-print-directory --jobs 2 lint fast-tests
+
+# mypy uses one core for as long as a third of these last, so they run beside it.
+fast-tests:
 	@$(PYTEST) -q --numprocesses $(WORKERS) --dist loadfile tests/unit tests/property -m "not slow" --hypothesis-profile fast $(ARGS)
 
 lint: setup ## The half of check that runs no test
