@@ -22,7 +22,7 @@ from _pytest.terminal import TerminalReporter
 from lakesplice.spark.jars import KAFKA_BROKER
 from lakesplice.testing.broker import LocalBroker
 from lakesplice.testing.s3_server import S3Server
-from tests.support import lanes, machine
+from tests.support import lanes, machine, warm_jvms
 from tests.support.apicurio import Apicurio
 from tests.support.sources import SourceServer, source_server
 from tests.support.trino import LocalTrino
@@ -84,9 +84,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Yield to services; profiles of tests whose example is a file through every reader."""
+    """Yield to services; profiles of tests whose example is a file through every reader; JVMs that
+    services share, where not everything is to be proved.
+    """
     lanes.yield_to_services()
     gc.set_threshold(_OBJECTS_PER_COLLECTION)
+    warm_jvms.use(not config.getoption("--nightly"))
     wanted: int = config.getoption("--splice-examples")
     # Without shrinking, which would take minutes: a file found is small, and printed.
     several = hypothesis.settings(

@@ -135,7 +135,7 @@ def stop_once(world: World, lake: Lake, stop_timeout: int) -> None:
 
 def kill_once(world: World, lake: Lake, random: Random, when: str) -> None:
     done, queries = len(lake.said("batch")), len(lake.said("query-started"))
-    with lake.running() as service:
+    with lake.running(own_jvm=True) as service:
         if random.random() < START_KILLED:
             world.work_for(random.uniform(0, START_SECONDS_MAX))
         else:
@@ -176,7 +176,7 @@ def finish(world: World, lake: Lake) -> None:
             END_SECONDS_MAX,
         )
         service.terminate()
-        service.ends_well(60)
+        service.ends_well()
     for spec, topic in zip(world.shop.tables, world.shop.topics, strict=True):
         table = Table.open(lake.path(topic))
         assert table.snapshot.manifest.parked is None

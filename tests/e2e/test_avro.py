@@ -78,7 +78,7 @@ def test_captured_tables_end_as_their_workload_says_and_a_wrong_number_is_a_dead
         take_in(service, lake, ends_of(record for record in records if record.topic in whole))
         service.until(lambda: lake.parked(topics["customers"]) is not None, "customers are parked")
         service.terminate()
-        service.ends_well(60)
+        service.ends_well()
     for name in ("orders", "audit"):
         rows, key = TRUTH[name]
         actual = lake.table(topics[name]).read("real_time")

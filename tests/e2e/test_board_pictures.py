@@ -84,7 +84,10 @@ def test_the_dashboards_can_be_drawn(
     )
     pause = threading.Event()
     target = [f"127.0.0.1:{port}"]
-    with Prometheus(tmp_path / "prometheus", target) as prometheus, lake.running() as service:
+    with (
+        Prometheus(tmp_path / "prometheus", target) as prometheus,
+        lake.running(own_jvm=True) as service,
+    ):
         for rounds in range(int(SECONDS / 2)):
             shop.work()
             if rounds % COMPARED_EVERY == COMPARED_EVERY - 1:

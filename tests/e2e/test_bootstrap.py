@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
@@ -13,17 +12,17 @@ import pytest
 
 from tests.support.fleet import Fleet, until
 from tests.support.running import take_in
-from tests.support.sources import SourceServer, source_server
+from tests.support.sources import SourceServer
 
 # All kills in one test would last longer than a test may.
 _KILLS, _KILLS_MAX, _LIVES = 3, 30, 6
 _STAGES = ("planned", "begun", "filled", "swapped")
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SourceServer]:
-    """A real MariaDB."""
-    yield from source_server(tmp_path_factory.mktemp("mariadb"))
+@pytest.fixture
+def server(mariadb: SourceServer) -> SourceServer:
+    """The run's MariaDB."""
+    return mariadb
 
 
 @pytest.mark.nightly

@@ -36,7 +36,7 @@ def test_a_lake_in_a_bucket_holds_what_the_topics_say(
         root = f"s3://{s3_server.make_bucket()}/lake"
         place = {"root": root, "options": options(proxy.endpoint)}
         lake = Lake(tmp_path, kafka_broker, r"bucket\..*", lake=place, **EAGER)
-        with lake.running() as service:
+        with lake.running(own_jvm=True) as service:
             records = send(sender, goods.insert(0, 500) + others.insert(0, 50))
             take_in(service, lake, ends_of(records))
             records = send(sender, goods.update(range(0, 500, 7), "changed"))
@@ -56,7 +56,7 @@ def test_a_lake_in_a_bucket_holds_what_the_topics_say(
             service.until(lambda: is_merged(lake, goods), "files and runs are merged")
             service.until(lambda: lake.said("vacuumed") != [], "a vacuum")
             service.terminate()
-            service.ends_well(60)
+            service.ends_well()
         for table in (goods, others):
             for view in ("real_time", "read_optimised"):
                 stored = lake.table(table.topic).read(view)

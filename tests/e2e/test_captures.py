@@ -94,7 +94,7 @@ def replayed(
         service.until(lambda: lake.parked(customers) is not None, "customers are parked")
         service.until(lambda: all_spliced(lake, topics), "every change is in its base file")
         service.terminate()
-        service.ends_well(60)
+        service.ends_well()
     return replayed
 
 

@@ -73,6 +73,6 @@ def test_a_cluster_that_loses_executors_and_a_worker_loses_and_doubles_nothing(
             lambda: not lake.table(goods.topic).snapshot.manifest.deltas, "all is spliced"
         )
         service.terminate()
-        service.ends_well(60)
+        service.ends_well()
     for view in ("real_time", "read_optimised"):
         assert compare(goods.truth, lake.table(goods.topic).read(view), ["id"]) is None

@@ -5,8 +5,7 @@ dropped.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,9 @@ from kafka import KafkaConsumer
 
 from lakesplice.errors import TableNotFoundError
 from lakesplice.testing.producer import create_topics
+from tests.support.command_line import CommandLine
 from tests.support.ledgers import PARTITIONS, Ledger, send
-from tests.support.running import Lake, ends_of, environment, require_table, take_in
+from tests.support.running import Lake, ends_of, require_table, take_in
 from tests.support.topics import Sender, make_topics
 
 LETTERS, TOO_SMALL = "letters-dead", "letters-dead-too-small"
@@ -33,7 +33,7 @@ RIGHT = WRONG | {"price": "decimal(10,4)"}
 
 
 def test_dead_letters_of_a_wrong_setting_are_replayed_once_it_is_corrected(
-    kafka_broker: str, tmp_path: Path
+    kafka_broker: str, tmp_path: Path, lakesplice: CommandLine
 ) -> None:
     table = Ledger("letters", "mended", with_schemas=False)
     make_topics(kafka_broker, {table.topic: PARTITIONS})
@@ -47,6 +47,8 @@ def test_dead_letters_of_a_wrong_setting_are_replayed_once_it_is_corrected(
         kafka={"dead_letter_topic": TOO_SMALL},
     )
     path = str(lake.path(table.topic))
+
+    dlq = partial(lakesplice.out, "dlq")
     with lake.running() as service:
         records = send(Sender(kafka_broker), table.insert(0, 20))
         unreadable(kafka_broker, table.topic)
@@ -54,8 +56,11 @@ def test_dead_letters_of_a_wrong_setting_are_replayed_once_it_is_corrected(
         assert lake.said("dead-letters-unsent"), "their topic takes none, which holds up nobody"
         assert "0 dead letters replayed, 21 still" in dlq("replay", path)
         service.terminate()
-        service.ends_well(60)
-    letters = {(row["partition"], row["offset"]): row for row in listed(path)}
+        service.ends_well()
+    letters = {
+        (row["partition"], row["offset"]): row
+        for row in lakesplice.rows("dlq", "list", path, "--values")
+    }
     assert len(letters) == 21
     assert {row["attempts"] for row in letters.values()} == {1}
     (odd,) = (row for row in letters.values() if row["reason"] == "not-json")
@@ -77,15 +82,16 @@ def test_dead_letters_of_a_wrong_setting_are_replayed_once_it_is_corrected(
         arrived(kafka_broker, table.topic, offset)
         assert "1 dead letters dropped" in dlq("drop", path, "--all", "--why", "a probe")
         service.terminate()
-        service.ends_well(60)
-    assert listed(path) == []
+        service.ends_well()
+    assert lakesplice.rows("dlq", "list", path) == []
     commits = [entry.info for entry in lake.table(table.topic).history()]
     whys = [info.parameters["why"] for info in commits if info.operation == "DROP LETTERS"]
     assert whys == ["a probe", "a probe"], "with upkeep's commits before and after them"
     assert dlq("replay", path, "--config", str(lake.config)) == "0 dead letters replayed"
     require_table(lake, table.topic, table.truth)
-    asked = ("explain-key", path, "0", "--from-topic", "--json", "--config", str(lake.config))
-    story = json.loads(lakesplice(*asked))
+    told = lake.command("explain-key", path, "0", "--from-topic", "--json")
+    assert told.returncode == 0, told.stderr
+    story = json.loads(told.stdout)
     outcomes = [one["outcome"] for one in story["records"]]
     assert outcomes == ["dead-letter", "applied"], "the letter's record was read under WRONG"
     applied = story["records"][1]
@@ -150,26 +156,3 @@ def dead(lake: Lake, table: Ledger) -> int:
         return sum(ref.rows for ref in lake.table(table.topic).snapshot.manifest.dead_letters)
     except TableNotFoundError:
         return 0
-
-
-def dlq(*arguments: str) -> str:
-    """`lakesplice dlq`, which must end well; what it said."""
-    return lakesplice("dlq", *arguments)
-
-
-def lakesplice(*arguments: str) -> str:
-    main = "from lakesplice.apps.cli import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", main, *arguments],
-        env=environment(),
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
-
-
-def listed(path: str) -> list[dict[str, Any]]:
-    return [
-        json.loads(line) for line in dlq("list", path, "--values", "--format", "json").splitlines()
-    ]

@@ -137,7 +137,7 @@ def test_a_dropped_table_loses_its_rows_once_it_is_there_again(
         take_in(service, scene.lake, keyed)
         assert len(scene.lake.said("table-begins-again")) == 1
         service.terminate()
-        service.ends_well(60)
+        service.ends_well()
     parked = scene.lake.parked(three)
     assert parked is not None
     assert parked.code is ParkCode.DROPPED

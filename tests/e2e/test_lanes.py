@@ -42,7 +42,7 @@ def test_a_long_backlog_does_not_delay_a_small_table(
         )
         first_loads_give_way(service, lake, kafka_broker, fresh)
         service.terminate()
-        service.ends_well(60)
+        service.ends_well()
     lanes = {said["lane"] for said in lake.said("query-started")}
     assert lanes == {"main", "catch-up"}
     assert lake.table(late.topic).read().num_rows == BACKLOG

@@ -132,7 +132,7 @@ def scene(kafka_broker: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     with lake.running() as service:
         yield Scene(lake, service, Sender(kafka_broker), server)
         service.terminate()
-        service.ends_well(60)
+        service.ends_well()
 
 
 def test_a_table_that_maxwell_told_of_needs_no_declarations(scene: Scene) -> None:

@@ -71,7 +71,7 @@ def scene(kafka_broker: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     with lake.running() as service:
         yield Scene(lake, service, Sender(kafka_broker), kafka_broker, server)
         service.terminate()
-        service.ends_well(60)
+        service.ends_well()
 
 
 def test_new_topics_are_picked_up_without_a_restart(scene: Scene) -> None:

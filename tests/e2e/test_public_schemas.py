@@ -5,7 +5,7 @@ All of them: the first test of test_real_chain.py has a small part, for the gate
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ from tests.support.apicurio import Apicurio
 from tests.support.public_schemas import PublicSchemas
 from tests.support.real_chain import Chain
 from tests.support.running import take_in
-from tests.support.sources import SourceServer, source_server
+from tests.support.sources import SourceServer
 
 # Tables that differ from their database by what the connector makes of a value, and why.
 _ALWAYS = {"zero_date_fallback_converter.dt_full": "a zero date is sent as its column's DEFAULT"}
@@ -26,10 +26,10 @@ _STREAMED = {
 pytestmark = pytest.mark.nightly
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SourceServer]:
-    """A real MariaDB."""
-    yield from source_server(tmp_path_factory.mktemp("mariadb"))
+@pytest.fixture
+def server(mariadb: SourceServer) -> SourceServer:
+    """The run's MariaDB."""
+    return mariadb
 
 
 @pytest.mark.parametrize("streamed", [True, False])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,13 +15,13 @@ from tests.support.command_line import CommandLine
 from tests.support.public_schemas import PublicSchemas
 from tests.support.real_chain import Chain
 from tests.support.running import RunningService, take_in
-from tests.support.sources import SourceServer, source_server
+from tests.support.sources import SourceServer
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SourceServer]:
-    """A real MariaDB."""
-    yield from source_server(tmp_path_factory.mktemp("mariadb"))
+@pytest.fixture
+def server(mariadb: SourceServer) -> SourceServer:
+    """The run's MariaDB."""
+    return mariadb
 
 
 def test_tables_equal_their_database_through_kills_and_schema_changes(
@@ -31,20 +31,22 @@ def test_tables_equal_their_database_through_kills_and_schema_changes(
     tmp_path: Path,
     seed: int,
     shared: Callable[..., Path],
-    capsys: pytest.CaptureFixture[str],
+    lakesplice: CommandLine,
+    request: pytest.FixtureRequest,
 ) -> None:
+    connector_kills = 3 if request.config.getoption("--nightly") else 1
     public, published = PublicSchemas(server), shared("corpora", "databases")
     public.run("sakila", published / "sakila-schema.sql")
     chain = Chain(server, kafka_broker, schema_registry, tmp_path, seed, public=public)
     with chain.connect:
-        with chain.lake.running() as service:
+        with chain.lake.running(own_jvm=True) as service:
             public.run("sakila", published / "sakila-data.sql", rows_max=30)
             chain.run(25)
             chain.sources[chain.moving].regroup_partitions()
             take_in(service, chain.lake, chain.all_sent())
             chain.equal("real_time")
             the_doctor_asks_everybody(chain, server)
-            grows_while_the_connector_dies(chain)
+            grows_while_the_connector_dies(chain, connector_kills)
             take_in(service, chain.lake, chain.all_sent())
             service.until(chain.drops_followed, "rows of dropped tables are gone")
             chain.equal("real_time")
@@ -66,7 +68,7 @@ def test_tables_equal_their_database_through_kills_and_schema_changes(
         chain.run(5)
         chain.connect.kill()
         chain.connect.start()
-        chain.follow_moves(CommandLine(capsys))
+        chain.follow_moves(lakesplice)
         ends = chain.all_sent()
         with chain.lake.running() as service:
             take_in(service, chain.lake, ends)
@@ -75,7 +77,7 @@ def test_tables_equal_their_database_through_kills_and_schema_changes(
             chain.equal("real_time")
             service.until(chain.all_spliced, "every change is in its base file")
             service.terminate()
-            service.ends_well(60)
+            service.ends_well()
     settings_that_change_values_are_shown(chain)
     chain.equal("real_time")
     chain.equal("read_optimised")
@@ -134,11 +136,11 @@ def parks_where_rows_moved(chain: Chain, service: RunningService) -> None:
         assert "new snapshot" in reason.detail, name
 
 
-def grows_while_the_connector_dies(chain: Chain) -> None:
+def grows_while_the_connector_dies(chain: Chain, kills: int) -> None:
     """Columns come, tables are dropped and made again, and the connector is killed between
     statements, so that it repeats some.
     """
-    for _ in range(3):
+    for _ in range(kills):
         chain.run(8)
         for source in chain.sources.values():
             source.add_column()

@@ -229,6 +229,8 @@ def test_kafkas_own_tool_sees_the_lag_and_resets_a_table(broker: SecuredBroker, 
         service.until(lambda: bool(fed.lake.said("request")), "the reset is honoured")
         fed.insert(10)
         service.until(lambda: fed.next_offset() == 20, "all is read again, and what is new")
+        service.terminate()
+        service.ends_well()
     (request,) = fed.lake.said("request")
     assert request["done"]
     assert request["by"] == f"consumer group {GROUP}"

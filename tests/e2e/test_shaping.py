@@ -9,10 +9,11 @@ from deltalake import DeltaTable
 
 from lakesplice import Table
 from lakesplice.model.parking import ParkCode
+from lakesplice.testing.oracle import Record
 from lakesplice.testing.producer import create_topics
 from lakesplice.testing.shop import Event
 from tests.support.altered import event
-from tests.support.running import Lake
+from tests.support.running import Lake, ends_of, take_in
 from tests.support.topics import Sender
 
 NARROW = {"id": "int32", "n": "int32", "name": "string"}
@@ -20,8 +21,9 @@ WIDE = {**NARROW, "n": "int64"}
 OTHER = {**NARROW, "n": "boolean"}
 
 
-def send(servers: str, *events: Event, partition: int = 0) -> None:
-    Sender(servers).send_all((event.topic, partition, event.key, event.value) for event in events)
+def send(servers: str, *events: Event, partition: int = 0) -> list[Record]:
+    sent = ((event.topic, partition, event.key, event.value) for event in events)
+    return Sender(servers).send_all(sent)
 
 
 def test_tables_are_passed_over_renamed_masked_computed_and_follow_their_policy(
@@ -109,7 +111,14 @@ def test_a_service_keeps_partitions_apart_and_moves_rows_between_them(
 
     def lake_by(*columns: str) -> Lake:
         entry = {"match": "s.people", "shape": {**shape, "partition_by": [*columns]}}
-        return Lake(tmp_path, kafka_broker, rf"{topic_name}\..*", tables=[entry])
+        return Lake(
+            tmp_path,
+            kafka_broker,
+            rf"{topic_name}\..*",
+            tables=[entry],
+            # What others read, base files alone, is whole soon.
+            compaction={"deltas_max": 1, "poll_seconds": 0.1},
+        )
 
     lake = lake_by("name", "tens")
 
@@ -121,30 +130,34 @@ def test_a_service_keeps_partitions_apart_and_moves_rows_between_them(
         return [(one["id"], one["n"], one["name"]) for one in found]
 
     born = [row(1, 7, "a"), row(2, 8, "a"), row(3, 31, "b"), row(4, 4, None)]
-    send(kafka_broker, *(event(NARROW, at, one, topic=topic) for at, one in enumerate(born, 1)))
-    lake.once()
-    send(
-        kafka_broker,
-        event(NARROW, 10, row(1, 7, "b"), row(1, 7, "a"), topic=topic),
-        event(NARROW, 11, row(2, 12, "a"), row(2, 8, "a"), topic=topic),
-        event(NARROW, 12, None, row(3, 31, "b"), topic=topic),
-    )
-    lake.once()
-    assert state() == [(1, 7, "b"), (2, 12, "a"), (4, 4, None)]
-    # What was sent before comes again, by another partition, and moves nothing back.
-    send(
-        kafka_broker,
-        event(NARROW, 5, row(1, 7, "z"), row(1, 7, "a"), topic=topic),
-        event(NARROW, 10, row(1, 7, "b"), row(1, 7, "a"), topic=topic),
-        partition=1,
-    )
-    send(
-        kafka_broker,
-        event(NARROW, 20, row(2, 13, "a"), row(2, 12, "a"), topic=topic),
-        event(NARROW, 21, row(1, 40, "c"), row(1, 7, "b"), topic=topic),
-    )
-    lake.once()
-    assert state() == [(1, 40, "c"), (2, 13, "a"), (4, 4, None)]
+    with lake.running() as service:
+        made = [event(NARROW, at, one, topic=topic) for at, one in enumerate(born, 1)]
+        take_in(service, lake, ends_of(send(kafka_broker, *made)))
+        records = send(
+            kafka_broker,
+            event(NARROW, 10, row(1, 7, "b"), row(1, 7, "a"), topic=topic),
+            event(NARROW, 11, row(2, 12, "a"), row(2, 8, "a"), topic=topic),
+            event(NARROW, 12, None, row(3, 31, "b"), topic=topic),
+        )
+        take_in(service, lake, ends_of(records))
+        assert state() == [(1, 7, "b"), (2, 12, "a"), (4, 4, None)]
+        # What was sent before comes again, by another partition, and moves nothing back.
+        records = send(
+            kafka_broker,
+            event(NARROW, 5, row(1, 7, "z"), row(1, 7, "a"), topic=topic),
+            event(NARROW, 10, row(1, 7, "b"), row(1, 7, "a"), topic=topic),
+            partition=1,
+        )
+        records += send(
+            kafka_broker,
+            event(NARROW, 20, row(2, 13, "a"), row(2, 12, "a"), topic=topic),
+            event(NARROW, 21, row(1, 40, "c"), row(1, 7, "b"), topic=topic),
+        )
+        take_in(service, lake, ends_of(records))
+        assert state() == [(1, 40, "c"), (2, 13, "a"), (4, 4, None)]
+        service.until(lambda: not lake.table(topic).snapshot.manifest.deltas, "all is spliced in")
+        service.terminate()
+        service.ends_well()
     theirs = DeltaTable(str(lake.path(topic)))
     assert theirs.metadata().partition_columns == ["name", "tens"]
     (moved,) = theirs.file_uris(file_pruning_predicate="name = 'c' and tens = 40")

@@ -31,7 +31,7 @@ class Server:
         self.name = f"shop_{number}"
         self.database = Database((SMALL,), server=f"{prefix}.s{number}", database=self.name)
         self.topic = self.database.topic(SMALL.name)
-        self._broker = broker
+        self._broker, self.sent = broker, 0
         create_topics(broker, [self.topic], partitions=1)
 
     def put(self, *keys: int, value: int) -> None:
@@ -52,6 +52,7 @@ class Server:
 
     def send(self) -> None:
         events = self.database.drain()
+        self.sent += len(events)
         Sender(self._broker).send_all((e.topic, 0, e.key, e.value) for e in events)
 
     @property
@@ -67,8 +68,19 @@ def by_key(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda found: (found["database_name"], found["id"]))
 
 
+def stored(lake: Lake) -> Table:
+    return Table.open(str(lake.root / "shop" / "goods"))
+
+
+def all_in(lake: Lake, servers: list[Server]) -> bool:
+    """Whether the table has all that these servers sent."""
+    table = stored(lake)
+    there = {server.topic for server in servers} <= set(table.topics)
+    return there and all(table.offsets_of(one.topic)[0] >= one.sent for one in servers)
+
+
 def holds(lake: Lake, servers: list[Server]) -> None:
-    table = Table.open(str(lake.root / "shop" / "goods"))
+    table = stored(lake)
     assert table.snapshot.manifest.parkings == ()
     truth = by_key([found for server in servers for found in server.rows])
     assert by_key(table.read().select(list(truth[0])).to_pylist()) == truth
@@ -87,21 +99,15 @@ def test_shards_of_several_servers_become_one_table_and_later_ones_join(
     servers[1].drop(1)
     servers.append(Server(kafka_broker, topic_name, 2))
     servers[2].put(1, 9, value=3)
-    lake.once()
-    holds(lake, servers)
     with lake.running() as service:
+        service.until(lambda: all_in(lake, servers), "what was sent meanwhile is in")
+        holds(lake, servers)
         servers[0].put(2, value=4)
         servers.append(Server(kafka_broker, topic_name, 3))
         servers[3].put(1, 2, value=5)
-        topics = {server.topic for server in servers}
-
-        def all_in() -> bool:
-            table = Table.open(str(lake.root / "shop" / "goods"))
-            there = set(table.topics) == topics
-            return there and all(table.offsets_of(s.topic)[0] >= ends[s.topic] for s in servers)
-
-        ends = {servers[0].topic: 5, servers[1].topic: 5, servers[2].topic: 2, servers[3].topic: 2}
-        service.until(all_in, "all shards are in")
+        service.until(lambda: all_in(lake, servers), "all shards are in")
+        service.terminate()
+        service.ends_well()
     holds(lake, servers)
     theirs = DeltaTable(str(lake.root / "shop" / "goods")).to_pyarrow_table()
     assert {"database_name", "id"} <= set(theirs.column_names)
@@ -133,13 +139,17 @@ def test_a_column_that_one_shard_drops_parks_it_until_somebody_says_what_follows
     lake = Lake(tmp_path, kafka_broker, rf"{topic_name}\..*", tables=[strict])
     for server in servers:
         server.put(1, 2, value=1)
-    lake.once()
-    servers[0].database.drop_column(SMALL.name, "n")
-    servers[0].put_narrow(7, "narrow")
-    servers[1].put(7, value=4)
-    lake.once()
     path = str(lake.root / "shop" / "goods")
-    (reason,) = Table.open(path).snapshot.manifest.parkings
+    with lake.running() as service:
+        service.until(lambda: Path(path).exists() and all_in(lake, servers), "both shards are in")
+        servers[0].database.drop_column(SMALL.name, "n")
+        servers[0].put_narrow(7, "narrow")
+        servers[1].put(7, value=4)
+        service.until(lambda: bool(stored(lake).snapshot.manifest.parkings), "the shard parks")
+        service.until(lambda: all_in(lake, servers[1:]), "the other one continues")
+        service.terminate()
+        service.ends_well()
+    (reason,) = stored(lake).snapshot.manifest.parkings
     assert reason.topic == servers[0].topic
     assert "drop_column: lenient" in reason.detail
     follows = {**MERGED, "schema_changes": {"drop_column": "lenient"}}

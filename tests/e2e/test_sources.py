@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -20,8 +18,9 @@ from kafka.admin import KafkaAdminClient
 from lakesplice.model.parking import ParkCode
 from lakesplice.testing.broker import LocalBroker
 from lakesplice.testing.oracle import Record
+from tests.support.command_line import CommandLine
 from tests.support.ledgers import PARTITIONS, Ledger, partition_of, send
-from tests.support.running import Lake, RunningService, ends_of, environment, require_table, take_in
+from tests.support.running import Lake, RunningService, ends_of, require_table, take_in
 from tests.support.topics import Sender, make_topics
 
 SECONDS_MAX = 60.0
@@ -50,14 +49,14 @@ class Tables:
 
 
 def test_a_service_continues_from_its_tables_whatever_else_is_lost(
-    own_broker: LocalBroker, tmp_path: Path
+    own_broker: LocalBroker, tmp_path: Path, lakesplice: CommandLine
 ) -> None:
     servers = own_broker.bootstrap_servers
     tables = Tables(**{field.name: Ledger("sources", field.name) for field in fields(Tables)})
     make_topics(servers, {table.topic: PARTITIONS for table in tables.all})
     going_on = {"match": "*_on.ledger", "missing_offsets": "continue"}
     lake = Lake(tmp_path / "one", servers, r"sources\..*", tables=[going_on])
-    with lake.running() as service:
+    with lake.running(own_jvm=True) as service:
         outlives_its_broker(service, lake, own_broker, tables)
         needs_no_checkpoint(service, lake, servers, tables.steady)
         offset = falls_back(service, lake, servers, tables.fallen)
@@ -65,11 +64,11 @@ def test_a_service_continues_from_its_tables_whatever_else_is_lost(
     # Its checkpoints lay there; a new service must not need them.
     shutil.rmtree(lake.scratch)
     change_topics(servers, tables)
-    unpark(lake, tables.fallen, offset)
+    unpark(lakesplice, lake, tables.fallen, offset)
     with lake.running() as service:
         goes_on(service, lake, servers, tables)
         service.terminate()
-        service.ends_well(60)
+        service.ends_well()
 
 
 def outlives_its_broker(
@@ -141,12 +140,10 @@ def change_topics(servers: str, tables: Tables) -> None:
         send(Sender(servers), one.update(range(20), "in another topic") * 5)
 
 
-def unpark(lake: Lake, table: Ledger, skipped: Record) -> None:
+def unpark(lakesplice: CommandLine, lake: Lake, table: Ledger, skipped: Record) -> None:
     """`lakesplice unpark`, past the record that nobody can place."""
     onward = f"{skipped.partition}:{skipped.offset + 1}"
-    main = "from lakesplice.apps.cli import main; main()"
-    arguments = ["unpark", str(lake.path(table.topic)), "--from-offset", onward]
-    subprocess.run([sys.executable, "-c", main, *arguments], env=environment(), check=True)
+    assert lakesplice("unpark", lake.path(table.topic), "--from-offset", onward).code == 0
     assert lake.parked(table.topic) is None
 
 

@@ -64,14 +64,16 @@ class Replica:
 
 
 @contextmanager
-def replica(folder: Path, name: str, servers: str, pattern: str) -> Iterator[Replica]:
+def replica(
+    folder: Path, name: str, servers: str, pattern: str, *, own_jvm: bool = True
+) -> Iterator[Replica]:
     """One more service of the lake in `folder`, with a log and a page of its own."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     sections = {**EAGER, "metrics": {"port": port}, "lake": {"root": str(folder / "lake")}}
     lake = Lake(folder / name, servers, pattern, **sections)
-    with lake.running() as service:
+    with lake.running(own_jvm=own_jvm) as service:
         yield Replica(lake, service, port)
 
 
@@ -121,7 +123,7 @@ def test_a_standby_takes_over_from_a_killed_and_from_a_frozen_driver_which_then_
                     "all is spliced in",
                 )
                 third.service.terminate()
-                third.service.ends_well(60)
+                third.service.ends_well()
     for view in ("real_time", "read_optimised"):
         assert compare(goods.truth, third.lake.table(goods.topic).read(view), ["id"]) is None
 
@@ -132,12 +134,12 @@ def test_a_driver_that_ends_in_order_hands_over_without_a_lease(
     goods = Ledger(topic_name, "goods")
     make_topics(kafka_broker, {goods.topic: PARTITIONS})
     sender, pattern = Sender(kafka_broker), rf"{topic_name}\..*"
-    with replica(tmp_path, "first", kafka_broker, pattern) as first:
+    with replica(tmp_path, "first", kafka_broker, pattern, own_jvm=False) as first:
         take_in(first.service, first.lake, ends_of(send(sender, goods.insert(0, 100))))
-        with replica(tmp_path, "second", kafka_broker, pattern) as second:
+        with replica(tmp_path, "second", kafka_broker, pattern, own_jvm=False) as second:
             second.until_it_waits()
             first.service.terminate()
-            first.service.ends_well(60)
+            first.service.ends_well()
             take_in(second.service, second.lake, ends_of(send(sender, goods.delete(range(50)))))
             # A standby that never drove ends at once when asked to.
             with replica(tmp_path, "third", kafka_broker, pattern) as third:
@@ -145,4 +147,6 @@ def test_a_driver_that_ends_in_order_hands_over_without_a_lease(
                 third.service.terminate()
                 third.service.ends_well(30)
             assert generations(tmp_path) == [1, 2]
+            second.service.terminate()
+            second.service.ends_well()
     assert compare(goods.truth, second.lake.table(goods.topic).read(), ["id"]) is None

@@ -166,7 +166,7 @@ def test_each_topic_in_trouble_is_shown_and_continues_once_it_is_mended(scene: S
             service.until(scene.is_running(topic), f"{name} is well")
             assert lake.table(topic).read().num_rows == scene.ledger(name).truth.num_rows
         service.terminate()
-        service.ends_well(60)
+        service.ends_well()
     is_known_to_be_behind_from_the_start(scene, sender)
 
 
@@ -198,7 +198,7 @@ def is_known_to_be_behind_from_the_start(scene: Scene, sender: Sender) -> None:
             # Its last complete moment was before the first driver ended.
             assert time.time() - behind_since - 5 <= age < 600
             service.terminate()
-            service.ends_well(60)
+            service.ends_well()
 
 
 def rests_without_harm(scene: Scene, service: RunningService, sender: Sender) -> None:
@@ -232,8 +232,12 @@ def is_told_everywhere(scene: Scene, service: RunningService, again: str, namele
         again: TopicState.REFUSED,
         nameless: TopicState.REFUSED,
     }
-    shown: Callable[[], dict[str, str]] = lambda: {t: scene.state(t) for t in expected}  # noqa: E731
-    service.until(lambda: shown() == expected, f"the tables' states are {expected}")
+
+    def all_shown() -> bool:
+        rows = scene.tables()
+        return all(rows.get(topic, {}).get("state") == expected[topic] for topic in expected)
+
+    service.until(all_shown, f"the tables' states are {expected}")
     rows = scene.tables()
     assert "_delta_log" in rows[scene.topic("stuck")]["detail"]
     assert "too long" in rows[scene.topic("long")]["detail"]

@@ -44,7 +44,7 @@ def test_small_files_are_merged_and_what_no_version_needs_is_deleted(
         service.until(lambda: len(files(lake, ledger)) < SECTIONS["merge"]["files_max"], "a merge")
         service.until(lambda: lake.said("vacuumed") != [], "a vacuum")
         service.terminate()
-        service.ends_well(60)
+        service.ends_well()
     table = lake.table(ledger.topic)
     assert any(len(file.segments) > 1 for file in files(lake, ledger))
     assert compare(ledger.truth, table.read(), ["id"]) is None
@@ -68,7 +68,7 @@ def test_rows_deleted_long_ago_leave_for_good(kafka_broker: str, tmp_path: Path)
         take_in(service, lake, ends_of(send(sender, ledger.insert(40, 60))))
         service.until(lambda: stored(lake, ledger) == 40, "a purge")
         service.terminate()
-        service.ends_well(60)
+        service.ends_well()
     table = lake.table(ledger.topic)
     assert lake.said("purged") != []
     assert compare(ledger.truth, table.read(), ["id"]) is None

@@ -118,7 +118,8 @@ def watched(kafka_broker: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
     )
     with (
         Prometheus(folder / "prometheus", [f"127.0.0.1:{port}"]) as prometheus,
-        lake.running() as service,
+        # Its JVM is one of the processes whose memory is shown.
+        lake.running(own_jvm=True) as service,
         repeating(source.work, 1.0),
     ):
         seen = [query.text for query in _expected()]

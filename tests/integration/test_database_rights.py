@@ -19,21 +19,21 @@ from lakesplice.storage.source.rows import SourceConnection
 from lakesplice.storage.source.server import source_server as ask_server
 from lakesplice.storage.system import SystemClock
 from tests.support.machine import ROOT
-from tests.support.sources import SourceServer, source_server
+from tests.support.sources import SourceServer
 
 CLOCK, PASSWORD = SystemClock(), "of the reader"
 REFUSED_SECONDS_MAX = 15.0
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SourceServer]:
-    for found in source_server(tmp_path_factory.mktemp("mariadb")):
-        with found.connect() as connection, connection.cursor() as cursor:
-            cursor.execute("create database shop")
-            cursor.execute("create table shop.orders (id int primary key, status int)")
-            cursor.execute("insert into shop.orders values (1, 2)")
-            connection.commit()
-        yield found
+def server(mariadb: SourceServer) -> Iterator[SourceServer]:
+    with mariadb.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("create database shop")
+        cursor.execute("create table shop.orders (id int primary key, status int)")
+        cursor.execute("insert into shop.orders values (1, 2)")
+        connection.commit()
+        yield mariadb
+        cursor.execute("drop database shop")
 
 
 def least_grants() -> list[str]:

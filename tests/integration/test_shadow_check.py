@@ -20,12 +20,13 @@ from lakesplice.table.ingest.shadow import begin_shadow, shadow_table
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.mirrored import Mirror
-from tests.support.sources import SourceServer, source_server
+from tests.support.sources import SourceServer
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SourceServer]:
-    yield from source_server(tmp_path_factory.mktemp("mariadb"))
+@pytest.fixture
+def server(mariadb: SourceServer) -> SourceServer:
+    """The run's MariaDB."""
+    return mariadb
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
 from tests.support.column_types import every_type
 from tests.support.debezium import decode_all
-from tests.support.sources import SourceServer, connector, debezium, source_server
+from tests.support.sources import SourceServer, connector, debezium
 from tests.support.types import TYPES
 
 _DATABASE, _ROWS = "selected", 300
@@ -80,8 +80,9 @@ _ODD: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SourceServer]:
-    yield from source_server(tmp_path_factory.mktemp("mariadb"))
+def server(mariadb: SourceServer) -> SourceServer:
+    """The run's MariaDB."""
+    return mariadb
 
 
 def _reals(chance: random.Random) -> tuple[float, float]:

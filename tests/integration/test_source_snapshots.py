@@ -18,12 +18,13 @@ from lakesplice.storage.source.database import DatabaseAddress
 from lakesplice.storage.source.rows import Snapshot, SourceConnection, TableChanged
 from lakesplice.storage.source.tables import SourceTable
 from lakesplice.storage.system import SystemClock
-from tests.support.sources import SourceServer, source_server
+from tests.support.sources import SourceServer
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SourceServer]:
-    yield from source_server(tmp_path_factory.mktemp("mariadb"))
+@pytest.fixture
+def server(mariadb: SourceServer) -> SourceServer:
+    """The run's MariaDB."""
+    return mariadb
 
 
 _DAY = "2024-01-{:02}"

@@ -41,6 +41,12 @@ class CommandLine:
             assert secret not in out + err, "a command shows a secret"
         return Ended(int(ended.value.code or 0), out, err)
 
+    def out(self, *arguments: object) -> str:
+        """Run a command that must succeed and return what it wrote."""
+        ended = self(*arguments)
+        assert ended.code == 0, ended.err
+        return ended.out.strip()
+
     def rows(self, *arguments: object) -> list[dict[str, Any]]:
         """Run a command with `--format json` that must succeed and return what it lists."""
         ended = self(*arguments, "--format", "json")

@@ -9,8 +9,10 @@ import subprocess
 import sys
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +25,15 @@ from lakesplice.model.names import TableName
 from lakesplice.model.parking import ParkReason
 from lakesplice.testing.compare import compare
 from lakesplice.testing.oracle import Record
-from tests.support import machine, short_jvms
+from tests.support import machine, short_jvms, warm_jvms
 from tests.support.privacy import PLANTED, require_private
+from tests.support.warm_jvms import WarmJvm
 
-RUN = [sys.executable, "-c", "from lakesplice.apps.cli import main; main()", "run", "--config"]
+_COMMAND = [sys.executable, "-c", "from lakesplice.apps.cli import main; main()"]
+RUN = [*_COMMAND, "run", "--config"]
 ONCE_SECONDS_MAX = 240.0
 EVENT_SECONDS_MAX = 240.0
-_DOCTOR_SECONDS_MAX = 300.0
+_COMMAND_SECONDS_MAX = 300.0
 _POLL_SECONDS = 0.1
 
 
@@ -52,7 +56,9 @@ class Lake:
             "topic_poll_seconds": 1,
             "request_timeout_seconds": 10,
         }
-        spark = {"master": "local[2]", "driver_memory": "1g"}
+        spark = {"master": warm_jvms.MASTER, "driver_memory": warm_jvms.MEMORY}
+        # Its own settings of Spark or of logs hold for a JVM as a whole.
+        self._own_jvm = bool(sections.keys() & {"spark", "logging"})
         settings: dict[str, Any] = {
             "lake": lake,
             "trigger": 0.5,
@@ -99,49 +105,64 @@ class Lake:
             service.ends_well(ONCE_SECONDS_MAX)
 
     @contextmanager
-    def running(self, *arguments: str) -> Iterator[RunningService]:
-        """The service while the block runs; whatever is left of it then is killed."""
+    def running(self, *arguments: str, own_jvm: bool = False) -> Iterator[RunningService]:
+        """The service while the block runs; whatever is left of it then is killed. With `own_jvm`
+        it starts its JVM itself, as users' services do; a test that kills it saves nothing without.
+        """
         self.scratch.mkdir(exist_ok=True)
+        jvm = None if own_jvm or self._own_jvm else warm_jvms.take(environment())
         # What a killed service leaves behind, its query's checkpoint too, stays with the test.
+        variables = {"TMPDIR": str(self.scratch), **(jvm.variables if jvm else {})}
         with self.log.open("ab") as log:
             process = subprocess.Popen(
                 [*RUN, str(self.config), *arguments],
-                env={**environment(), "TMPDIR": str(self.scratch)},
+                env={**environment(), **variables},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        service = RunningService(process, self.log)
+        service = RunningService(process, self.log, jvm)
         try:
             yield service
         finally:
             service.kill()
+            if jvm is not None:
+                jvm.give_back(self.log)
         require_private(self.log, self.root)
 
     def examined(self, *arguments: str, password: str = "") -> tuple[int, list[dict[str, str]]]:
         """What `lakesplice doctor` finds: its exit code and findings."""
-        command = "from lakesplice.apps.cli import main; main()"
-        done = subprocess.run(
-            [
-                *(sys.executable, "-c", command, "doctor", "--config", str(self.config)),
-                *("--json", "--timeout", "4m", *arguments),
-            ],
-            env={**environment(), "MYSQL_PWD": password},
-            capture_output=True,
-            text=True,
-            timeout=_DOCTOR_SECONDS_MAX,
-        )
+        done = self.command("doctor", "--json", "--timeout", "4m", *arguments, password=password)
         assert "Traceback" not in done.stderr
         return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
 
+    def command(self, *arguments: str, password: str = "") -> subprocess.CompletedProcess[str]:
+        """A command that needs a JVM, with the lake's configuration, in a process of its own."""
+        jvm = warm_jvms.take(environment())
+        done = subprocess.run(
+            [*_COMMAND, *arguments, "--config", str(self.config)],
+            env={**environment(), **(jvm.variables if jvm else {}), "MYSQL_PWD": password},
+            capture_output=True,
+            text=True,
+            timeout=_COMMAND_SECONDS_MAX,
+        )
+        if jvm is not None:
+            jvm.give_back(self.log)
+        return done
+
 
 class RunningService:
-    """One process of the service with all that it started, a process group of its own."""
+    """One process of the service with all that it started, a process group of its own, and the JVM
+    that it uses if that isn't among them.
+    """
 
-    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], log: Path, jvm: WarmJvm | None = None
+    ) -> None:
         self._process = process
         self._log = log
+        self._jvm = jvm
 
     @property
     def is_running(self) -> bool:
@@ -149,14 +170,18 @@ class RunningService:
         return self._process.poll() is None
 
     def kill(self) -> None:
-        """End the whole group at once, by SIGKILL: the driver, its JVM and the workers."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        """End all at once, by SIGKILL: the driver, the workers, and the JVM unless the driver has
+        ended well, and so its session there.
+        """
+        if self._jvm is not None and self._process.poll() != 0:
+            self._jvm.kill()
+        self._signal(signal.SIGKILL)
         self._process.wait()
 
     def workers(self) -> list[int]:
         """The process ids of the Python workers that run the service's tasks."""
-        columns = ["ps", "-o", "pid=,ppid=,args=", "-s", str(self._process.pid)]
+        started = self._process.pid if self._jvm is None else self._jvm.pid
+        columns = ["ps", "-o", "pid=,ppid=,args=", "-s", str(started)]
         # Without a process left ps fails, and there is no worker either.
         listing = subprocess.run(columns, capture_output=True, text=True, check=False).stdout
         daemons = {pid for pid, _, args in _processes(listing) if "pyspark.daemon" in args}
@@ -167,18 +192,22 @@ class RunningService:
         self._process.terminate()
 
     def freeze(self) -> None:
-        """Stop the whole group in its tracks, as a machine that stalls does."""
-        os.killpg(self._process.pid, signal.SIGSTOP)
+        """Stop all in its tracks, as a machine that stalls does."""
+        self._signal(signal.SIGSTOP)
+        if self._jvm is not None:
+            self._jvm.signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let a frozen group go on."""
-        os.killpg(self._process.pid, signal.SIGCONT)
+        """Let what is frozen go on."""
+        if self._jvm is not None:
+            self._jvm.signal(signal.SIGCONT)
+        self._signal(signal.SIGCONT)
 
     def ends(self, seconds_max: float = 60.0) -> int:
         """Wait for the process to end by itself, in time; its exit code."""
         return self._process.wait(seconds_max)
 
-    def ends_well(self, seconds_max: float) -> None:
+    def ends_well(self, seconds_max: float = EVENT_SECONDS_MAX) -> None:
         """Wait for the process to end; it must, in time and with exit code 0."""
         code = self._process.wait(seconds_max)
         assert code == 0, self.tail()
@@ -186,31 +215,48 @@ class RunningService:
     def until(
         self, condition: Callable[[], bool], what: str, seconds_max: float = EVENT_SECONDS_MAX
     ) -> None:
-        """Wait until the condition holds while the service runs."""
-        deadline = time.monotonic() + seconds_max
+        """Wait until the condition holds while the service runs. What takes long to find out is
+        asked less often, since the service needs the processor.
+        """
+        asked = time.monotonic()
+        deadline = asked + seconds_max
         pause = threading.Event()
         while not condition():
             assert self.is_running, f"the service ended before {what}: {self.tail()}"
             assert time.monotonic() < deadline, f"not in {seconds_max} s: {what}: {self.tail()}"
-            pause.wait(_POLL_SECONDS)
+            pause.wait(max(_POLL_SECONDS, time.monotonic() - asked))
+            asked = time.monotonic()
 
     def tail(self) -> str:
         """The end of what the service wrote."""
         return self._log.read_text(errors="replace")[-6_000:]
 
+    def _signal(self, number: int) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, number)
+
 
 def stands_at(lake: Lake, ends: Mapping[tuple[str, int], int]) -> bool:
     """Whether the tables hold all before these ends, which are per topic and partition."""
-    try:
-        offsets = {topic: lake.table(topic).offsets for topic in {topic for topic, _ in ends}}
-    except TableNotFoundError:
-        return False
-    return all(offsets[topic].get(part, 0) >= end for (topic, part), end in ends.items())
+    wanted = defaultdict[str, dict[int, int]](dict)
+    for (topic, partition), end in ends.items():
+        wanted[topic][partition] = end
+    return all(_stands_at(lake, topic, ends) for topic, ends in wanted.items())
 
 
 def take_in(service: RunningService, lake: Lake, ends: Mapping[tuple[str, int], int]) -> None:
     """Wait until the tables hold all before these ends."""
-    service.until(lambda: stands_at(lake, ends), f"the tables stand at {ends}")
+    for topic in {topic: None for topic, _ in ends}:
+        own = {place: end for place, end in ends.items() if place[0] == topic}
+        service.until(partial(stands_at, lake, own), f"{topic} stands at {own}, of {ends}")
+
+
+def _stands_at(lake: Lake, topic: str, ends: Mapping[int, int]) -> bool:
+    try:
+        offsets = lake.table(topic).offsets
+    except TableNotFoundError:
+        return False
+    return all(offsets.get(partition, 0) >= end for partition, end in ends.items())
 
 
 def require_table(lake: Lake, topic: str, truth: pa.Table) -> None:
