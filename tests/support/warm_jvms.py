@@ -31,7 +31,7 @@ MASTER, MEMORY = "local[2]", "1g"
 """With these, and logs as JSON, a service may use such a JVM."""
 # What sessions leave behind in a JVM adds up.
 _USES_MAX = 15
-_START_SECONDS_MAX, _END_SECONDS_MAX = 120.0, 10.0
+_START_SECONDS_MAX, _END_SECONDS_MAX = 240.0, 10.0
 _POLL_SECONDS = 0.05
 _LENGTH = struct.Struct("!i")
 _idle: list[WarmJvm] = []
