@@ -5,9 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import structlog
 
 from tests.support.indexed import IndexedTable
 from tests.support.lake_of_two import items_of, parked_of
+
+# The usual renderer draws frames of values around every line of a traceback, for longer than the
+# test of a failing thread lasts.
+structlog.configure(
+    processors=[
+        *structlog.get_config()["processors"][:-1],
+        structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback),
+    ]
+)
 
 
 @pytest.fixture

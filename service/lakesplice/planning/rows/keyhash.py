@@ -41,6 +41,7 @@ from lakesplice.model.types import Primitive
 ROWS_PER_BLOCK = 1 << 17
 HEX_DIGITS = 64
 HASH_DIGITS = 32
+_BLAKE3: pl.Expr = plh.col("key").chash.blake3()
 
 
 def key_hash(table: pa.Table, schema: TableSchema) -> KeyHashes:
@@ -129,8 +130,8 @@ def _fixed(matrix: Bytes) -> pa.Array:
 
 def _hash(keys: pa.Array) -> Unsigned:
     """Return the first two big-endian words of each key's BLAKE3 digest, as an [n, 2] array."""
-    frame = pl.DataFrame({"key": pl.Series(keys, dtype=pl.Binary)})
-    digests = frame.select(plh.col("key").chash.blake3()).to_series()
+    frame = pl.Series("key", keys, dtype=pl.Binary).to_frame()
+    digests = frame.select_seq(_BLAKE3).to_series()
     text = digests.to_arrow(compat_level=pl.CompatLevel.oldest())
     first = np.frombuffer(text.buffers()[1], np.int64)[text.offset]
     digits = np.frombuffer(text.buffers()[2], np.uint8)[first : first + len(keys) * HEX_DIGITS]

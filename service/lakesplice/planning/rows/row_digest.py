@@ -128,10 +128,14 @@ def _float_bits(
     return words
 
 
+_XXH3: pl.Expr = plh.col("v").nchash.xxh3_64()
+
+
 def _bytes_hash(values: pa.Array) -> Unsigned:
-    table = pa.table({"v": values.cast(pa.binary())})
-    hashed = pl.DataFrame(table).select(plh.col("v").nchash.xxh3_64())
-    return hashed.to_series().fill_null(0).to_numpy()
+    # Without a table and a thread pool: most batches are small, and then these would take longest.
+    held = pl.Series("v", values.cast(pa.large_binary())).to_frame()
+    hashed = held.select_seq(_XXH3).to_series()
+    return (hashed.fill_null(0) if hashed.null_count() else hashed).to_numpy()
 
 
 @cache

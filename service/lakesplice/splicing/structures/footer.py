@@ -52,6 +52,10 @@ _TAIL_BYTES = 64 * 1024
 # A larger length could be a fault and would exhaust the memory.
 _FOOTER_BYTES_MAX = 128 * 1024 * 1024
 _NOWHERE = FilePart("", "footer")
+# A compaction opens a file three times, so the footers that were read last are kept, if small.
+_KEPT: dict[tuple[bytes, int], Footer] = {}
+_KEPT_MAX = 32
+_KEPT_BYTES_MAX = _TAIL_BYTES
 _KNOWN = range(1, 8)  # fields of FileMetaData; later ones concern encryption
 
 KeyValue = tuple[bytes, bytes | None]
@@ -163,10 +167,22 @@ def read_footer(source: pa.NativeFile, name: str) -> Footer:
         raise file_part.too_large("the footer has more bytes than are read at once", length=length)
     if length + 8 > len(tail):
         tail = read_at(source, length + 8, start, file_part)
-    found, end = decode_struct(tail[-8 - length : -8], file_part=file_part)
+    body = tail[-8 - length : -8]
+    footer = _KEPT.get((body, start))
+    if footer is None:
+        footer = _decoded(body, start, file_part)
+        if length <= _KEPT_BYTES_MAX:
+            if len(_KEPT) >= _KEPT_MAX:
+                _KEPT.clear()
+            _KEPT[body, start] = footer
+    return footer
+
+
+def _decoded(body: bytes, start: int, file_part: FilePart) -> Footer:
+    found, end = decode_struct(body, file_part=file_part)
     footer = Footer.from_struct(found, file_part, start)
-    if end != length:
-        raise file_part.corrupt("there are bytes after the footer", length=length, end=end)
+    if end != len(body):
+        raise file_part.corrupt("there are bytes after the footer", length=len(body), end=end)
     footer = _mended(footer)
     _check(footer, file_part)
     return footer
