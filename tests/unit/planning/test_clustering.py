@@ -46,6 +46,11 @@ def test_cubes_of_other_columns_are_left_unless_the_whole_table_is_laid_out() ->
     assert plan_clustering(files[:1], BY, POLICY, made=[Cube(BY, 1)]) is None
 
 
+def test_files_are_laid_out_together_up_to_the_most_rows_and_bytes_and_no_further() -> None:
+    assert names(plan_clustering([file("a", 500), file("b", 500)], BY, POLICY)) == ["a", "b"]
+    assert names(plan_clustering([file("a", 500), file("b", 501)], BY, POLICY)) == ["a"]
+
+
 def test_a_tables_usual_columns_are_those_of_most_bytes() -> None:
     files = [file("a", 10, 1), file("b", 7, 2, by=(3,)), file("c", 7, 3, by=(3,)), file("d", 90)]
     assert usual_columns(files) == (3,)

@@ -14,6 +14,7 @@ from lakesplice.model.progress.epochs import Epoch
 from lakesplice.model.progress.gap import Gap
 from lakesplice.model.progress.met_gtids import GtidRanges, MetGtids, Transaction
 from lakesplice.model.progress.source_state import PartitionState, SourceState
+from lakesplice.planning.intake.order.returned_records import Waiting
 from lakesplice.planning.sources.gaps import (
     after_reading,
     around,
@@ -167,3 +168,15 @@ def test_in_a_recreated_topic_only_the_sources_positions_show_what_is_newer() ->
     ]
     bounded = read_on(after, 9, HIGHER)
     assert [gap.before for gap in bounded] == [HIGHER] * 3
+
+
+def test_of_records_applied_between_two_that_wait_the_first_and_the_last_are_kept() -> None:
+    def applied(at: int) -> LateChange:
+        state = PartitionState(Offset(at + 1), Position(7, at))
+        return LateChange(Offset(at), Position(7, at), None, HIGHER, state)
+
+    def kept(waiting: Waiting, *offsets: int) -> list[int]:
+        return [one.offset for one in waiting.with_applied(map(applied, offsets)).applied]
+
+    assert kept(Waiting((GAP,)), 41, 42, 43, 44, 45) == [41, 45]
+    assert kept(Waiting((GAP,), {44: None}), 41, 42, 43, 45, 46, 47) == [41, 43, 45, 47]

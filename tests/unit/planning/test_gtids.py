@@ -6,9 +6,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from lakesplice.model.position import Position
-from lakesplice.model.progress.met_gtids import MetGtids
+from lakesplice.model.position import BEFORE_ALL, Position
+from lakesplice.model.progress.met_gtids import (
+    NOTHING_MET,
+    GtidRange,
+    GtidRanges,
+    MetGtids,
+    Transaction,
+)
 from lakesplice.planning.sources.gtids import GtidStreams
+from lakesplice.planning.sources.met_gtids import Gtid, Memory
 from lakesplice.planning.sources.position_order import check_order
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
@@ -56,3 +63,30 @@ def test_a_fall_back_under_a_set_met_before_is_a_repetition_and_under_a_larger_o
 
     assert check(4, 5, 4, 5, 6) is None
     assert check(4, 5, 4, 5, 1) == 4
+
+
+def test_of_the_last_transaction_changes_from_its_first_to_the_highest_position_are_read() -> None:
+    memory, gtid = Memory(NOTHING_MET), Gtid("0-1", 7)
+
+    def read() -> list[bool]:
+        places = [Position(3, at) for at in (39, 40, 50, 51)]
+        return [memory.is_surely_read(gtid, place, Position(3, 50)) for place in places]
+
+    memory.note(gtid, Position(3, 40), BEFORE_ALL)
+    assert read() == [False] * 4, "nothing shows that it began there"
+    memory = Memory(NOTHING_MET)
+    memory.note(Gtid("0-1", 6), Position(3, 20), BEFORE_ALL)
+    memory.note(gtid, Position(3, 40), Position(3, 20))
+    assert read() == [False, True, True, False]
+
+
+def test_a_former_transaction_is_read_if_what_is_met_of_its_server_begins_just_below_it() -> None:
+    former = GtidRange.of("0-1", (7, 8), Position(3, 39), from_start=False)
+    last = Transaction("0-2", 9, Position(4, 10))
+    ranges = (former, GtidRange.of("0-2", (9, 10), Position(4, 0), from_start=False))
+    memory = Memory(MetGtids(GtidRanges(ranges), last))
+    read = [
+        memory.is_surely_read(Gtid("0-1", 7), Position(3, at), Position(4, 10))
+        for at in (38, 39, 40, 41)
+    ]
+    assert read == [False, False, True, False]

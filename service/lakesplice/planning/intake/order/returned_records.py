@@ -114,7 +114,7 @@ class Waiting:
             if (
                 len(kept) > 1
                 and _alike(kept[-1], kept[-2], change)
-                and not self._between(kept[-1].offset, change.offset)
+                and not self._between(kept[-2].offset, change.offset)
             ):
                 kept.pop()
             kept.append(change)
