@@ -136,6 +136,7 @@ class Registry:
 STRING, INT, DOUBLE = KINDS[0], KINDS[1], KINDS[5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flattened", [False, True], ids=["whole", "flattened"])
 @settings(max_examples=examples(40), deadline=None)
 @given(topics())

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -123,6 +124,7 @@ def shown(table: pa.Table) -> list[str]:
     return sorted(repr([row[name] for name in names]) for row in table.to_pylist())
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None)
 @given(columns(), st.integers(-3, 2))
 @example([Column("a", "double", (Raw(b"NaN"), 1.5, Raw(b"1e400")))], 0)

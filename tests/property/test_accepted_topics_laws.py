@@ -179,6 +179,7 @@ def _topics(draw: st.DrawFn) -> tuple[list[Column], list[list[bytes]]]:
     return columns, odd
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format_", FORMATS)
 @settings(max_examples=examples(24), deadline=None)
 @given(_topics())

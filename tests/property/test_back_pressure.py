@@ -109,6 +109,7 @@ def test_however_slow_compaction_is_what_waits_is_bounded_and_ingest_continues(
     assert table.compactions > 0
 
 
+@pytest.mark.slow
 def test_ingest_that_waits_is_no_more_than_compaction_is_slow() -> None:
     table = run(36, slowness=10, deltas_max=4, waiting_max=8)
     assert table.waited > 0
@@ -116,6 +117,7 @@ def test_ingest_that_waits_is_no_more_than_compaction_is_slow() -> None:
     assert table.compactions >= 36 // 12
 
 
+@pytest.mark.slow
 def test_ingest_does_not_wait_while_compaction_keeps_up() -> None:
     table = run(25, slowness=1, deltas_max=4, waiting_max=20)
     assert table.waited == 0

@@ -154,6 +154,7 @@ def test_log_lines_lead_from_a_batch_to_its_commits_and_to_the_history_of_each_t
             assert entry["counts"].items() <= counts.items()
 
 
+@pytest.mark.slow
 def test_first_loads_of_many_tables_do_not_hold_up_a_hot_one(tmp_path: Path) -> None:
     others = range(1, 9)
     service = SimulatedService(tmp_path, ["hot", *(f"other{at}" for at in others)])

@@ -30,6 +30,7 @@ def test_without_a_configuration_it_writes_the_rules_that_are_shipped(
     assert lakesplice("rules").out == ALERTS.read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("alert", "settings", "expected"),
     [

@@ -23,6 +23,7 @@ def mirrored(tmp_path: Path) -> MirroredScene:
     return MirroredScene(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_mirror_follows_but_not_each_commit(mirrored: MirroredScene) -> None:
     mirrored.live(1, 2)
     assert mirrored.turn()

@@ -74,6 +74,7 @@ def park(service: PagedService) -> None:
     topic.append(0, [first, second._replace(value=json.dumps(record).encode())])
 
 
+@pytest.mark.slow
 def test_no_output_tells_a_value_of_a_row(
     tmp_path: Path, log: io.StringIO, lakesplice: CommandLine
 ) -> None:

@@ -95,6 +95,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "lake"
 
 
+@pytest.mark.slow
 def test_expired_versions_go_by_the_hour_and_are_reported(folder: Path) -> None:
     service = Service(folder, log={"retention": 4 * HOUR})
     assert not service.turn()  # after a start the tables that wait for batches come first
