@@ -41,12 +41,12 @@ def utc_time(moment: int) -> datetime:
 
 
 def earlier(moment: EpochMs, seconds: float) -> EpochMs:
-    """Return the moment that is so many seconds earlier, in whole milliseconds."""
+    """Return the moment that is `seconds` earlier, in whole milliseconds."""
     return EpochMs(moment - int(seconds * 1000))
 
 
 def later(moment: EpochMs, seconds: float) -> EpochMs:
-    """Return the moment that is so many seconds later, rounded to milliseconds."""
+    """Return the moment that is `seconds` later, rounded to milliseconds."""
     return EpochMs(moment + round(seconds * 1000))
 
 

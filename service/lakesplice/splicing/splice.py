@@ -92,7 +92,7 @@ def edited_groups(file: SourceFile, edits: Edits, options: Options) -> list[Grou
 
 
 def finished(written: AssembledFile, rows: int, name: str, options: Options) -> Spliced:
-    """Check the assembled file, which must have so many rows, and return the summary."""
+    """Check that the assembled file has `rows` rows and is right; return the summary."""
     if options.verify:
         verify_written(written, rows, name)
     return spliced(written)

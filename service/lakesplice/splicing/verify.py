@@ -28,7 +28,7 @@ _DECODED_PAGES_MAX = 3
 
 
 def verify_written(written: AssembledFile, rows: int, name: str) -> None:
-    """Raise `CorruptFileError` unless the footer describes what was written, with so many rows."""
+    """Raise `CorruptFileError` unless the footer describes what was written, with `rows` rows."""
     file_part, footer = FilePart(name, "footer of the new file"), written.footer
     groups = footer.row_groups
     if footer.num_rows != rows or any(len(g.chunks) != len(footer.leaves) for g in groups):

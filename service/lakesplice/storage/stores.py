@@ -55,7 +55,7 @@ def drop_temporaries(store: Store, before_ms: EpochMs) -> int:
 
 
 def parent_store(store: AnyStore, levels: int) -> tuple[AnyStore, str] | None:
-    """Return the store so many folders above, and the path from there; None if there is none."""
+    """Return the store `levels` folders above, and the path from there; None if there is none."""
     if isinstance(store, LocalStore):
         if len(store.root.parts) <= levels:
             return None

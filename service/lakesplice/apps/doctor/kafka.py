@@ -77,8 +77,8 @@ class KafkaExamination:
         return sorted(self._tables)
 
     def selected_topics(self, seconds: float) -> list[str] | None:
-        """Return the topics that are read; None if they can't be found, or not within so many
-        seconds. Blocks until `selection_ended` is set.
+        """Return the topics that are read; None if they aren't found within `seconds`. Blocks until
+        `selection_ended` is set.
         """
         self.selection_ended.wait(seconds)
         return self.topic_names if self._is_selected else None

@@ -48,8 +48,8 @@ class StepRunner:
         self._thread.start()
 
     def findings(self, seconds: float) -> list[Finding]:
-        """Return what was found within so many seconds from the start; steps that aren't done by
-        then are findings, too. Blocks.
+        """Return what was found within `seconds` from the start; a step that hasn't ended by then
+        is a finding, too. Blocks.
         """
         self._thread.join(max(0.0, self._started + seconds - time.monotonic()))
         done = list(self._found)

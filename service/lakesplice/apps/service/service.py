@@ -128,7 +128,7 @@ class Service:
         self._raise()
 
     def wait(self, seconds: float) -> bool:
-        """Wait at most so long for the service to end by itself; True if it has ended."""
+        """Wait at most `seconds` for the service to end; True if it has ended."""
         return self._ended.wait(seconds)
 
     def status(self) -> ServiceStatus:

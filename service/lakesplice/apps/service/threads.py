@@ -115,7 +115,7 @@ class Slots:
 
     @contextmanager
     def taken(self, count: int) -> Iterator[None]:
-        """Take `count` slots while the block runs; blocks until so many are free.
+        """Take `count` slots while the block runs; blocks until that many are free.
 
         A caller that asks for more than there are, since executors have left, waits until all are
         free.

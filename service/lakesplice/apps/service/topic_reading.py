@@ -161,7 +161,7 @@ class TopicReading:
             lane.runner.end()
 
     def lanes_at_work(self, seconds: float) -> list[str]:
-        """Wait for the running batches at most so long; return the lanes that still run one."""
+        """Wait at most `seconds` for the running batches; return the lanes that still run one."""
         return [lane.name for lane in self._lanes if not lane.runner.drain(seconds)]
 
     def drain_all(self, tick: Callable[[], None], stopping: threading.Event) -> None:

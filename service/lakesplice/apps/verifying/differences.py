@@ -298,7 +298,7 @@ def _hashed(sides: ComparedSides, condition: str, snapshot: Snapshot) -> tuple[p
 
 
 def _without(found: BucketSums, expected: BucketSums, buckets: Sequence[int]) -> list[int]:
-    """Return the buckets of which the sums show that not all rows were found."""
+    """Return those of the buckets whose sums show that not all rows were found."""
     wanted = set(buckets)
     return [bucket for bucket in found.differing(expected) if bucket in wanted]
 

@@ -78,7 +78,7 @@ def decode(records: pa.RecordBatch, context: DecodeContext) -> Decoded:
 
 
 def recognise(value: bytes, schemas: Mapping[int, SchemaText] | None = None) -> FormatName | None:
-    """Return the format of which a record's value is an event; None if there is none.
+    """Return the format in which a record's value is an event; None if it isn't in any.
 
     `schemas` are those of a registry, as in `DecodeContext`.
     """

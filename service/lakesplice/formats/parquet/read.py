@@ -166,7 +166,7 @@ class BaseReader:
         return fills | {name: fills[of] for name, of in copies if of in fills}
 
     def _layouts(self, count: int) -> Iterator[pa.Schema]:
-        """The layouts that files with so many columns had under earlier versions of the schema.
+        """Yield the layouts that files of `count` columns had under earlier schema versions.
 
         A file keeps its number of columns where a later version changes the type of one.
         """

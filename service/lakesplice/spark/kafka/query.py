@@ -74,7 +74,7 @@ class Query:
         return self._query.isActive
 
     def wait(self, seconds: float) -> bool:
-        """Wait until the query ends, at most so long; True if it has ended.
+        """Wait until the query ends, at most `seconds`; True if it has ended.
 
         Raises `RetryableError` if it ended by an exception.
         """

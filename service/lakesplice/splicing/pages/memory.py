@@ -48,7 +48,7 @@ class MemoryLimits:
 
     @contextmanager
     def decoded(self, size: int) -> Iterator[None]:
-        """Wait until so many decoded bytes may be held, and reserve them within the `with`.
+        """Wait until `size` more decoded bytes may be in memory; reserve them within the `with`.
 
         The caller must not wait for anything else within it.
         """
@@ -74,7 +74,7 @@ class AllocatorTrimmer:
         self._freed, self._lock = 0, threading.Lock()
 
     def freed(self, size: int) -> None:
-        """Count so many freed bytes."""
+        """Count `size` freed bytes; release memory to the system once enough are freed."""
         with self._lock:
             self._freed += size
             due = self._freed >= _TIDY_BYTES
@@ -114,7 +114,7 @@ def part_of(piece: Piece, at: int, size: int) -> Piece:
 
 
 def _copy(data: pa.Buffer) -> pa.Buffer:
-    """Copy outside Python's heap: allocating and freeing so many Python bytes would fragment it."""
+    """Copy to memory outside Python's heap, which large allocations would fragment."""
     copy = pa.allocate_buffer(data.size)
     np.frombuffer(copy, np.uint8)[:] = np.frombuffer(data, np.uint8)
     return copy

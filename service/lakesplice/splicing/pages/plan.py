@@ -68,7 +68,7 @@ def plan_chunk(
 def dictionary_decayed(
     entries: int, entries_at_first: int, dictionary_bytes: int, chunk_bytes: int
 ) -> bool:
-    """Return whether to rebuild a dictionary of so many entries together with its chunk.
+    """Return whether to rebuild a dictionary of `entries` entries together with its chunk.
 
     `dictionary_bytes` is its size with all `entries`, `entries_at_first` what it had when the
     chunk was last encoded whole.

@@ -141,7 +141,7 @@ def _driver_text(driver: Row | None, unheard: int | None) -> str:
 
 
 def view(found: Row, rows_max: int) -> RenderableType:
-    """Return a lake as a terminal shows it, with at most so many tables."""
+    """Return a lake as a terminal shows it, with at most `rows_max` tables."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text

@@ -102,7 +102,7 @@ class Mirrors:
             left -= _POLL_SECONDS
 
     def finish(self) -> None:
-        """Let every mirror follow once more, also in the calling thread; failures are logged."""
+        """Bring every mirror up to date once more, in the calling thread; failures are logged."""
         for progress in list(self._progress.values()):
             progress.next_commit = 0.0
         self.turn()

@@ -127,7 +127,7 @@ class SchemaHistory:
         return self._drops.carried(number, before._drops, table)
 
     def _dropped_as(self, name: TableName) -> TableName | None:
-        """A table of which perhaps only the DROP is known."""
+        """Return the known table that a topic's name means, even if only its DROP is known."""
         return _table_of_topic_name(name, self._versions) or _table_of_topic_name(
             name, self._drops.names
         )

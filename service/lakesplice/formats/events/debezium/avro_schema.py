@@ -94,7 +94,7 @@ def _read(shape: AvroShape, texts: pa.Array, places: Integers) -> ReadTexts:
 
 @lru_cache(maxsize=1024)
 def format_of(schema: SchemaText) -> FormatName | None:
-    """Return the format whose events have this schema; None if no format's have it."""
+    """Return the format whose events have this schema; None if there is no such format."""
     try:
         node = parse_schema(schema.text, schema.references)
     except (UnsupportedError, *_NO_SCHEMA_ERRORS):

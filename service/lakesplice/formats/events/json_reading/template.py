@@ -31,9 +31,9 @@ _WRAPPED = "p"
 @dataclass
 class ReadTexts:
     """The result of reading a group of texts. `at` are the indexes of texts that were read,
-    ascending; `rows` are their payloads. `flaws` are verdicts on other texts; a text in neither has
-    another shape. `notes` are those of the proof (`null_proof.py`), null for rows that it didn't
-    prove; None if it makes no notes.
+    ascending; `rows` are their payloads. `flaws` are verdicts on other texts; a text that is in
+    neither of the two has another shape. `notes` are those of the proof (`null_proof.py`), null for
+    rows that it didn't prove; None if it makes no notes.
     """
 
     at: Integers
