@@ -19,8 +19,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,21 +30,20 @@ from benchmarks.filling import fill
 from benchmarks.soak.fleet import DATABASE, SERVER, Fleet
 from benchmarks.soak.incidents import fill_disk, restart, volume
 from benchmarks.soak.report import drawing, growth
+from benchmarks.soak.running import changing, service
 from benchmarks.soak.samples import Sample, sample
 from lakesplice import Table
 from lakesplice.apps.demo.comparison import stands_at
-from lakesplice.errors import LakespliceError, SourceUnavailable
+from lakesplice.errors import LakespliceError
 from lakesplice.spark.jars import KAFKA_BROKER, ensure_jars
 from lakesplice.testing.broker import LocalBroker
 from lakesplice.testing.compare import compare
 from lakesplice.testing.producer import create_topics
 from lakesplice.testing.servers.process import free_port
-from lakesplice.testing.shop import Event
 
-_SAMPLE_SECONDS, _CATCH_UP_SECONDS_MAX, _STOP_SECONDS_MAX = 5.0, 900.0, 180.0
+_SAMPLE_SECONDS, _CATCH_UP_SECONDS_MAX = 5.0, 900.0
 # When each incident comes, as a share of the run.
 _PARKED, _AWAY, _FULL = 0.2, 0.4, 0.6
-_RUN = [sys.executable, "-c", "from lakesplice.apps.cli import main; main()", "run", "--config"]
 Trouble = Callable[[], object]
 
 
@@ -68,8 +66,8 @@ def soak(
             troubles["disk full"] = (_FULL * seconds, lambda: fill_disk(work / "volume"))
         config = work / "lakesplice.yaml"
         config.write_text(yaml.safe_dump(_settings(servers, lake, port, trigger, seconds)))
-        with _service(config, work / "service.log") as process:
-            with _changing(fleet, servers, rate) as sent:
+        with service(config, work / "service.log") as process:
+            with changing(fleet, servers, rate) as sent:
                 samples = _watched(process, port, lake, seconds, troubles)
             caught_up = _catch_up(fleet, servers, lake, process)
         equal = sum(_is_equal(fleet, lake, name) for name in fleet.names)
@@ -101,52 +99,6 @@ def _settings(servers: str, lake: Path, port: int, trigger: str, seconds: float)
         "log": {"retention": "5m", "readers_may_fail": True},
         "vacuum": {"every": "2m"},
     }
-
-
-@contextmanager
-def _service(config: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Run the service while the block runs."""
-    with log.open("wb") as sink:
-        process = subprocess.Popen(
-            [*_RUN, str(config)], stdout=sink, stderr=sink, start_new_session=True
-        )
-    try:
-        yield process
-    finally:
-        process.terminate()
-        try:
-            process.wait(_STOP_SECONDS_MAX)
-        except subprocess.TimeoutExpired:
-            process.kill()
-
-
-@contextmanager
-def _changing(fleet: Fleet, servers: str, rate: int) -> Iterator[list[int]]:
-    """Make changes every second while the block runs; gives their numbers."""
-    over, sent = threading.Event(), list[int]()
-
-    def work() -> None:
-        due = time.monotonic()
-        while not over.wait(max(0.0, due - time.monotonic())):
-            due += 1.0
-            sent.append(_send(servers, fleet.changes(rate)))
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
-        yield sent
-    finally:
-        over.set()
-        thread.join()
-
-
-def _send(servers: str, events: list[Event]) -> int:
-    """Send events until the broker has all; one that comes twice changes nothing."""
-    while True:
-        try:
-            return fill(servers, events)
-        except SourceUnavailable:
-            time.sleep(1.0)
 
 
 def _watched(

@@ -11,12 +11,13 @@ import urllib.request
 from collections import defaultdict
 from pathlib import Path
 
-from lakesplice.telemetry.catalogue import DELTA_FILES, FRESHNESS, LAG, REAL_TIME
+from lakesplice.telemetry.catalogue import DELTA_FILES, DELTA_OLDEST, FRESHNESS, LAG, REAL_TIME
 from lakesplice.telemetry.memory import descendants, processes
 
 Sample = dict[str, float]
 _SERIES = re.compile(r"^(\w+)(?:\{(.*)\})? (\S+)$")
 _VIEW = f'view="{REAL_TIME}"'
+_OPTIMISED = "freshness of the read-optimised view"
 _TIMEOUT_SECONDS = 20.0
 _MIB = 1 << 20
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -56,8 +57,8 @@ def _told(port: int) -> Sample:
     series = [match.groups() for match in map(_SERIES.match, page.splitlines()) if match]
     values: defaultdict[str, list[float]] = defaultdict(list)
     for name, labels, value in series:
-        if name != FRESHNESS.name or _VIEW in (labels or ""):
-            values[name].append(float(value))
+        other = name == FRESHNESS.name and _VIEW not in (labels or "")
+        values[_OPTIMISED if other else name].append(float(value))
     ages = sorted(values[FRESHNESS.name]) or [0.0]
     return {
         "series": len(series),
@@ -65,6 +66,8 @@ def _told(port: int) -> Sample:
         "age_median_s": round(statistics.median(ages), 1),
         # The parked table is the oldest.
         "age_99_percent_s": round(ages[int(0.99 * (len(ages) - 1))], 1),
+        "optimised_age_median_s": round(statistics.median(values[_OPTIMISED] or [0.0]), 1),
+        "delta_oldest_s": round(max(values[DELTA_OLDEST.name], default=0.0), 1),
         "lag_records": sum(values[LAG.name]),
         "waiting_deltas": sum(values[DELTA_FILES.name]),
     }

@@ -102,7 +102,7 @@ def test_files_written_as_one_have_the_rows_of_files_spliced_one_by_one(
             table.change([change(key, HIGH) for key in range(0, files * ROWS, ROWS)])
         manifest = replace(table.manifest, feed=ChangeFeed(0))
         paths = [path for path, file in manifest.files.items() if manifest.waiting_in(file)]
-        together = compacted(table, manifest, paths)
+        together = compacted(table, manifest, [*manifest.files])
         alone = [compacted(table, manifest, [path]) for path in paths]
         if len(paths) >= gathering.FILES_MIN and together.replaced:
             assert len({new.base.path for new in together.replaced.values()}) == 1

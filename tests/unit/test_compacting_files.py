@@ -15,6 +15,7 @@ from lakesplice.model.address import BaseFile
 from lakesplice.model.change import Op
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.edits import ColumnEdit, ComparedEdits, Edits, apply_edits
+from lakesplice.planning.upkeep import gathering
 from lakesplice.splicing.shared_pages import shared_pages
 from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.storage.local import LocalStore
@@ -26,7 +27,8 @@ from tests.support.made import MadeTable
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> MadeTable:
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MadeTable:
+    monkeypatch.setattr(gathering, "FILES_MIN", 10)  # each file is spliced
     made = MadeTable(tmp_path, EVERY_TYPE)
     made.insert([row(at, LOW) for at in range(6)], [row(at, LOW) for at in range(6, 9)])
     made.change([(Op.UPDATE, row(2, HIGH)), (Op.UPDATE, row(7, HIGH))], [(Op.DELETE, row(3, LOW))])

@@ -18,13 +18,15 @@ from lakesplice.table.upkeep.compact import compact_files, splice_of
 from tests.support.every_type import EVERY_TYPE, HIGH, LOW, row
 from tests.support.made import GENERATION, MadeTable
 
+FILES = 4
+
 
 @pytest.fixture
 def table(tmp_path: Path) -> MadeTable:
     made = MadeTable(tmp_path, EVERY_TYPE)
-    made.insert(*([row(2 * at, LOW), row(2 * at + 1, LOW)] for at in range(FILES_MIN + 1)))
+    made.insert(*([row(2 * at, LOW), row(2 * at + 1, LOW)] for at in range(FILES + 1)))
     # The last file has no waiting changes.
-    made.change(*([(Op.UPDATE, row(2 * at, HIGH))] for at in range(FILES_MIN)))
+    made.change(*([(Op.UPDATE, row(2 * at, HIGH))] for at in range(FILES)))
     return made
 
 
@@ -46,6 +48,8 @@ def test_the_log_has_one_new_file_for_all_that_it_replaces(
     *_, untouched = table.manifest.files
     done = table.compact(sources)
     assert done.counts["files_gathered"] == len(sources)
+    assert done.counts["pages_encoded"] == len(EVERY_TYPE.arrow)
+    assert done.counts["bytes_encoded"] > done.counts["bytes_copied"] == 0
     assert set(table.manifest.files) == {untouched, done.replaced[sources[0]].base.path}
     log = DeltaTable(str(tmp_path))
     assert len(log.file_uris()) == 2
@@ -54,9 +58,10 @@ def test_the_log_has_one_new_file_for_all_that_it_replaces(
 
 
 def test_fewer_files_than_make_a_gathering_are_spliced_each(table: MadeTable) -> None:
-    done = table.compact(changed(table)[1:])
+    paths = changed(table)[: FILES_MIN - 1]
+    done = table.compact(paths)
     assert "files_gathered" not in done.counts
-    assert len({new.base.path for new in done.replaced.values()}) == FILES_MIN - 1
+    assert len({new.base.path for new in done.replaced.values()}) == len(paths)
 
 
 def test_a_damaged_file_among_many_is_named(table: MadeTable, tmp_path: Path) -> None:

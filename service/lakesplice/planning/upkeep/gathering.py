@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterator
 
 from lakesplice.model.address import BaseFile, Partition
 
-# Below it a splice of each costs about as much, and copies pages.
-FILES_MIN = 4
+# One file is spliced: only several cost more than they have to.
+FILES_MIN = 2
 # To decode and encode so much takes as long as a splice does at least.
 FILE_BYTES_MAX = 512 * 1024
 # What is held in memory, before it is decoded.

@@ -11,6 +11,7 @@ compaction.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,7 @@ from functools import partial
 import pyarrow as pa
 
 from lakesplice.errors import UnsupportedError
-from lakesplice.formats.parquet import WrittenBase
+from lakesplice.formats.parquet import ROWS_PER_PAGE, WrittenBase
 from lakesplice.model.address import BaseFile
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.schema import TableSchema
@@ -129,7 +130,9 @@ def rewrite_with(
     work = _Rewriting(store, manifest, rewriter, entropy, images)
     work.counts["changes"] = changes.num_rows
     done = set[str]()
-    for part in gatherings(files) if gathers else ():
+    given = frozenset(waiting.groups.tolist()) if gathers else frozenset[int]()
+    changed = [one for one in files if not given.isdisjoint(s.group for s in one.segments)]
+    for part in gatherings(changed):
         if (gathered := gather(store, manifest, part, waiting, entropy, images)) is not None:
             replaced |= work.count_gathered(part, gathered)
             done |= {file.path for file in watched(part, progress)}
@@ -161,6 +164,10 @@ class _Rewriting:
         if new is None:
             return {}
         counts["files_gathered"] += len(files)
+        pages = math.ceil(new.base.rows / ROWS_PER_PAGE) * len(self.manifest.schema.arrow)
+        encoded = new.base.bytes - new.base.tail_bytes
+        for how, number, size in (("copied", 0, 0), ("encoded", pages, encoded)):
+            counts.update({f"pages_{how}": number, f"bytes_{how}": size})
         counts["rows"] += len(edits.rows)
         counts["bytes_read"] += sum(file.bytes for file in files)
         counts["bytes_written"] += new.base.bytes
