@@ -14,7 +14,7 @@ _DATABASE = re.compile(r"mysql://[^\s/@:]+@[^\s/@?#]+/?")
 
 
 class DoctorSettings(Section):
-    """What `lakesplice doctor` asks beside Kafka and the lake; the service doesn't use it."""
+    """What only `lakesplice doctor` uses: its bounds, and servers beside Kafka and the lake."""
 
     longest_outage: Seconds = Field(
         default=3 * DAY,

@@ -219,9 +219,9 @@ class TableSettings(RowSettings):
     also: tuple[Literal["iceberg", "history"], ...] = Field(
         default=(),
         max_length=2,
-        description="What these tables have besides: `iceberg` keeps an Iceberg table of the same"
-        " base files in the catalog `iceberg.catalog` (docs/iceberg.md); a mirror ends when this is"
-        " taken away. `history` feeds a second table from the same topic, which keeps every version"
+        description="What else these tables get: `iceberg` keeps an Iceberg table of the same"
+        " base files in the catalog `iceberg.catalog` (docs/iceberg.md), and drops it once this is"
+        " removed. `history` feeds a second table from the same topic, which keeps every version"
         " of every row (docs/history.md).",
     )
     history: HistoryBesideSettings = HistoryBesideSettings()

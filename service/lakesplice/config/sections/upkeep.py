@@ -60,7 +60,7 @@ class MergeSettings(Section):
         le=2**32,
         description="The approximate size below which a merged file stays, and the size of the"
         " files that clustering writes. Without it the table's size decides (docs/layout.md). A"
-        " task needs as much memory, when it clusters several times as much.",
+        " task needs that much memory, and several times as much if it clusters.",
     )
 
 

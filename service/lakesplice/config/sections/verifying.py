@@ -19,7 +19,7 @@ class VerifySettings(Section):
 
     databases: Options = Field(
         default=Options(),
-        description="Per `topic.prefix` of a connector the server that it reads, as"
+        description="The server that each connector reads, by the connector's `topic.prefix`, as"
         " `mysql://user@host:3306`. A prefix that isn't named here has that of `doctor.database`."
         " The password is taken from MYSQL_PWD.",
     )
@@ -49,8 +49,9 @@ class VerifySettings(Section):
         ge=60.0,
         le=31_536_000.0,
         description="How often the service compares each table with its database by itself, one"
-        " table after the other; by default never. The bounds above hold, for reading the lake as"
-        " well. The password is taken from MYSQL_PWD in the service's environment.",
+        " table after the other; by default never. The limits above apply to reads of the"
+        " database and of the lake. The password is taken from MYSQL_PWD in the service's"
+        " environment.",
     )
     quick: bool = Field(
         default=False, description="Whether the service compares as with `--quick`."

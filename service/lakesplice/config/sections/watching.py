@@ -28,9 +28,10 @@ class MetricsSettings(Section):
         min_length=SECRET_CHARS_MIN,
         max_length=1_000,
         repr=False,
-        description="What everything but /healthz and /readyz is served for: as a bearer token, or"
-        f" as the password of any user. At least {SECRET_CHARS_MIN} characters, drawn at random."
-        " Best given as a variable. Without it everything is served to everybody who reaches it.",
+        description="The token that a client must send for every address except /healthz and"
+        " /readyz: as a bearer token, or as the password of any user. At least"
+        f" {SECRET_CHARS_MIN} characters, drawn at random. Best set by the environment variable."
+        " Without it everybody who can connect may read everything.",
     )
 
 
