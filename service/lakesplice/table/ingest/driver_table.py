@@ -64,14 +64,18 @@ class DriverTable(NewestTable):
         self.whole_snapshots = True
         self.begins_with_feed = False
         self._initial_source = source
+        self._empty = Manifest(0)
         self._log_retention_hours = log_retention_hours
 
     @property
     def manifest(self) -> Manifest:
         """The present manifest. Before the table is created it is empty except for its source."""
-        if self.snapshot is None:
-            return Manifest(0, sources={self._initial_source.topic: self._initial_source})
-        return self.snapshot.manifest
+        if self.snapshot is not None:
+            return self.snapshot.manifest
+        initial, empty = self._initial_source, self._empty
+        if empty.sources.get(initial.topic) is not initial:
+            self._empty = empty = Manifest(0, sources={initial.topic: initial})
+        return empty
 
     @property
     def source(self) -> SourceState:
@@ -95,7 +99,11 @@ class DriverTable(NewestTable):
         if self.manifest.upserts is not None:
             detail = "the table is fed by hand; exclude its topic, or give the table another folder"
             return ParkReason(ParkCode.FED_BY_HAND, detail, self.source.topic)
-        return self.manifest.with_source(self.source).parked_for(self.source.topic)
+        manifest, source = self.manifest, self.source
+        # The service asks this of hundreds of tables every second.
+        if manifest.sources.get(source.topic) is not source:
+            manifest = manifest.with_source(source)
+        return manifest.parked_for(source.topic)
 
     def states(self, partitions: Iterable[int]) -> dict[int, PartitionState]:
         """Return the state of each partition; one that the table doesn't know yet starts at offset
