@@ -24,7 +24,8 @@ def figures(checkout: Path) -> list[str]:
     ]
     rooms = Counter(path.parent for path in modules)
     lines = {path: path.read_text().count("\n") for path in modules}
-    long = [length for path in modules for length in _functions(path) if length > _FUNCTION_LINES]
+    functions = [length for path in modules for length in _functions(path)]
+    long = sum(length > _FUNCTION_LINES for length in functions)
     fullest = rooms.most_common(1)[0][1]
     return [
         f"rooms: {len(rooms)}; modules in one: at most {fullest}, median {median(rooms.values())}",
@@ -35,7 +36,7 @@ def figures(checkout: Path) -> list[str]:
             for least, most in _MODULES_OF
             if (count := sum(least <= one <= most for one in lines.values()))
         ),
-        f"functions of more than {_FUNCTION_LINES} lines: {len(long)}, the longest {max(long)}",
+        f"functions of more than {_FUNCTION_LINES} lines: {long}, the longest {max(functions)}",
     ]
 
 

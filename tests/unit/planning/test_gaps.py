@@ -14,6 +14,7 @@ from lakesplice.model.progress.epochs import Epoch
 from lakesplice.model.progress.gap import Gap
 from lakesplice.model.progress.met_gtids import GtidRanges, MetGtids, Transaction
 from lakesplice.model.progress.source_state import PartitionState, SourceState
+from lakesplice.planning.intake.order.missing_records import MissingRecords
 from lakesplice.planning.intake.order.returned_records import Waiting
 from lakesplice.planning.sources.gaps import (
     after_reading,
@@ -168,6 +169,13 @@ def test_in_a_recreated_topic_only_the_sources_positions_show_what_is_newer() ->
     ]
     bounded = read_on(after, 9, HIGHER)
     assert [gap.before for gap in bounded] == [HIGHER] * 3
+
+
+def test_records_are_missing_where_offsets_are_left_out_behind_what_was_read() -> None:
+    state = PartitionState(Offset(40))
+    missing = MissingRecords.among(np.array([40, 41, 43, 44]), state)
+    assert missing.before.tolist() == [0, 0, 1, 1, 1]
+    assert MissingRecords.among(np.array([41, 42]), state).before.tolist() == [1, 1, 1]
 
 
 def test_of_records_applied_between_two_that_wait_the_first_and_the_last_are_kept() -> None:

@@ -58,8 +58,10 @@ def test_a_table_is_laid_out_once_and_every_reader_sees_the_same_rows(tmp_path: 
     assert sorted(key for (key,) in found.fetchall()) == sorted(optimised)
     entry = next(entry for entry in table.history() if entry.info.operation == "CLUSTER")
     assert entry.info.metrics["rows"] == 400
+    assert entry.info.parameters.items() >= {("by", "n,id"), ("reason", "asked")}
     again = table.optimize(["n", "id"], policy=SMALL_FILES)
     assert (again.files, again.version) == (0, table.version)
+    assert Clustering(store, ["n", "id"], SeededEntropy(1)).files(table.snapshot) == ()
     table.compact()
     require_rows(table, before)
     assert table.optimize(["n", "id"], policy=SMALL_FILES).files == 0

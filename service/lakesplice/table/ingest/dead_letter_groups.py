@@ -152,8 +152,6 @@ def source_after(source: SourceState, applied: Mapping[int, Sequence[LateChange]
             states[partition], epochs = raised(states[partition], partition, source.epochs, changes)
             source = replace(source, epochs=epochs)
     gaps = narrowed_gaps(source.gaps, source.topic_id, applied)
-    if states == source.partitions and gaps == source.gaps:
-        return source
     return replace(source, partitions=states, gaps=gaps)
 
 
