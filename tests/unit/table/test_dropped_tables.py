@@ -81,7 +81,16 @@ def test_rows_of_a_table_dropped_without_a_driver_are_deleted_by_the_next_driver
     scene.settle()
 
 
-@pytest.mark.parametrize("order", list(permutations(("tell", "old", "new"))))
+@pytest.mark.parametrize(
+    "order",
+    [
+        ("tell", "old", "new"),
+        *(
+            pytest.param(order, marks=pytest.mark.slow)
+            for order in list(permutations(("tell", "old", "new")))[1:]
+        ),
+    ],
+)
 def test_when_a_drop_is_reported_and_what_comes_late_make_no_difference(
     scene: Scene, order: tuple[str, ...]
 ) -> None:
@@ -163,6 +172,7 @@ def test_the_policy_may_park_and_continues_under_another(tmp_path: Path) -> None
     scene.settle()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sql", "kind"),
     [

@@ -41,6 +41,7 @@ def token(rng: random.Random) -> str:
     return f"{rng.getrandbits(80):020x}"
 
 
+@pytest.mark.slow
 def test_of_a_thousand_erased_rows_no_value_is_left_in_any_byte(tmp_path: Path) -> None:
     """Texts as keys, in dictionaries and in bounds; numbers; waiting and compacted changes; images
     of the change feed.

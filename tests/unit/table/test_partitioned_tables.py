@@ -207,6 +207,7 @@ CONDITIONS = (
 )
 
 
+@pytest.mark.slow
 def test_a_filter_on_partition_columns_leaves_the_rows_that_match(life: Life) -> None:
     life.take(event(INT, 20, row(1, 9, "b"), row(1, 1, "a")), event(INT, 21, row(5, 5, "")))
     life.take(event(INT, 22, row(4, 7, ""), row(4, 4, None)), event(INT, 23, row(3, 3, "bb")))
