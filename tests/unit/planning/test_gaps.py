@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from lakesplice.formats.manifests.source import source_in, source_out
@@ -15,7 +16,8 @@ from lakesplice.model.progress.gap import Gap
 from lakesplice.model.progress.met_gtids import GtidRanges, MetGtids, Transaction
 from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.planning.intake.order.missing_records import MissingRecords
-from lakesplice.planning.intake.order.returned_records import Waiting
+from lakesplice.planning.intake.order.returned_records import Waiting, follow_returned
+from lakesplice.planning.sources.epochs import ChangePositions
 from lakesplice.planning.sources.gaps import (
     after_reading,
     around,
@@ -188,3 +190,13 @@ def test_of_records_applied_between_two_that_wait_the_first_and_the_last_are_kep
 
     assert kept(Waiting((GAP,)), 41, 42, 43, 44, 45) == [41, 45]
     assert kept(Waiting((GAP,), {44: None}), 41, 42, 43, 45, 46, 47) == [41, 43, 45, 47]
+
+
+def test_records_of_a_gap_are_applied_in_runs_of_consecutive_offsets() -> None:
+    record, nothing = np.array([40, 41, 43, 44]), pa.nulls(4, pa.string())
+    places = np.full(4, HIGH.file), np.arange(4) + HIGH.offset + 1
+    positions = ChangePositions(record, *places, nothing, np.zeros(4, np.bool_))
+    state = PartitionState(Offset(40), HIGH, met_until=60)
+    path = follow_returned(positions, 0, state, (), Waiting((GAP,), began=Offset(40)))
+    assert not path.unproven
+    assert [one.offset for one in path.applied] == [41, 44]
