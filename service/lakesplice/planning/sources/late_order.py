@@ -35,7 +35,7 @@ import numpy as np
 from lakesplice.model.arrays import Integers
 from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.model.position import FILE_BITS, Position
-from lakesplice.model.progress.epochs import Epoch, epoch_at
+from lakesplice.model.progress.epochs import Epoch, entered_epochs, epoch_at
 from lakesplice.model.progress.source_state import PartitionState
 from lakesplice.planning.sources.epochs import ChangePositions, epochs_of_late_records, follow
 from lakesplice.planning.sources.met_gtids import Memory
@@ -276,11 +276,7 @@ def states_before(
     start = 0
     for at in sorted({*places}):
         course = follow(positions.between(start, at), partition, state, epochs)
-        entered = course.entered
-        epochs = [
-            one.entered_by(partition, entered[one.number]) if one.number in entered else one
-            for one in epochs
-        ]
+        epochs = entered_epochs(epochs, partition, course.entered)
         state, start = course.state, at
         found[at] = state
     return found
@@ -315,10 +311,7 @@ def raised(
         last_transaction=after.last_transaction,
         highest=None if after.position > state.position else state.highest,
     )
-    return moved, tuple(
-        epoch.entered_by(partition, entered[epoch.number]) if epoch.number in entered else epoch
-        for epoch in epochs
-    )
+    return moved, entered_epochs(epochs, partition, entered)
 
 
 def _records(positions: ChangePositions) -> Iterator[tuple[int, int]]:

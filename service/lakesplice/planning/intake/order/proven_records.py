@@ -11,7 +11,7 @@ import numpy as np
 
 from lakesplice.formats.events.values.blocks import Decoded
 from lakesplice.model.arrays import Integers
-from lakesplice.model.progress.epochs import Epoch
+from lakesplice.model.progress.epochs import Epoch, entered_epochs
 from lakesplice.model.progress.source_state import PartitionState
 from lakesplice.planning.intake.order.missing_records import MissingRecords
 from lakesplice.planning.intake.order.record_order import RecordIndex, RecordOrder
@@ -62,11 +62,7 @@ class ProvenRecords:
             repeated |= path.repeated
             decoded = _without(decoded, np.searchsorted(offsets, [*path.unproven, *path.repeated]))
             order = RecordOrder.of(offsets, decoded, missing)
-        entered = path.course.entered
-        epochs = tuple(
-            epoch.entered_by(partition, entered[epoch.number]) if epoch.number in entered else epoch
-            for epoch in epochs
-        )
+        epochs = entered_epochs(epochs, partition, path.course.entered)
         left_out = (
             [RecordIndex(int(at)) for at in np.searchsorted(offsets, sorted(found))]
             for found in (unproven, repeated)

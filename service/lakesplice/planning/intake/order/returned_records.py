@@ -22,7 +22,7 @@ import numpy as np
 from lakesplice.model.arrays import Integers
 from lakesplice.model.offsets import Offset
 from lakesplice.model.position import FILE_BITS, Position
-from lakesplice.model.progress.epochs import Epoch, epoch_at, in_epoch
+from lakesplice.model.progress.epochs import Epoch, entered_epochs, epoch_at, in_epoch
 from lakesplice.model.progress.gap import Gap
 from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.planning.intake.order.record_order import RecordIndex
@@ -287,12 +287,7 @@ class _Walk:
         self._courses.append(EpochPath(np.array(recorded, np.int64), len(part), self._state))
 
     def _enter(self, entered: Mapping[int, Offset]) -> None:
-        self._epochs = tuple(
-            epoch.entered_by(self._partition, entered[epoch.number])
-            if epoch.number in entered
-            else epoch
-            for epoch in self._epochs
-        )
+        self._epochs = entered_epochs(self._epochs, self._partition, entered)
 
     def path(self) -> ReturnedPath:
         """Return what was found."""
