@@ -25,7 +25,8 @@ PLANTED: dict[str, dict[str, Any]] = {
     "spark": {"options": {"spark.hadoop.fs.s3a.secret.key": SECRET}},
     "doctor": {"connect_user_info": f"somebody:{SECRET}"},
     "tracing": {"headers": {"authorization": SECRET}},
-    "iceberg": {"catalog": {"token": SECRET}},
+    # In memory, so that `doctor` finds nothing wrong with it.
+    "iceberg": {"catalog": {"type": "sql", "uri": "sqlite://", "token": SECRET}},
     "masking": {"secret": SECRET},
 }
 NOT_PLANTED = {
