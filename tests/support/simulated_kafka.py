@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
@@ -26,14 +27,14 @@ class LookedAtBroker(Broker):
         self.answered: Step = lambda: None
         self.listed: Step = lambda: None
 
-    def matching(self, _pattern: str) -> list[str]:
+    def matching(self, pattern: str) -> list[str]:
         if self.away:
             raise SourceUnavailable("the broker does not answer")
         if self.refuses:
             raise CredentialsRefused("Kafka refuses the connection")
         listed, self.listed = self.listed, lambda: None
         listed()
-        return sorted(self.topics)
+        return sorted(name for name in self.topics if re.search(pattern, name))
 
     def describe(self, names: Iterable[str]) -> dict[str, Topic]:
         if self.away:

@@ -22,6 +22,7 @@ from lakesplice.apps.service.batching.batches import BatchRunner
 from lakesplice.apps.service.batching.dropped_tables import TableDrops
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.loop import QueryLoop
+from lakesplice.apps.service.schema_topics import SchemaTopics
 from lakesplice.apps.service.sources.group_offsets import GroupOffsets
 from lakesplice.apps.service.sources.topic_selection import TopicSelection
 from lakesplice.apps.service.status.status_reporter import StatusReporter
@@ -106,7 +107,7 @@ class SimulatedService:
         assert self.lake.put_new(generation_path(self.lives), b"")
         kafka = {
             "bootstrap_servers": "127.0.0.1:1",
-            "topic_pattern": ".*",
+            "topic_pattern": r"shop\..*",
             "offsets_per_batch_max": OFFSETS_PER_BATCH_MAX,
             "topic_poll_seconds": 2 * TICK_SECONDS,
         }
@@ -128,6 +129,7 @@ class SimulatedService:
             Generation(self.lake, self.lives),
             self.metrics,
             structlog.get_logger(),
+            schema_topics=self.schema_topics(),
         )
         session: Any = SimpleNamespace(
             sparkContext=SimpleNamespace(
@@ -135,7 +137,7 @@ class SimulatedService:
             )
         )
         self.current = ServiceTables(driver)
-        kinds, its = [(driver, self.current)], driver.for_histories()
+        kinds, its = [(driver, self.current)], driver.for_histories(self.schema_topics())
         if its is not None:
             kinds.append((its, ServiceTables(its, others=self.current)))
         self.tables = AllTables([held for _, held in kinds])
@@ -156,6 +158,10 @@ class SimulatedService:
             self.reporter,
             group=None if self.group is None else GroupOffsets(driver, self.tables, self.group),
         )
+
+    def schema_topics(self) -> SchemaTopics | None:
+        """What reads topics of schema changes, anew for each kind of tables; there are none."""
+        return None
 
     def _reading(self, driver: Driver, tables: ServiceTables, session: Any) -> TopicReading:
         catalogue: Any = self.broker
