@@ -23,7 +23,8 @@ from lakesplice.table.reading.table import Table
 from lakesplice.table.upkeep.index_check import check
 from tests.support.drawing import examples
 from tests.support.simulated import Source, driver_of, folder
-from tests.support.versions import HistoryWorld, in_duckdb, intervals, moment
+from tests.support.versioned_source import moment
+from tests.support.versions import HistoryWorld, in_duckdb, intervals
 
 KEYS = 4
 KINDS = [*["put", "return"] * 3, *["touch", "delete", "move"] * 2, "truncate"]
@@ -51,6 +52,8 @@ turns = st.lists(
             st.tuples(st.just("garble"), st.integers(1, 4)),
             st.tuples(st.just("replay")),
             st.tuples(st.just("reset")),
+            st.tuples(st.just("snapshot"), st.sampled_from([None, None, None, 0, 1])),
+            st.tuples(st.just("snapshot"), st.none()),
         ),
         st.integers(0, 100),
     ),
@@ -74,21 +77,32 @@ def test_versions_are_the_states_that_transactions_left(history: list[Any]) -> N
             world.send(sent)
             world.happen(jump)
             world.batch(share)
+        world.servers.commit([("put", key) for key in range(KEYS)])  # in both partitions
         world.send(len(world.servers.transactions))
         world.batch()
         if world.driver.table.snapshot is not None:
             world.replay_letters()
         event(f"{len(world.driver.table.source.epochs)} epochs")
         event(f"letters refused: {world.has_refused}")
+        event(f"{len(world.whole)} whole of {len(world.snapshots)} snapshots")
+        require_whole(world)
         if not world.has_refused:
-            require_history(world, range(len(world.servers.transactions)))
+            require_history(world, world.sent)
+
+
+def require_whole(world: HistoryWorld) -> None:
+    """No snapshot that lost a row counts as whole, and the last one does if no record was lost."""
+    transactions, whole = world.servers.transactions, world.whole
+    assert not [number for number in whole if transactions[number].lost]
+    if world.snapshots and not world.driver.table.manifest.dead_letters and not world.met_letters:
+        assert max(world.snapshots) in whole
 
 
 def require_history(world: HistoryWorld, sent: Any) -> None:
     """Both readers show the oracle's intervals, and moments and present rows follow from them."""
     if world.driver.table.snapshot is None:
         return
-    table, expected = world.table, world.servers.history(sent)
+    table, expected = world.table, world.servers.history(sent, world.whole)
     assert intervals(table.read_history()) == expected
     assert in_duckdb(table) == expected
     assert intervals(table.read_history(current=True)) == [row for row in expected if row[5]]

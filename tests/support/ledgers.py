@@ -53,6 +53,10 @@ class Ledger:
         self._database.insert("ledger", rows)
         return self._database.drain()
 
+    def snapshot(self) -> list[Event]:
+        """Read all rows, as a connector does that takes a snapshot."""
+        return self._database.snapshot()
+
     def update(self, keys: Iterable[int], text: str) -> list[Event]:
         """Update the rows' text, each in a statement of its own."""
         for key in keys:

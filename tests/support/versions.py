@@ -1,12 +1,9 @@
-"""A source with several servers whose transactions are known, and the history that follows."""
+"""A history table that follows servers whose transactions are known, and its intervals."""
 
 from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -31,174 +28,9 @@ from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.intents import Ingest
 from lakesplice.table.reading.table import Table
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
-from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.malformed import letter_of
-from tests.support.simulated import SMALL, Source
-
-# Each server's binlog is as long as its uptime: the second one is the youngest.
-FIRST_FILES = {1: 400, 2: 1, 3: 7}
-# How far the servers' clocks are ahead, in seconds.
-CLOCKS = {1: 0, 2: -3, 3: 5}
-Statement = tuple[str, int]
-Row = tuple[Any, ...]
-"""A row's id, name and n."""
-Interval = tuple[Any, ...]
-"""A row, `valid_from`, `valid_to`, `is_current`."""
-
-
-@dataclass
-class Transaction:
-    """A transaction: its events as its own server wrote them, and the state that it left of each
-    row it changed, None if the row was gone. `file` counts the files of the binlog before its own,
-    which begins at `file_start`. A TRUNCATE `empties` the table.
-    """
-
-    server: int
-    events: list[Event]
-    second: int
-    left: dict[int, Row | None]
-    file: int
-    file_start: int
-    empties: bool = False
-
-
-@dataclass
-class Servers:
-    """Servers that replicate one history of transactions; `writer` is the present primary."""
-
-    source: Source = field(default_factory=Source)
-    transactions: list[Transaction] = field(default_factory=list)
-    writer: int = 1
-    gtids: bool = True
-    file: int = 0
-    rotates: bool = False
-
-    def commit(self, statements: Iterable[Statement]) -> None:
-        """Run a transaction on the primary; with `truncate` among the statements only that."""
-        statements = list(statements)
-        if "truncate" in [kind for kind, _ in statements]:
-            self._record(self._truncated(), {}, empties=True)
-            return
-        database = self.source.database
-        events: list[Event] = []
-        with database.transaction():
-            for kind, key in statements:
-                lives = (key,) in database.rows(SMALL.name)
-                if kind == "put":
-                    events += self.source.put(key)
-                elif kind == "delete" and lives:
-                    events += self.source.delete(key)
-                elif kind == "touch" and lives:
-                    events += self._touch(key)
-                elif kind == "return" and not lives:
-                    events += self._returned(key)
-                elif kind == "move" and lives and (key + 100,) not in database.rows(SMALL.name):
-                    events += self.source.move(key, key + 100)
-        if not events:
-            return
-        touched = {json.loads(event.key or b"")["payload"]["id"] for event in events}
-        rows = database.rows(SMALL.name)
-        left = {key: rows[key,].values if (key,) in rows else None for key in touched}
-        self._record(events, left)
-
-    def _truncated(self) -> list[Event]:
-        """Remove all rows; return the event of a TRUNCATE, at the place of one of the deletes."""
-        database = self.source.database
-        with database.transaction():
-            if not database.rows(SMALL.name):
-                self.source.put(999)
-            keys = [key for key, _ in database.rows(SMALL.name).items()]
-            database.delete(SMALL.name, keys)
-        event = next(event for event in database.drain() if event.value is not None)
-        record = json.loads(event.value or b"")
-        record["payload"].update(op="t", before=None, after=None)
-        return [event._replace(key=None, value=json.dumps(record).encode())]
-
-    def _record(
-        self, events: list[Event], left: dict[int, Row | None], *, empties: bool = False
-    ) -> None:
-        first = next(event for event in events if event.value is not None)
-        source = json.loads(first.value or b"")["payload"]["source"]
-        # Two transactions a second, as if they followed one another.
-        second = source["ts_ms"] // 1000 + len(self.transactions) // 2 + CLOCKS[self.writer]
-        start = self.transactions[-1].file_start if self.transactions else 0
-        if self.rotates:
-            self.file, self.rotates, start = self.file + 1, False, source["pos"] - 1
-        made = Transaction(self.writer, events, second, left, self.file, start, empties)
-        self.transactions.append(made)
-
-    def _returned(self, key: int) -> list[Event]:
-        """Insert a row as it was when a transaction left it last."""
-        left = (done.left[key] for done in reversed(self.transactions) if done.left.get(key))
-        before = next(left, None)
-        if before is None:
-            return []
-        self.source.database.insert(SMALL.name, [before])
-        return self.source.database.drain()
-
-    def _touch(self, key: int) -> list[Event]:
-        """Update a row so that it stays as it is, as far as its events show."""
-        rows = self.source.database.rows(SMALL.name)
-        before = rows[key,]
-        updates = self.source.put(key)
-        rows.put((key,), before)
-        if not updates:  # the transaction had set the same value already
-            return []
-        (updated,) = updates
-        record = json.loads(updated.value or b"")
-        record["payload"]["after"] = record["payload"]["before"]
-        return [updated._replace(value=json.dumps(record).encode())]
-
-    def events(self, number: int, server: int) -> list[Event]:
-        """The events of a transaction as a connector sends them that reads from `server`."""
-        transaction = self.transactions[number]
-        return [
-            event
-            if event.value is None
-            else event._replace(value=self._from(transaction, server, event.value))
-            for event in transaction.events
-        ]
-
-    def _from(self, transaction: Transaction, server: int, value: bytes) -> bytes:
-        record = json.loads(value)
-        source = record["payload"]["source"]
-        number = int(source["file"].rpartition(".")[2]) + FIRST_FILES[server] + transaction.file
-        source["pos"] -= transaction.file_start
-        source["file"] = f"binlog.{number:06d}"
-        written = source["gtid"].rpartition("-")[2]
-        source["gtid"] = f"0-{transaction.server}-{written}" if self.gtids else None
-        for unit, per in (("ts_ms", 1000), ("ts_us", 10**6), ("ts_ns", 10**9)):
-            source[unit] = transaction.second * per
-        return json.dumps(record).encode()
-
-    def history(self, sent: Iterable[int]) -> list[Interval]:
-        """The intervals of all rows after these transactions, from the states that they left."""
-        states: dict[int, list[tuple[int, Row | None]]] = {}
-        began: dict[int, int] = {}
-        emptied = 0
-        for number in sorted(set(sent)):
-            transaction = self.transactions[number]
-            left, second = transaction.left, transaction.second
-            if transaction.empties:
-                left, emptied = dict.fromkeys(states), max(second, emptied)
-            for key, row in left.items():
-                began[key] = max(second, began.get(key, 0), emptied)
-                met = states.setdefault(key, [])
-                if row != (met[-1][1] if met else None):
-                    since = max(met[-1][0], emptied) if transaction.empties else began[key]
-                    met.append((since, row))
-        found: list[Interval] = []
-        for met in states.values():
-            for at, (since, row) in enumerate(met):
-                if row is not None:
-                    until = moment(met[at + 1][0]) if at + 1 < len(met) else None
-                    found.append((*row, moment(since), until, until is None))
-        return sorted(found, key=repr)
-
-
-def moment(second: int) -> datetime:
-    return datetime.fromtimestamp(second, UTC)
+from tests.support.versioned_source import Interval, Servers
 
 
 class HistoryWorld:
@@ -213,6 +45,11 @@ class HistoryWorld:
         self.path = path
         self.server = 1
         self.next = 0
+        # Behind the last snapshot; what was missed before it is never sent.
+        self.floor = 0
+        self.missed: set[int] = set()
+        self.snapshots: dict[int, tuple[int, int]] = {}
+        self.servers_met: dict[int, int] = {}
         self.starts = 0
         self.letters: list[DeadLetter] = []
         self.met_letters: list[DeadLetter] = []
@@ -247,7 +84,46 @@ class HistoryWorld:
                     self.letters.append(letter_of(lost, partition, self.topic.ends[partition]))
                     self.met_letters.append(self.letters[-1])
                 self.topic.append(partition, [sent if readable else sent._replace(value=None)])
+                if readable:
+                    self.servers_met[partition] = self.server
             self.next = number + 1
+
+    def snapshot(self, lost: int | None = None) -> None:
+        """Let the connector lose its place, miss what it hasn't sent, and read all rows anew, if
+        the topic shows by now which server it reads. The row `lost` of them can never be decoded.
+        """
+        if set(self.servers_met.values()) != {self.server} or len(self.servers_met) < 2:
+            return
+        unsent = range(self.next, len(self.servers.transactions))
+        number = self.servers.snapshot()
+        if number is None:
+            return
+        self.missed.update(unsent)
+        self.next = self.floor = number + 1
+        taken, events = self.servers.transactions[number], self.servers.events(number, self.server)
+        source = json.loads(events[0].value or b"")["payload"]["source"]
+        self.snapshots[number] = int(source["file"].rpartition(".")[2]), source["pos"]
+        for at, event in enumerate(events):
+            if at == lost:
+                taken.lost.append(list(taken.left)[at])
+            sent = event._replace(value=b"{") if at == lost else event
+            self.topic.append(zlib.crc32(event.key or b"") % 2, [sent])
+
+    @property
+    def sent(self) -> list[int]:
+        """The transactions that the connector didn't miss, and the snapshots."""
+        numbers = range(len(self.servers.transactions))
+        return [number for number in numbers if number not in self.missed]
+
+    @property
+    def whole(self) -> list[int]:
+        """The snapshots that the table holds to be complete: those of which it has an end."""
+        rows = self.table.read(columns=["_history_op", "_history_position"]).to_pylist()
+        at = [row["_history_position"].split(":") for row in rows if row["_history_op"] == "s"]
+        places = {(int(file), int(offset)) for _, file, offset, *_ in at}
+        found = [number for number, place in self.snapshots.items() if place in places]
+        assert len(found) == len(at)
+        return found
 
     def batch(self, share: int = 100) -> None:
         """Read a share of what is unread, in percent."""
@@ -263,10 +139,10 @@ class HistoryWorld:
         """Let something happen between two batches, if the table is there."""
         match jump:
             case ("repeat", int(back)):
-                self.next = max(0, self.next - back)
+                self.next = max(self.floor, self.next - back)
             case ("fail over", int(server), int(back)):
                 self.server = self.servers.writer = server
-                self.next = max(0, self.next - back)
+                self.next = max(self.floor, self.next - back)
             case ("rotate",):
                 self.servers.rotates = True
             case ("garble", int(count)):
@@ -285,6 +161,8 @@ class HistoryWorld:
                 self.replay_letters()
             case ("reset",):
                 self.reset()
+            case ("snapshot", lost):
+                self.snapshot(lost)
 
     def reset(self) -> None:
         """Empty the table, so that the topic is read from its beginning."""
@@ -301,6 +179,7 @@ class HistoryWorld:
         if not self.letters:
             return
         table, entropy = self.driver.table, SeededEntropy(1000 + self.starts)
+        stuck = sum(ref.rows for ref in table.manifest.dead_letters)
         self.starts += 1
         ref = write_dead_letters(table.store, table_of(self.letters), entropy)
         generation = table.generation
@@ -315,8 +194,8 @@ class HistoryWorld:
         reading = RecordReading(table=self.driver.name, keeps_versions=True, policy=self.policy)
         counts = box.replay(DeadLetterSelection(), reading)
         # Beside a failover it isn't proven where a letter lies (docs/limits.md).
-        assert counts.kept == 0 or table.source.epochs
-        self.has_refused = self.has_refused or counts.kept > 0
+        assert counts.kept <= stuck or table.source.epochs
+        self.has_refused = self.has_refused or counts.kept > stuck
         self.letters = []
 
     @property

@@ -83,3 +83,10 @@ def at_or_below(rows: pa.Table, limit: Position) -> Mask:
     file, offset = rows[POSITION_FILE].to_numpy(), rows[POSITION_OFFSET].to_numpy()
     mask: Mask = (file < limit.file) | ((file == limit.file) & (offset <= limit.offset))
     return mask
+
+
+def at_position(rows: pa.Table, place: Position) -> Mask:
+    """Mark rows or changes whose position is `place`."""
+    file, offset = rows[POSITION_FILE].to_numpy(), rows[POSITION_OFFSET].to_numpy()
+    mask: Mask = (file == place.file) & (offset == place.offset)
+    return mask

@@ -53,6 +53,9 @@ HISTORY_OP = "_history_op"
 HISTORY_TRANSACTION = "_history_transaction"
 HISTORY_END = "t"
 """The value of `_history_op` in a row that isn't a version: all rows of the source ended there."""
+HISTORY_SNAPSHOT_END = "s"
+"""The same: a snapshot of the whole table was taken there, and the rows that it lacks ended."""
+HISTORY_ENDS = (HISTORY_END, HISTORY_SNAPSHOT_END)
 HISTORY_COLUMNS = (HISTORY_POSITION, HISTORY_OP, HISTORY_TRANSACTION)
 RESERVED = frozenset(
     (*SYSTEM_COLUMNS, COLUMN_POSITIONS, KEY_HIGH, KEY_LOW, OP, BEFORE_DIGEST, CHANGED, GROUP, ROW)

@@ -92,5 +92,10 @@ class Position:
         return f"{epoch}:{file}:{offset}:{row}:{rank}"
 
 
+def below_snapshot(position: Position) -> Position:
+    """Return the position just below a snapshot's, whose rows are no deletes."""
+    return Position(position.file, position.offset - RANK_OTHER + RANK_DELETE)
+
+
 BEFORE_ALL = Position(-1, -1)
 AFTER_ALL = Position((1 << 63) - 1, (1 << 63) - 1)

@@ -118,7 +118,6 @@ class SimulatedDriver:
         self.table: DriverTable = held or DriverTable(
             store, source, generation, clock, entropy, beside=other
         )
-        self.table.whole_snapshots = not keeps_versions
 
     def batch(
         self, ends: Offsets | None = None, starts: Offsets | None = None

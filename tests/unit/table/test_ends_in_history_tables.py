@@ -1,6 +1,7 @@
-"""History tables whose source is truncated or dropped: the versions of all its rows end there.
+"""History tables whose source is truncated or dropped: the versions of all its rows end there. At
+a new snapshot of the whole table those of rows end that it lacks.
 
-`tests/property/test_history_laws.py` draws TRUNCATEs among other changes.
+`tests/property/test_history_laws.py` draws TRUNCATEs and snapshots among other changes.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from lakesplice.table.reading.table import Table
 from tests.support.dropping import Scene as DropScene
 from tests.support.erasing import erase_keys
 from tests.support.shards import Scene
+from tests.support.simulated import SMALL
 from tests.support.versions import HistoryWorld, in_duckdb, intervals
 
 
@@ -33,7 +35,7 @@ def world_of(path: Path, *transactions: list[tuple[str, int]], **more: Any) -> H
 
 
 def require_versions(world: HistoryWorld) -> None:
-    expected = world.servers.history(range(len(world.servers.transactions)))
+    expected = world.servers.history(world.sent, world.whole)
     assert intervals(world.table.read_history()) == in_duckdb(world.table) == expected
 
 
@@ -92,27 +94,89 @@ def test_erasing_the_key_that_stands_in_an_end_leaves_the_end(tmp_path: Path) ->
     assert (left["id"], left["is_current"]) == (1, False)
 
 
+def snapshot_without(world: HistoryWorld, *keys: int) -> None:
+    """Delete rows unseen, let the connector read all anew, and go on in both partitions."""
+    world.servers.commit([("delete", key) for key in keys])
+    world.snapshot()
+    world.servers.commit([("put", key) for key in range(10, 14)])
+    world.send(1)
+    world.batch()
+
+
+def test_a_late_change_from_before_a_snapshot_ends_there_unless_the_snapshot_has_its_row(
+    tmp_path: Path,
+) -> None:
+    """Of row 3 nothing was known when the snapshot was read."""
+    world = world_of(tmp_path, [("put", key) for key in range(3)], [("touch", 1)])
+    world.servers.commit([("put", 1), ("put", 2), ("put", 3)])
+    world.send(1, readable=False)
+    snapshot_without(world, 2, 3)
+    assert world.whole == [4]
+    world.replay_letters()
+    require_versions(world)
+    lives = {row["id"]: row["is_current"] for row in world.table.read_history().to_pylist()}
+    assert [lives[key] for key in range(4)] == [True, True, False, False]
+    for statements in ([("return", 2)], [("put", 1)]):
+        world.servers.commit(statements)
+    world.send(2)
+    world.batch()
+    require_versions(world)
+    snapshot_without(world, 1)
+    assert world.whole == [4, 9]
+    require_versions(world)
+
+
+def test_erasing_leaves_the_end_of_a_snapshot_which_other_rows_need(tmp_path: Path) -> None:
+    world = world_of(tmp_path, [("put", key) for key in range(3)])
+    snapshot_without(world, 0, 1)
+    assert erase_keys(world.driver, [0]).live == 0
+    (left,) = (row for row in world.table.read_history().to_pylist() if row["id"] == 1)
+    assert not left["is_current"]
+    assert {"_history_op": "s", "id": 0} in world.table.read(
+        columns=["_history_op", "id"]
+    ).to_pylist()
+
+
+def shown(scene: Scene) -> list[tuple[str, int, bool]]:
+    """The shard, the key and whether it is current, of each version; two readers agree."""
+    found = Table(scene.store)
+    rows = found.read_history()
+    assert intervals(rows, "database_name") == in_duckdb(found, "database_name")
+    listed = rows.to_pylist()
+    return sorted((row["database_name"], row["id"], row["is_current"]) for row in listed)
+
+
+def test_a_snapshot_of_a_shard_ends_only_its_rows(tmp_path: Path) -> None:
+    scene = Scene(tmp_path, keeps_versions=True)
+    for shard in scene.shards:
+        shard.put(1, 2)
+    scene.batch()
+    first = scene.first
+    first.database.delete(SMALL.name, [(1,)])
+    first.database.drain()
+    first.topic.append(0, first.database.snapshot())
+    first.database.insert(SMALL.name, [(3, "later", 3)])
+    first.send(1)
+    scene.batch()
+    assert shown(scene) == [
+        ("shop_0", 1, False), ("shop_0", 2, True), ("shop_0", 3, True),
+        ("shop_1", 1, True), ("shop_1", 2, True),
+    ]  # fmt: skip
+
+
 def test_a_truncate_of_a_shard_ends_only_its_rows(tmp_path: Path) -> None:
     scene = Scene(tmp_path, keeps_versions=True)
-
-    def current() -> list[tuple[str, int, bool]]:
-        found = Table(scene.store)
-        rows = found.read_history()
-        assert intervals(rows, "database_name") == in_duckdb(found, "database_name")
-        listed = rows.to_pylist()
-        return sorted((row["database_name"], row["id"], row["is_current"]) for row in listed)
-
     for shard in scene.shards:
         shard.put(1, 2)
     scene.first.truncate()
     scene.batch()
-    assert current() == [
+    assert shown(scene) == [
         ("shop_0", 1, False), ("shop_0", 2, False), ("shop_1", 1, True), ("shop_1", 2, True)
     ]  # fmt: skip
     scene.first.put(1)
     scene.second.truncate()
     scene.batch()
-    assert [row for row in current() if row[2]] == [("shop_0", 1, True)]
+    assert [row for row in shown(scene) if row[2]] == [("shop_0", 1, True)]
 
 
 def dropped(path: Path, behaviour: Behaviour) -> tuple[DropScene, list[Any]]:
@@ -146,6 +210,28 @@ def test_a_drop_ends_all_versions_once_and_a_late_change_is_an_ended_one(
         minutes=1
     )
     assert not scene.driver.table.manifest.deltas
+
+
+def test_a_drop_that_is_reported_after_a_snapshot_ends_versions_at_its_own_moment(
+    tmp_path: Path,
+) -> None:
+    scene, _ = dropped(tmp_path, Behaviour.EVOLVE)
+    scene.ledger.insert(1, 2)
+    scene.take(scene.ledger.snapshot())
+    scene.take(scene.ledger.insert(5, 6), 1)
+    assert Table(scene.store).read()["_history_op"].to_pylist().count("s") == 1
+    (before,) = ended(scene, 2)
+    scene.deal()
+    (after,) = ended(scene, 2)
+    assert after != before
+    assert [*ended(scene, 0), *ended(scene, 1)] == [after, after]
+    assert Table(scene.store).read_history(["id"], current=True).num_rows == 2
+
+
+def ended(scene: DropScene, key: int) -> list[Any]:
+    """When the ended versions of a row ended."""
+    rows = Table(scene.store).read_history().to_pylist()
+    return [row["valid_to"] for row in rows if row["id"] == key and not row["is_current"]]
 
 
 def test_with_exception_a_drop_parks_while_a_version_is_above_the_last_end(tmp_path: Path) -> None:

@@ -114,7 +114,6 @@ def declared_types(columns: Options) -> dict[str, DeclaredType]:
 _NOT_OF_HISTORY = {
     "not_inserts": "updates and deletes are versions, too",
     "purge_after": "its rows are never deleted",
-    "whole_snapshots": "a snapshot only adds versions, and ends none",
 }
 
 
@@ -171,7 +170,7 @@ class TableSettings(RowSettings):
     whole_snapshots: bool = Field(
         default=True,
         description="Whether snapshots contain all rows: if so, rows that a new snapshot lacks"
-        " are deleted.",
+        " are deleted; in a history table their last versions end.",
     )
     schema_changes: TableSchemaChanges | None = Field(
         default=None,

@@ -4,12 +4,13 @@ deleted.
 A connector that lost its place in the binlog takes a new snapshot. All its rows have one position;
 rows that vanished meanwhile are not in it, and no event reports them. So when every partition is
 read to the snapshot's end, a fence just below its position (`table/ingest/fence.py`) deletes older
-rows. A partition is read to the end with the snapshot's last row, or with any change above its
-position, since the whole snapshot comes before it.
+rows. In a history table one row ends those that the snapshot lacks. A partition is read to the end
+with the snapshot's last row, or with any change above its position, since the whole snapshot comes
+before it.
 
 This doesn't hold if rows of the snapshot may be missing: a record was skipped, or a dead letter is
 open. A snapshot that was started again has a higher position and replaces the first one. A whole
-snapshot closes the gaps before it.
+snapshot closes the gaps before it; in a history table they stay, since versions are missing.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lakesplice.model.arrays import Integers, Marks
-from lakesplice.model.position import BEFORE_ALL, RANK_DELETE, RANK_OTHER, Position
+from lakesplice.model.position import BEFORE_ALL, Position, below_snapshot
 from lakesplice.model.progress.source_state import PartitionState, SnapshotState, SourceState
 from lakesplice.planning.sources.gaps import closed_by, may_hold
 
@@ -91,16 +92,19 @@ def snapshot_after(
     met: Mapping[int, NewestSnapshot],
     *,
     open_dead_letters: bool = False,
-) -> SourceState:
-    """Return the source with its newest snapshot, and the fence below a snapshot that is read
-    completely.
+    keeps_versions: bool = False,
+) -> tuple[SourceState, Position | None]:
+    """Return the source with its newest snapshot, and the position of one that is read completely;
+    None without one.
 
     `states` are those of all partitions after a batch; `met` are the snapshots that some of them
-    met. Nothing is deleted while dead letters are open: each of them may be one of its rows.
+    met. None is complete while dead letters are open: each of them may be one of its rows. One
+    below the fence is ignored, unless the table `keeps_versions`: there it ends rows before a later
+    TRUNCATE does.
     """
-    snapshot = _newest(source, met)
+    snapshot = _newest(source, met, BEFORE_ALL if keeps_versions else source.fence)
     if snapshot is None:
-        return source
+        return source, None
     ended = {at for at, seen in met.items() if seen.ended and seen.position == snapshot.position}
     above = {at for at, state in states.items() if state.position > snapshot.position}
     here = (seen for seen in met.values() if seen.position == snapshot.position)
@@ -114,23 +118,26 @@ def snapshot_after(
         snapshot, passed=snapshot.passed | ended | above, lossy=snapshot.lossy or lossy
     )
     if not snapshot.passed >= states.keys():
-        return replace(source, snapshot=snapshot)
-    if snapshot.lossy:
-        return replace(source, snapshot=None)
-    fence = max(source.fence, _below(snapshot.position))
-    gaps = tuple(gap for gap in source.gaps if not closed_by(gap, snapshot.position))
-    return replace(source, snapshot=None, fence=fence, gaps=gaps)
+        return replace(source, snapshot=snapshot), None
+    done = replace(source, snapshot=None)
+    return done, None if snapshot.lossy else snapshot.position
 
 
-def _newest(source: SourceState, met: Mapping[int, NewestSnapshot]) -> SnapshotState | None:
+def fenced_at(source: SourceState, snapshot: Position) -> SourceState:
+    """Return the source with the fence below a snapshot that is read completely, which closes the
+    gaps before it.
+    """
+    fence = max(source.fence, below_snapshot(snapshot))
+    gaps = tuple(gap for gap in source.gaps if not closed_by(gap, snapshot))
+    return replace(source, fence=fence, gaps=gaps)
+
+
+def _newest(
+    source: SourceState, met: Mapping[int, NewestSnapshot], floor: Position
+) -> SnapshotState | None:
     renewing = [seen.position for seen in met.values() if seen.renewing]
     found = max(renewing, default=BEFORE_ALL)
     now = source.snapshot
-    if found <= (now.position if now else BEFORE_ALL) or _below(found) <= source.fence:
+    if found <= (now.position if now else BEFORE_ALL) or below_snapshot(found) <= floor:
         return now
     return SnapshotState(found)
-
-
-def _below(position: Position) -> Position:
-    """Return the position just below a snapshot's, whose rows are no deletes."""
-    return Position(position.file, position.offset - RANK_OTHER + RANK_DELETE)

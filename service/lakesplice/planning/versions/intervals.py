@@ -2,8 +2,8 @@
 
 A row's versions are ordered by the positions of their changes, as its present state is in other
 tables. A version begins at its change's time at the source and ends where the next one begins;
-a delete is no version, it only ends the one before; a TRUNCATE or DROP ends those of all rows. In
-detail:
+a delete is no version, it only ends the one before; a TRUNCATE or DROP ends those of all rows, a
+snapshot of the whole table those of rows that it lacks. In detail:
 
     one transaction     if a transaction changes a row several times, only the last change counts:
                         nobody could see the others. After a failover a connector may send a change
@@ -13,8 +13,8 @@ detail:
                         after a TRUNCATE is a new version, even with the same values
     clocks              times at the source may fall while positions rise. A version begins at the
                         latest time among its change, the row's earlier changes and the table's
-                        earlier TRUNCATEs, so intervals never overlap. A version that ends when it
-                        begins is valid at no moment
+                        earlier TRUNCATEs and snapshots, so intervals never overlap. A version that
+                        ends when it begins is valid at no moment
 
 `planning/engine_views/history_sql.py` has the same rules for other engines.
 """
@@ -30,7 +30,6 @@ import pyarrow.compute as pc
 
 from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.names import (
-    HISTORY_END,
     HISTORY_OP,
     HISTORY_POSITION,
     HISTORY_TRANSACTION,
@@ -42,7 +41,7 @@ from lakesplice.model.names import (
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.keyhash import key_hash
 from lakesplice.planning.rows.row_digest import contiguous
-from lakesplice.planning.versions.periods import NEVER, Periods, microseconds, rising
+from lakesplice.planning.versions.periods import NEVER, Periods, are_ends, microseconds, rising
 
 INTERVAL_FIELDS = (
     pa.field("valid_from", pa.timestamp("us", tz="UTC")),
@@ -83,7 +82,7 @@ def with_intervals(rows: pa.Table, schema: TableSchema) -> pa.Table:
     `NEEDED_COLUMNS`. `valid_to` is null in a current version. Times are null if the source sends
     none.
     """
-    is_end = pc.equal(rows.column(HISTORY_OP), HISTORY_END)
+    is_end = are_ends(rows)
     ends, rows = (rows.filter(mask).combine_chunks() for mask in (is_end, pc.invert(is_end)))
     periods = Periods.of(rows, ends, schema.shard_key)
     key = _numbered(rows, schema)
@@ -92,13 +91,16 @@ def with_intervals(rows: pa.Table, schema: TableSchema) -> pa.Table:
     order = order[_last_of_transaction(rows, order, key)]
     times = np.maximum(microseconds(rows.column(SOURCE_TS)), periods.began)
     begins = rising(times[order], key[order])
-    differs = _differing(rows, order, key, periods.number)
-    order, begins = order[differs], begins[differs]
-    key, number = key[order], periods.number[order]
-    follows = np.append(key[1:] == key[:-1], False)[: len(key)]
-    closed = periods.closed[order] & ~(follows & np.append(number[1:] == number[:-1], False))
+    goes_on = _going_on(order, key, periods)
+    differs = _differing(rows, order, goes_on)
+    life = np.cumsum(~goes_on)
+    last = order[np.append(np.flatnonzero(~goes_on), len(order))[1:] - 1]
+    order, begins, life = order[differs], begins[differs], life[differs]
+    last = last[life - 1]
+    follows = np.append(life[1:] == life[:-1], False)[: len(life)]
+    closed = periods.closed[last] & ~follows
     to = np.where(follows, np.append(begins[1:], NEVER)[: len(begins)], NEVER)
-    to = np.where(closed, np.maximum(begins, periods.ends[order]), to)
+    to = np.where(closed, np.maximum(begins, periods.ends[last]), to)
     current = ~follows & ~closed
     deletes = pc.equal(rows.column(HISTORY_OP), _DELETE).to_numpy()[order]
     found = rows.take(pa.array(order[~deletes]))
@@ -134,17 +136,26 @@ def _last_of_transaction(rows: pa.Table, order: Integers, key: Integers) -> Mask
     return last
 
 
-def _differing(rows: pa.Table, order: Integers, key: Integers, period: Integers) -> Mask:
+def _going_on(order: Integers, key: Integers, periods: Periods) -> Mask:
+    """Mark in `order` the rows before which their row existed, or was deleted by a change of its
+    own: no end of many rows, and no other row, separates them from the one before.
+    """
+    key, number, continues = (of[order] for of in (key, periods.number, periods.continues))
+    goes_on = np.zeros(len(order), np.bool_)
+    goes_on[1:] = (key[1:] == key[:-1]) & (continues[1:] == number[:-1])
+    return goes_on
+
+
+def _differing(rows: pa.Table, order: Integers, goes_on: Mask) -> Mask:
     """Mark in `order` the deletes, and the rows that differ from the row before of their key, or
-    are in another period.
+    don't go on from it.
     """
     column = rows.column(ROW_DIGEST)
     known = column.is_valid().to_numpy()[order]
     digest = pc.fill_null(column, 0).to_numpy()[order]
-    key, period = key[order], period[order]
+    same = known[1:] & known[:-1] & (digest[1:] == digest[:-1])
     differs = np.ones(len(order), np.bool_)
-    same = known[1:] & known[:-1] & (digest[1:] == digest[:-1]) & (period[1:] == period[:-1])
-    differs[1:] = (key[1:] != key[:-1]) | ~same
+    differs[1:] = ~(goes_on[1:] & same)
     return differs
 
 

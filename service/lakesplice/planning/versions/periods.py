@@ -1,8 +1,10 @@
-"""Periods: what lies between two ends of all rows (`ends_of_all_rows.py`) in a history table.
+"""Periods: what lies between two ends of many rows (`ends_of_all_rows.py`) in a history table.
 
 A version lasts to the end of its period at most, and a row that comes back in a later period is a
-new version. An end that a connector sent again after a failover, in the same transaction, counts
-at its last position, as changes do. The shards of a table have periods of their own.
+new version. A snapshot's end is one only for rows that the snapshot lacks: the change of a row that
+it has, the first one of its period, continues the period before. An end that a connector sent again
+after a failover, in the same transaction, counts at its last position, as changes do. The shards of
+a table have periods of their own.
 """
 
 from __future__ import annotations
@@ -15,7 +17,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.model.arrays import Integers, Mask
-from lakesplice.model.names import HISTORY_TRANSACTION, POSITION_FILE, POSITION_OFFSET, SOURCE_TS
+from lakesplice.model.names import (
+    HISTORY_ENDS,
+    HISTORY_OP,
+    HISTORY_SNAPSHOT_END,
+    HISTORY_TRANSACTION,
+    POSITION_FILE,
+    POSITION_OFFSET,
+    SOURCE_TS,
+)
+from lakesplice.model.position import RANK_DELETE, RANK_OTHER
 
 NEVER = int(np.iinfo(np.int64).min)
 """Stands for an unknown time, in microseconds since 1970."""
@@ -25,25 +36,27 @@ NEVER = int(np.iinfo(np.int64).min)
 class Periods:
     """The period of each change.
 
-    `number` rises with the positions of a shard. `began` is the latest time at which all rows ended
-    before the period, `NEVER` in the first one. `closed` marks periods that have an end, and `ends`
-    is the latest time up to it.
+    `number` rises by one at each end of a shard. A change continues what is in the period
+    `continues`: its own, or the one before if the snapshot between them has it. `began` is the
+    latest time of the ends before the period, `NEVER` in the first one. `closed` marks periods that
+    have an end, and `ends` is the latest time up to it.
     """
 
     number: Integers
+    continues: Integers
     began: Integers
     closed: Mask
     ends: Integers
 
     @classmethod
     def of(cls, changes: pa.Table, ends: pa.Table, shard_key: Sequence[str]) -> Periods:
-        """Return the periods of changes between ends of all rows; both have their positions, times
+        """Return the periods of changes between ends of many rows; both have their positions, times
         and the columns that distinguish shards.
         """
         count = changes.num_rows
-        nothing = np.full(count, NEVER, np.int64)
+        nothing, first = np.full(count, NEVER, np.int64), np.zeros(count, np.int64)
         if not ends.num_rows:
-            return cls(np.zeros(count, np.int64), nothing, np.zeros(count, np.bool_), nothing)
+            return cls(first, first, nothing, np.zeros(count, np.bool_), nothing)
         shard, file, offset = _places(ends, changes, shard_key)
         order = np.lexsort((offset, file, shard))
         order = order[~np.isin(order, _sent_again(ends, order, shard))]
@@ -56,12 +69,22 @@ class Periods:
         before, after = number - 1, np.minimum(number, len(marks) - 1)
         follows = (number > 0) & (shard[marks[before]] == own)
         closed = (number < len(marks)) & (shard[marks[after]] == own)
+        opening, here = marks[before], slice(ends.num_rows, None)
+        is_snapshot = pc.equal(ends.column(HISTORY_OP), HISTORY_SNAPSHOT_END).to_numpy()
+        has = follows & is_snapshot[opening] & (file[opening] == file[here])
+        has &= offset[opening] - RANK_DELETE + RANK_OTHER == offset[here]
         return cls(
             number,
+            number - has,
             np.where(follows, times[before], NEVER),
             closed,
             np.where(closed, times[after], NEVER),
         )
+
+
+def are_ends(rows: pa.Table) -> pa.ChunkedArray:
+    """Return which rows of a history table are no versions, but ends of many rows."""
+    return pc.is_in(rows.column(HISTORY_OP), pa.array(HISTORY_ENDS))
 
 
 def _sent_again(ends: pa.Table, order: Integers, shard: Integers) -> Integers:

@@ -4,8 +4,8 @@ Three columns are added to what a change brings:
 
     _history_position      the position of the change, as text; the last part of the key, so a
                            change that is read twice is stored once
-    _history_op            c, u, d, r: created, updated, deleted, read by a snapshot; t: not a
-                           version, but the end of all rows (`ends_of_all_rows.py`)
+    _history_op            c, u, d, r: created, updated, deleted, read by a snapshot; t, s:
+                           not a version, but an end of many rows (`ends_of_all_rows.py`)
     _history_transaction   the GTID of the change's transaction; null for rows of a snapshot, and
                            if the event names none
 

@@ -27,7 +27,12 @@ from lakesplice.table.ingest.dead_letter_groups import (
     narrowed_files,
     refs_of,
 )
-from lakesplice.table.ingest.fence import lives_below, with_end, with_fence
+from lakesplice.table.ingest.fence import (
+    lives_below,
+    with_end,
+    with_end_of_snapshot,
+    with_fence,
+)
 from lakesplice.table.ingest.moved_row_deletes import with_moved_rows_deleted
 from lakesplice.table.ingest.newest_table import NewestTable
 from lakesplice.table.ingest.reshape import reshape
@@ -174,8 +179,11 @@ class DriverTable(NewestTable):
 
     def fenced(self, intent: Ingest) -> Ingest:
         """Return an ingest together with the deletes of its fence, if it raises the fence; see
-        `with_fence`.
+        `with_fence`. In a history table it gets the end of its whole snapshot, if it has one.
         """
+        if intent.whole_snapshot is not None:
+            snapshot = intent.whole_snapshot
+            return with_end_of_snapshot(self.store, self.manifest, intent, snapshot, self._entropy)
         return with_fence(self.store, self.manifest, intent, self._clock.now_ms(), self._entropy)
 
     def with_moved_rows_deleted(self, intent: Ingest, vacated: Collection[int]) -> Ingest:

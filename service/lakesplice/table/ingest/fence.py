@@ -8,26 +8,28 @@ is written (`table/ingest/append.py`).
 
 Rows of history tables are never deleted: one row ends their versions
 (`planning/versions/ends_of_all_rows.py`). The intake makes it of a record in the table's own topic,
-`with_end` of a DROP that a topic of schema changes reports.
+`with_end` of a DROP that a topic of schema changes reports, `with_end_of_snapshot` of a snapshot.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakesplice.formats.events.values.fences import Fence, Fences
 from lakesplice.model.address import BaseFile
 from lakesplice.model.arrays import Integers
-from lakesplice.model.change import Op, at_or_below, delta_schema
+from lakesplice.model.change import Op, at_or_below, at_position, delta_schema
 from lakesplice.model.manifest import DeltaRef, Manifest
-from lakesplice.model.moments import EpochMs
+from lakesplice.model.moments import EpochMs, EpochUs
 from lakesplice.model.names import (
     GROUP,
-    HISTORY_END,
+    HISTORY_ENDS,
     HISTORY_OP,
     IS_DELETED,
     OP,
@@ -42,7 +44,7 @@ from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.partial_fold import partial_rows
 from lakesplice.planning.rows.waiting_changes import OrderedChanges, WaitingChanges
 from lakesplice.planning.sources.shards import in_shard, shard_columns
-from lakesplice.planning.versions.ends_of_all_rows import ends_of_all_rows
+from lakesplice.planning.versions.ends_of_all_rows import end_of_snapshot, ends_of_all_rows
 from lakesplice.table.files.base_files import addresses, open_base
 from lakesplice.table.files.index_runs import RunCache
 from lakesplice.table.files.pending_changes import read_waiting
@@ -52,7 +54,7 @@ from lakesplice.table.protocol.new_files import NewFile
 from lakesplice.table.protocol.ports import Entropy, Store
 
 ROWS_PER_DELTA = 1 << 20
-_NO_VERSIONS = ("d", HISTORY_END)
+_NO_VERSIONS = ("d", *HISTORY_ENDS)
 
 
 def with_fence(
@@ -230,10 +232,55 @@ def with_end(
     """
     source, ends = intent.source_to, Fences.of({0: fence})
     changes = ends_of_all_rows(ends, ends.position_file, manifest.schema, dict(source.shard))
-    plan = AppendPlan.of(manifest, source.topic, insert_only=True)
+    return _with_rows(store, manifest, intent, changes, entropy)
+
+
+def with_end_of_snapshot(
+    store: Store, manifest: Manifest, intent: Ingest, snapshot: Position, entropy: Entropy
+) -> Ingest:
+    """Return an ingest of a history table together with the row that ends what a snapshot at a
+    position lacks. Blocks: reads positions of every base file; raises as `append`.
+    """
+    source, new = intent.source_to, tuple(file.base for file in intent.files)
+    files = (*manifest.files.values(), *new)
+    moment = _first_moment(store, files, manifest.schema, source, snapshot)
+    changes = end_of_snapshot(snapshot, moment, manifest.schema, dict(source.shard))
+    return _with_rows(store, manifest, intent, changes, entropy)
+
+
+def _with_rows(
+    store: Store, manifest: Manifest, intent: Ingest, changes: pa.Table, entropy: Entropy
+) -> Ingest:
+    plan = AppendPlan.of(manifest, intent.source_to.topic, insert_only=True)
     written = append(store, plan, [changes], RunCache(), entropy)
-    runs = (written.run,) if written.run else ()
-    return replace(intent, files=written.files, runs=runs, counts=dict(written.counts))
+    return replace(
+        intent,
+        files=(*intent.files, *written.files),
+        runs=(*intent.runs, *((written.run,) if written.run else ())),
+        counts=dict(Counter(intent.counts) + Counter(written.counts)),
+    )
+
+
+def _first_moment(
+    store: Store,
+    files: Iterable[BaseFile],
+    schema: TableSchema,
+    source: SourceState,
+    snapshot: Position,
+) -> EpochUs | None:
+    """Return the time when the first row of a snapshot was read; None if its rows have no time."""
+    found: list[EpochUs] = []
+    names = (*(name for name, _ in source.shard), SOURCE_TS)
+    for file in files:
+        with open_base(store, file, schema) as reader:
+            for at in range(len(reader.row_groups)):
+                own = at_position(reader.read(at, (POSITION_FILE, POSITION_OFFSET)), snapshot)
+                if own.any():
+                    rows = reader.read(at, names)
+                    own &= in_shard(rows, source.shard)
+                    times = rows.column(SOURCE_TS).filter(pa.array(own)).cast(pa.int64())
+                    found += [] if (first := pc.min(times).as_py()) is None else [EpochUs(first)]
+    return min(found, default=None)
 
 
 def _has_versions_below(store: Store, manifest: Manifest, source: SourceState) -> bool:

@@ -10,13 +10,14 @@ from types import MappingProxyType
 from lakesplice.model.manifest import DeadLetterRef, Manifest
 from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.model.parking import ParkReason
+from lakesplice.model.position import Position
 from lakesplice.model.progress.epochs import Epoch
 from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.planning.intake.report import PartitionReport
 from lakesplice.planning.schema.shard_columns import presences_after
 from lakesplice.planning.sources.gaps import after_reading
 from lakesplice.planning.sources.late_order import LateChange
-from lakesplice.planning.sources.snapshots import snapshot_after
+from lakesplice.planning.sources.snapshots import fenced_at, snapshot_after
 from lakesplice.table.ingest.append import Appended
 from lakesplice.table.protocol.intents import Ingest
 from lakesplice.table.protocol.snapshot import Snapshot
@@ -45,11 +46,15 @@ def ingest_intent(
     assert source is not None, "only a table that was created can be ingested into"
     kept = (ref for ref in snapshot.manifest.dead_letters if ref.topic in ("", topic))
     open_dead_letters = any(kept) or bool(dead_letters)
+    keeps = snapshot.manifest.schema.keeps_versions
+    to, whole = _source_to(
+        source, ends, reports, open_dead_letters=open_dead_letters, keeps_versions=keeps
+    )
     return Ingest(
         generation=generation,
         planned_on=planned_on,
         source_from=dict(starts),
-        source_to=_source_to(source, ends, reports, open_dead_letters=open_dead_letters),
+        source_to=to,
         schema_version=snapshot.manifest.schema.version,
         addressed_groups=frozenset(
             group for part in appended if part.delta for group in part.delta.waiting
@@ -63,6 +68,7 @@ def ingest_intent(
         counts=_counts(reports, appended),
         read=read_to_move(appended),
         lowest={report.partition: report.lowest for report in reports if report.lowest},
+        whole_snapshot=whole,
     )
 
 
@@ -96,7 +102,11 @@ def _source_to(
     reports: Sequence[PartitionReport],
     *,
     open_dead_letters: bool,
-) -> SourceState:
+    keeps_versions: bool,
+) -> tuple[SourceState, Position | None]:
+    """Return the source after the batch; and the position of a snapshot that is read completely,
+    unless it became a fence.
+    """
     states = dict(source.partitions)
     for partition, end in ends.items():
         states[partition] = states.get(partition, PartitionState(Offset(0))).passed_to(end)
@@ -115,15 +125,20 @@ def _source_to(
         gaps=after_reading(source, states, lowest, returned_by_partition(reports)),
     )
     seen = {report.partition: report.snapshot for report in reports if report.snapshot}
-    source = snapshot_after(source, states, seen, open_dead_letters=open_dead_letters)
+    source, whole = snapshot_after(
+        source,
+        states,
+        seen,
+        open_dead_letters=open_dead_letters,
+        keeps_versions=keeps_versions,
+    )
+    if whole is not None and not keeps_versions:
+        source, whole = fenced_at(source, whole), None
     met = next((report for report in reports if report.ordering), None)
     if met is None:
-        return source
-    return replace(
-        source,
-        format=source.format or met.format,
-        ordering=source.ordering or met.ordering,
-    )
+        return source, whole
+    format_, ordering = source.format or met.format, source.ordering or met.ordering
+    return replace(source, format=format_, ordering=ordering), whole
 
 
 def _entered(source: SourceState, reports: Sequence[PartitionReport]) -> tuple[Epoch, ...]:

@@ -67,7 +67,7 @@ class ServiceTable(DriverTable):
         self.name = name
         self._own_goal = driver.settings.freshness_goal(self.origin)
         entry = driver.settings.table(self.origin)
-        self.whole_snapshots = entry is None or (entry.whole_snapshots and not entry.keeps_versions)
+        self.whole_snapshots = entry is None or entry.whole_snapshots
         self._own_feed = None if entry is None else entry.change_feed
         self.begins_with_feed = self.wants_change_feed is True
         self._own_cluster_by = () if entry is None else entry.cluster_by

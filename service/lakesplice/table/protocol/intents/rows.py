@@ -35,6 +35,8 @@ class Ingest:
     narrowed           files of dead letters, present and new ones: by path the files that replace
                        them. These have the same dead letters, each with what is known to have been
                        read around it, now that the ingest applies records nearby
+    whole_snapshot     in a history table the position of a snapshot of the whole table that is read
+                       completely with this batch, if there is one
     """
 
     generation: int
@@ -54,6 +56,7 @@ class Ingest:
     images: tuple[ChangeImages, ...] | None = None
     lowest: Mapping[int, Position] = field(default_factory=dict)
     narrowed: Mapping[str, DeadLetterRef] = field(default_factory=dict)
+    whole_snapshot: Position | None = None
 
     @property
     def sources(self) -> frozenset[str]:

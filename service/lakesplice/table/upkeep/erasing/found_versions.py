@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.model.manifest import Manifest
-from lakesplice.model.names import HISTORY_END, HISTORY_OP
 from lakesplice.planning.keys.requested_key import RequestedKey
 from lakesplice.planning.rows.keyhash import key_hash
 from lakesplice.planning.versions.intervals import NEEDED_COLUMNS, with_intervals
+from lakesplice.planning.versions.periods import are_ends
 from lakesplice.table.files.base_files import open_base
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.upkeep.erasing.found_parts import (
@@ -37,7 +37,7 @@ def find_versions(
     if not schema.keeps_versions:
         return find_parts(store, manifest, wanted), wanted
     found_rows = pa.concat_tables(_versions(store, manifest, wanted))
-    versions = found_rows.filter(pc.not_equal(found_rows.column(HISTORY_OP), HISTORY_END))
+    versions = found_rows.filter(pc.invert(are_ends(found_rows)))
     hashes = key_hash(versions, schema)
     values = versions.select(list(schema.key)).to_pylist()
     of_versions = WantedKeys.of([RequestedKey(one, hashes.at(at)) for at, one in enumerate(values)])
@@ -53,7 +53,7 @@ def find_versions(
 
 
 def _versions(store: Store, manifest: Manifest, wanted: WantedKeys) -> Iterator[pa.Table]:
-    """Yield all versions of the rows and where all rows ended, from each row group; at least one
+    """Yield all versions of the rows and the ends of many rows, from each row group; at least one
     table, maybe empty.
     """
     schema = manifest.schema
@@ -63,5 +63,4 @@ def _versions(store: Store, manifest: Manifest, wanted: WantedKeys) -> Iterator[
         with open_base(store, file, schema) as reader:
             for at in range(len(reader.row_groups)):
                 rows = reader.read(at, names).select(names)
-                ends = pc.equal(rows.column(HISTORY_OP), HISTORY_END)
-                yield rows.filter(pc.or_(ends, wanted.of_rows(rows, row_schema(schema))))
+                yield rows.filter(pc.or_(are_ends(rows), wanted.of_rows(rows, row_schema(schema))))
