@@ -86,6 +86,20 @@ def test_an_erasure_and_the_search_after_it_do_as_much_as_they_announced(
     watcher.ended(found.files)
 
 
+def test_a_search_passes_over_files_that_a_running_service_deletes_meanwhile(folder: Path) -> None:
+    Table.create(folder, rows(0), key=["id"])
+
+    class Deleting(Watcher):
+        def expect(self, units: int) -> None:
+            super().expect(units)
+            next(folder.glob("base/*.parquet")).unlink()
+
+    watcher = Deleting()
+    found = search_table(table_store(folder, {}), ["a1"], watcher)
+    assert found.files == watcher.expected - 1
+    watcher.ended(1)
+
+
 def test_a_merge_of_small_files_does_as_much_as_it_announced(folder: Path) -> None:
     made = Table.create(folder, rows(0), key=["id"])
     for number in range(1, FILE_MERGE_POLICY.files_max + 1):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from lakesplice.apps.erasing.byte_search import search
+from lakesplice.errors import MissingFileError
 from lakesplice.model.schema import TableSchema
 from lakesplice.table.protocol.ports import UNWATCHED, Progress, Store
 from lakesplice.table.upkeep.erasing.found_parts import WantedKeys
@@ -27,7 +29,7 @@ def search_table(
     store: Store, values: Sequence[str], progress: Progress = UNWATCHED
 ) -> SearchResult:
     """Search every byte of a table's folder; blocks and reads all of it, which `progress` follows
-    by the number of files.
+    by the number of files. A file that is deleted meanwhile has nothing to be found.
     """
     read = {"files": 0, "bytes": 0}
     paths = list(store.list(""))
@@ -35,10 +37,12 @@ def search_table(
 
     def files() -> Iterator[tuple[str, bytes]]:
         for path in paths:
-            data = store.read(path)
-            read["files"] += 1
-            read["bytes"] += len(data)
-            yield path, data
+            # The service may be running, and deletes what nothing names any more.
+            with suppress(MissingFileError):
+                data = store.read(path)
+                read["files"] += 1
+                read["bytes"] += len(data)
+                yield path, data
             progress.advance(1)
 
     found = search(files(), values)
