@@ -114,5 +114,11 @@ def test_the_command_follows_says_how_far_it_is_and_ends(
     assert (behind.code, "the newest is" in behind.out) == (1, True)
     assert lakesplice("mirror", folder, *given).code == 0
     assert lakesplice("mirror", folder, *given, "--check").code == 0
+    new_column = pa.table({"id": [1], "note": ["x"]})
+    Table.open(folder).upsert(new_column, merge_schema=True, merge=False)
+    behind = lakesplice("mirror", folder, *given, "--check")
+    assert (behind.code, "it has other columns" in behind.out) == (1, True)
+    assert lakesplice("mirror", folder, *given).code == 0
+    assert lakesplice("mirror", folder, *given, "--check").code == 0
     assert lakesplice("mirror", folder, *given, "--end").code == 0
     assert lakesplice("mirror", folder, "--catalog", "type").code == 2

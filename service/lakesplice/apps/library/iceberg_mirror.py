@@ -27,6 +27,7 @@ class Mirrored:
     """A table's version and its mirror. `before` is the version that the mirror showed when the
     call began, None if there was no mirror. `added` and `removed` files make the difference, and
     `begun` is why a new Iceberg table must begin, if one must. `forgotten` snapshots were too old.
+    After the call the mirror `is_current` if it lacks nothing, neither files nor columns.
     """
 
     version: int
@@ -35,6 +36,7 @@ class Mirrored:
     removed: int = 0
     begun: str = ""
     forgotten: int = 0
+    is_current: bool = True
 
 
 def open_catalog(store: AnyStore, catalog: Mapping[str, str], namespace: str) -> MirrorCatalog:
@@ -51,7 +53,14 @@ def plan_mirror(
     """Return what a mirror lacks of a version; changes nothing."""
     lacks = Mirror(store, catalog, tools.entropy).lacking(snapshot)
     before = _shown(catalog)
-    return Mirrored(snapshot.version, before, lacks.added, lacks.removed, lacks.begun)
+    return Mirrored(
+        snapshot.version,
+        before,
+        lacks.added,
+        lacks.removed,
+        lacks.begun,
+        is_current=lacks.is_current,
+    )
 
 
 def mirror_table(

@@ -73,7 +73,7 @@ def mirror(
         return
     done = opened.mirror_iceberg(properties, namespace=space, dry_run=check)
     show_result(CommandResult(_text(done, check=check), asdict(done)), as_json=as_json)
-    if check and (done.added or done.removed or done.begun):
+    if check and not done.is_current:
         raise typer.Exit(EXIT_BEHIND)
 
 
@@ -101,6 +101,7 @@ def _text(done: Mirrored, *, check: bool) -> str:
         return f"the mirror shows version {done.version}: {files}{begun}"
     if done.begun:
         return f"the mirror must begin, since {done.begun}: {files}"
-    if not (done.added or done.removed):
+    if done.is_current:
         return f"the mirror shows version {done.version}"
-    return f"the mirror shows version {done.before}, the newest is {done.version}: {files}"
+    lacks = files if done.added or done.removed else "it has other columns"
+    return f"the mirror shows version {done.before}, the newest is {done.version}: {lacks}"
