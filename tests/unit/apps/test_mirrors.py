@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 import structlog.testing
 from pyiceberg.catalog import load_catalog
+from pyiceberg.catalog.sql import SqlCatalog
+from pyiceberg.exceptions import ServerError
 
 from lakesplice.errors import FencedError, UsageError
 from lakesplice.model.driver_status import MirrorCondition
+from lakesplice.storage.iceberg.mirror_table import IcebergMirror
 from lakesplice.table.upkeep.mirroring.mirror_floor import begin_floor, delete_incarnations
 from lakesplice.testing.faulty_store import Fault, How
 from tests.support.mirror_scene import EVERY, MirroredScene
 from tests.support.mirrors import FaultyCatalog, sqlite_catalog
 from tests.support.service_settings import settings_of
+
+NAMED = ("one", "goods")
 
 
 @pytest.fixture
@@ -149,6 +155,24 @@ def test_a_mirror_begins_again_where_an_earlier_one_left_its_entry(tmp_path: Pat
     begin_floor(ended.scene.table(0).store, "1", 0)
     ended.turn()
     assert not mirrored_names(ended), "the entry is dropped, too"
+
+
+def test_an_entry_with_metadata_that_only_the_catalogs_server_does_not_find_is_left_alone(
+    mirrored: MirroredScene,
+) -> None:
+    mirrored.live(1)
+    mirrored.turn()
+    location = f"file://{mirrored.folder}/lake/one/goods"
+    present = load_catalog("lakesplice", **mirrored.catalog).load_table(NAMED).metadata_location
+    assert present.startswith(location)
+
+    class Blind(SqlCatalog):
+        def load_table(self, identifier: Any) -> Any:
+            raise ServerError(f"NotFoundException: Location does not exist: {present}.")
+
+    blind = IcebergMirror(Blind("lakesplice", **mirrored.catalog), NAMED, location)
+    with pytest.raises(UsageError, match="drop the entry in the catalog"):
+        blind.load()
 
 
 def mirrored_names(scene: MirroredScene) -> list[object]:

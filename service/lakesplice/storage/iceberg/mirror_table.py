@@ -124,7 +124,9 @@ class IcebergMirror:
         changed back.
         """
         folder = re.escape(f"{self._location.removeprefix('file://')}/{MIRRORS}/")
-        named = re.search(rf"(?<![\w/.~-])(?:file:(?://)?)?({folder}[\w./-]+)", cause)
+        # To its end: what follows it in the error, such as a full stop, isn't part of the name.
+        ended = r"[\w./-]+\.metadata\.json(?![\w-])"
+        named = re.search(rf"(?<![\w/.~-])(?:file:(?://)?)?({folder}{ended})", cause)
         if named is None:
             return False
         # A server may not see what we see.
