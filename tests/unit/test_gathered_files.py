@@ -48,6 +48,7 @@ def test_the_log_has_one_new_file_for_all_that_it_replaces(
     *_, untouched = table.manifest.files
     done = table.compact(sources)
     assert done.counts["files_gathered"] == len(sources)
+    assert splice_of(GENERATION, 0, [done]).files_written == 1
     assert done.counts["pages_encoded"] == len(EVERY_TYPE.arrow)
     assert done.counts["bytes_encoded"] > done.counts["bytes_copied"] == 0
     assert set(table.manifest.files) == {untouched, done.replaced[sources[0]].base.path}

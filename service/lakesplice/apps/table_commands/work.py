@@ -171,7 +171,7 @@ def _compact(table: CommandTable) -> CommandResult:
         version = table.snapshot.version
         return CommandResult("no changes wait; nothing to do", _compacted(version, 0, 0))
     version = table.snapshot.version
-    changes, files = splice.counts.get("changes", 0), len(splice.replaced)
+    changes, files = splice.counts.get("changes", 0), splice.files_written
     return CommandResult(
         f"{changes} changes merged into {files} base files in version {version}",
         _compacted(version, files, changes),

@@ -65,7 +65,7 @@ def compacted_by(version: int, splice: Splice) -> Compacted:
     counts = splice.counts
     return Compacted(
         version,
-        len(splice.replaced),
+        splice.files_written,
         counts["changes"],
         counts["bytes_read"],
         counts["bytes_written"],

@@ -291,7 +291,7 @@ class Compactor:
             "compacted",
             table=name,
             version=table.version,
-            files=len(intent.replaced),
+            files=intent.files_written,
             changes=counts.get("changes", 0),
         )
 

@@ -38,6 +38,11 @@ class Splice:
         """The files that it replaces."""
         return frozenset(self.replaced)
 
+    @property
+    def files_written(self) -> int:
+        """How many files replace them: fewer, if several became one."""
+        return len({new.base.path for new in self.replaced.values()})
+
 
 @dataclass(frozen=True, slots=True)
 class FileMerge:
