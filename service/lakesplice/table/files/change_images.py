@@ -1,17 +1,16 @@
-"""Files of row images, which Delta readers read a commit's changes from.
+"""Row images, which Delta readers read a commit's changes from.
 
-They are Parquet files of the columns that readers of the log see.
+They are in Parquet files of the columns that readers of the log see.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from lakesplice.model.address import BaseFile, Partition
 from lakesplice.model.arrays import KeyHashes, Mask
-from lakesplice.model.names import CHANGE_TYPE, IS_DELETED
+from lakesplice.model.names import IS_DELETED
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.edits import Edits, apply_edits
 from lakesplice.planning.rows.keyhash import key_hash
@@ -27,6 +26,7 @@ from lakesplice.planning.rows.row_images import (
 from lakesplice.splicing.pages.new_values import differing, stored
 from lakesplice.table.files.base_files import open_base
 from lakesplice.table.files.chosen_rows import KnownRows, chosen_rows, edits_of_chosen
+from lakesplice.table.files.image_files import encoded_images
 from lakesplice.table.files.whole_files import put_file
 from lakesplice.table.protocol.layout import change_data_path
 from lakesplice.table.protocol.new_files import ChangeImages, NewFile
@@ -117,20 +117,9 @@ class ImageWriter:
 
     def _write(self) -> None:
         for partition, parts in self._held.items():
-            sink = pa.BufferOutputStream()
-            pq.write_table(
-                pa.concat_tables(parts),
-                sink,
-                version="2.6",
-                compression="zstd",
-                store_schema=False,
-                store_decimal_as_integer=True,
-                use_dictionary=[CHANGE_TYPE],
-                write_page_checksum=True,
-                write_statistics=False,  # they are read whole
-            )
             path = change_data_path(self._entropy)
-            written = put_file(self._store, path, sink.getvalue())
+            data = encoded_images(pa.concat_tables(parts))
+            written = put_file(self._store, path, data)
             self._written.append(ChangeImages(written, partition))
         self._held, self._bytes = {}, 0
 
