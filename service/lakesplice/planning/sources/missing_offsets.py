@@ -40,8 +40,8 @@ def after_loss(source: SourceState, topic_id: str, earliest: Offsets) -> SourceS
 
 
 def _in_new_topic(source: SourceState, topic_id: str, earliest: Offsets) -> SourceState:
-    """The source's own positions still show which changes are newer; offsets of the former topic
-    don't.
+    """Return the source at the start of a topic that was created again: it keeps the positions of
+    the database, which still show which changes are newer, and no offset of the former topic.
     """
     lost = tuple(
         Gap(source.topic_id, at, read_until(state), None, state.position)

@@ -1,10 +1,9 @@
 """Shards: of a table with several topics, the rows that belong to one topic.
 
-Positions of two shards can't be compared, so everything that a position bounds belongs to one
-source: its fence and its purge floor are for the rows whose key has its shard. Nor can an image of
-one shard be compared with the position at which another one was altered, since shards are altered
-one after the other. So no position is known from which on images without a column of such a table
-show that the column was dropped.
+Positions of two shards can't be compared. So each source has its own fence and purge floor, for the
+rows whose key has its shard. Shards are altered one after the other, and an image of one shard
+can't be compared with the position at which another one was altered. So for such a table no
+position is known from which on an image without a column shows that the column was dropped.
 """
 
 from __future__ import annotations

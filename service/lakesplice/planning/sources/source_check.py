@@ -47,7 +47,7 @@ def check_source(
 
 
 def _lost_records(wanted: int, earliest: int | None, latest: int) -> str:
-    """Say what a partition has lost of the records from the wanted offset on, empty if nothing."""
+    """Return which records from the wanted offset on a partition has lost; empty if none."""
     if earliest is None:
         return "the partition no longer exists"
     if wanted < earliest:

@@ -18,10 +18,10 @@ BATCHES_BEHIND = 5
 
 @dataclass(frozen=True, slots=True)
 class TopicBacklog:
-    """What a topic has waiting: `records`, and what they have to wait for.
+    """How many `records` a topic has waiting, and what decides whether others come first.
 
-    Topics of a higher `priority` come first; of one priority those come last that are in their
-    first load, which have read less than is waiting.
+    Topics of a higher `priority` come first. Among topics of one priority those in their first load
+    come last: they have read less than is waiting.
     """
 
     records: int
@@ -42,10 +42,10 @@ def catching_up(
     """Return the topics for the catch-up lane; `present` are those that are in it now, None if no
     query runs.
 
-    A topic that others come before stays with them only if one batch can read it and all before
-    it; so these never wait for it. A first load comes back once it has read half of its topic. If
-    every topic is far behind, those that come first stay, and if all come first there is no
-    catch-up lane.
+    A topic that gives way to others stays with them only if one batch can read it together with
+    all topics before it; so these never wait for it. A first load comes back once it has read half
+    of its topic. If every topic is far behind, those that come first stay, and if all come first
+    there is no catch-up lane.
     """
     waiting = {topic: one for topic, one in backlogs.items() if one.records}
     # Idle ones too: they may have records at any time.

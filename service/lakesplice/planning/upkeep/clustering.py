@@ -22,9 +22,11 @@ _FILE_BYTES_MAX = 128 * _MIB
 
 @dataclass(frozen=True, slots=True)
 class ClusterPolicy:
-    """A cube gets at most so many rows and bytes, since its order is made in memory. Its files have
-    about `file_bytes`, by default as the table's size says. A table is laid out by itself once
-    `new_share_min` of its bytes are in new files.
+    """How large cubes and their files become, and when a table is due.
+
+    A cube has at most `rows_max` rows and `bytes_max` bytes, since its rows are ordered in memory.
+    Its files have about `file_bytes`; if that is None, the table's size decides. The service lays a
+    table out once `new_share_min` of its bytes are in new files.
     """
 
     rows_max: int = 1 << 23

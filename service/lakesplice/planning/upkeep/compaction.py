@@ -119,7 +119,7 @@ def touched_pages(rows: int, changes: int, rows_per_page: int) -> float:
 
 
 def pressure(waiting: TableBacklog, policy: CompactionPolicy, now_ms: EpochMs) -> Pressure:
-    """Weigh a table's backlog; all zero if nothing waits, whatever the clock says."""
+    """Return how close each reason for a compaction is; all are 0 if nothing waits."""
     if waiting.oldest_ms is None or not waiting.changes:
         return Pressure(0.0, 0.0, 0.0, 0.0, 0.0)
     age_seconds = max(0.0, (now_ms - waiting.oldest_ms) / 1000)
@@ -168,8 +168,8 @@ def work(manifest: Manifest) -> tuple[PlannedRewrite, ...]:
 def tasks(
     files: Sequence[PlannedRewrite], bytes_max: int, tasks_max: int
 ) -> tuple[tuple[str, ...], ...]:
-    """Distribute files to at most `tasks_max` tasks, of about `bytes_max` each unless the tasks are
-    too few.
+    """Distribute files to tasks of about `bytes_max` each, or more if `tasks_max` tasks are too few
+    for that.
 
     The largest files come first, each to the task with the least work, so that tasks end at about
     the same time. There are as few tasks as the bytes need, since each task reads the deltas

@@ -1,4 +1,4 @@
-"""Merges of small base files: which files.
+"""Decides which small base files are merged.
 
 A reader opens every file, so a small file costs more than its rows. A merge writes rows again, so
 small files are merged often and larger ones seldom, as runs of the index are.
@@ -18,10 +18,11 @@ if TYPE_CHECKING:  # settings need the numbers alone
 
 @dataclass(frozen=True, slots=True)
 class FileMergePolicy:
-    """Files below `small_bytes` are small. From `files_max` small files on some are merged, into a
-    file of at most about `target_bytes`.
+    """Files below `small_bytes` are small. Once there are `files_max` small files, some are merged
+    into a file of at most about `target_bytes`.
 
-    What isn't given follows from the other one, and otherwise from the table's size.
+    If only one of the two sizes is given, the other follows from it; if none is, both follow from
+    the table's size.
     """
 
     small_bytes: int | None = None

@@ -2,9 +2,9 @@
 
 Each batch with new rows adds a base file, so between two compactions a table gets many files of few
 rows. A splice costs some 40 ms of the processor and several waits for the disk, however small its
-file is. So files are gathered that a splice would encode nearly as a whole anyway: nothing is
-written that wasn't to be written, only in fewer files. Files without waiting changes are left to
-merges of small files (`file_merge.py`).
+file is. A splice of a small file encodes nearly all of it anyway. So to write several small files
+as one writes no more bytes, only fewer files. Files without waiting changes are left to merges of
+small files (`file_merge.py`).
 """
 
 from __future__ import annotations
@@ -13,20 +13,21 @@ from collections.abc import Collection, Iterator
 
 from lakesplice.model.address import BaseFile, Partition
 
-# One file is spliced: only several cost more than they have to.
+# A single file is spliced: a gathering saves time only if it replaces several splices.
 FILES_MIN = 2
-# To decode and encode so much takes as long as a splice does at least.
+# To decode and encode a file of this size takes as long as the splice of a tiny file.
 FILE_BYTES_MAX = 512 * 1024
-# What is held in memory, before it is decoded.
+# Bounds the memory: all rows of a gathering are decoded at once.
 GATHERED_BYTES_MAX = 8 * 1024 * 1024
 
 
 def gatherings(files: Collection[BaseFile]) -> tuple[tuple[BaseFile, ...], ...]:
-    """Return which of the files, all of which are to be rewritten, become one file.
+    """Group files that a compaction is to rewrite: it writes each group as one file.
 
-    Each gathering has at least FILES_MIN files of one partition, each of at most FILE_BYTES_MAX and
-    together of at most GATHERED_BYTES_MAX, in the order of `files`; no file is in two. Files of a
-    cube are left out: together with others they would have wide ranges of its columns.
+    Files in no group are spliced one by one. Each group has at least FILES_MIN files of one
+    partition, each of at most FILE_BYTES_MAX and together of at most GATHERED_BYTES_MAX, in the
+    order of `files`; no file is in two groups. Files of a cube are in none: together with others
+    they would have wide ranges of its columns.
     """
     by_partition: dict[Partition, list[BaseFile]] = {}
     for file in files:

@@ -36,9 +36,7 @@ def deletion_moment(now_ms: EpochMs, store_ahead_seconds: float | None) -> Epoch
 
 
 def temporaries_before_ms(now_ms: EpochMs) -> EpochMs:
-    """Return the moment before which a file that is still being written belongs to no living
-    writer.
-    """
+    """Return the moment before which temporary files were written by writers that are dead now."""
     return earlier(now_ms, ORPHAN_SECONDS_MIN)
 
 

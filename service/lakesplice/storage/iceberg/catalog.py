@@ -46,8 +46,9 @@ def open_mirror(
 ) -> IcebergMirror:
     """Return the mirror of the table at a store's root, in a catalog with pyiceberg's properties.
 
-    It is called as its table's folder, in `namespace` or in one called as its database's folder.
-    Connects to the catalog at first; errors as `catalog_errors.explained` has them.
+    The Iceberg table has the name of the table's folder, in `namespace`; if that is empty, in the
+    namespace with the name of the database's folder. The first call connects to the catalog. Errors
+    are those of `catalog_errors.explained`.
     """
     from lakesplice.storage.iceberg.catalog_errors import explained
     from lakesplice.storage.iceberg.mirror_table import IcebergMirror
@@ -59,8 +60,9 @@ def open_mirror(
 
 
 def namespaces(properties: Mapping[str, str], store: AnyStore) -> list[str]:
-    """Return the names of a catalog's namespaces. Connects to it, and waits as long as it takes;
-    errors as `open_mirror`. A SQL catalog without tables gets them.
+    """Return the names of a catalog's namespaces. Blocks until the catalog answers; errors as
+    `open_mirror`. In the database of a SQL catalog pyiceberg creates its own tables if they are
+    missing.
     """
     from lakesplice.storage.iceberg.catalog_errors import explained
 
@@ -69,7 +71,7 @@ def namespaces(properties: Mapping[str, str], store: AnyStore) -> list[str]:
 
 
 def forget_catalogs() -> None:
-    """Connect again when a mirror is opened next: a failure may be that of an old connection."""
+    """Have the next mirror connect again: an old connection may be why a call failed."""
     _catalog.cache_clear()
 
 

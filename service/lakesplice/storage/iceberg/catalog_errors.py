@@ -1,7 +1,7 @@
 """What a catalog's errors mean for whoever runs the service: which setting is wrong, or what to
 wait for.
 
-Errors that aren't known here pass as the library has them; what the catalog did is unknown then.
+Other errors aren't changed; after them it is unknown whether the catalog did what was asked.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _UNAVAILABLE = (RequestException, ServiceUnavailableError, TooManyRequestsError,
 
 @contextmanager
 def explained(properties: Mapping[str, str]) -> Iterator[None]:
-    """Turn the library's errors within the block into those that say what to do, for the catalog
-    with these properties.
+    """Raise pyiceberg's errors within the block as errors that say what to do; `properties` are
+    those of the catalog.
 
-    `StorageError` if it doesn't answer, `ConfigurationError` if it refuses who asks or if a package
-    is missing.
+    `StorageError` if it doesn't answer, `ConfigurationError` if it refuses the credentials or if a
+    package is missing.
     """
     at = {"uri": masked_text(properties[_ADDRESS])} if properties.get(_ADDRESS) else {}
     try:

@@ -1,9 +1,10 @@
 """The mirror of one table in an Iceberg catalog; see `MirrorCatalog`.
 
-The Iceberg table's location is our table's folder, so that credentials a catalog hands out for it
-open the base files, too. Its metadata is in a folder of its own there (`write.metadata.path`).
-`gc.enabled` is false: engines then refuse to delete our files with snapshots, as orphans or with
-the table. pyiceberg may not retry a commit on another snapshot than the one that was compared.
+The Iceberg table's location is our table's folder. So the credentials that a catalog gives for the
+Iceberg table open the base files, too. Its metadata is in a folder of its own there
+(`write.metadata.path`). `gc.enabled` is false: then engines delete none of our files, neither with
+snapshots nor as orphans nor with the table. pyiceberg doesn't retry commits
+(`commit.retry.num-retries`), since a retry would be on a snapshot that nobody compared.
 """
 
 from __future__ import annotations
@@ -119,9 +120,10 @@ class IcebergMirror:
         )
 
     def _was_mirror(self, cause: str) -> bool:
-        """Whether the file that an error names is gone, and was in this table's folder of mirrors:
-        only a mirror of this table had its metadata there, as before the catalog was changed and
-        changed back.
+        """Whether an error names a file of an earlier mirror of this table, and the file is gone.
+
+        That is so if its path is in the table's folder of mirrors. It happens if `iceberg.catalog`
+        is set to another catalog and back.
         """
         folder = re.escape(f"{self._location.removeprefix('file://')}/{MIRRORS}/")
         # To its end: what follows it in the error, such as a full stop, isn't part of the name.
@@ -129,7 +131,7 @@ class IcebergMirror:
         named = re.search(rf"(?<![\w/.~-])(?:file:(?://)?)?({folder}{ended})", cause)
         if named is None:
             return False
-        # A server may not see what we see.
+        # A server that lacks a right, or a mounted folder, doesn't find a file that is there.
         io = load_file_io(dict(self.catalog.properties), self._location)
         return not io.new_input(named[1]).exists()
 
@@ -252,8 +254,8 @@ def _mirror_snapshot(snapshot: Snapshot) -> MirrorSnapshot | None:
 
 
 def _files(table: Table, location: str) -> tuple[dict[str, DataFile], str]:
-    """Return the present snapshot's files by their paths in our table, and what is wrong with
-    it.
+    """Return the present snapshot's files by their paths in our table, and why the mirror can't be
+    continued: empty if it can.
     """
     snapshot = table.current_snapshot()
     if snapshot is None:

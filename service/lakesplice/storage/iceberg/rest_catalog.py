@@ -1,7 +1,7 @@
 """pyiceberg's client of REST catalogs, with time limits.
 
-Without them a mirror would wait forever for a server that vanished in the middle of a request: the
-library waits without an end, and no error would tell that anything is wrong.
+pyiceberg itself has none: a mirror would wait forever, without an error, for a server that vanished
+in the middle of a request.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _TYPE, _ADDRESS, _OWN_CLASS = "type", "uri", "py-catalog-impl"
 
 
 class LimitedRestCatalog(RestCatalog):
-    """A REST catalog of which each request fails if the server doesn't accept it within 10 s, or
-    says nothing for 120 s.
+    """A REST catalog. A request fails if the server doesn't accept the connection within 10 s, or
+    sends nothing for 120 s.
     """
 
     def _create_session(self) -> Session:
@@ -37,10 +37,10 @@ class LimitedRestCatalog(RestCatalog):
 
 
 def catalog_of(properties: Mapping[str, str]) -> Catalog:
-    """Return the catalog with these properties, and those of the library's own configuration.
+    """Return the catalog with these properties, and those of pyiceberg's own configuration.
 
-    Blocks: REST catalogs are asked for their configuration. `ValueError` if the properties are
-    wrong; other errors as the library has them.
+    Blocks: a REST catalog is asked for its configuration. `ValueError` if the properties are wrong;
+    other errors are pyiceberg's.
     """
     configured = Config().get_catalog_config(NAME) or {}
     merged: dict[str, Any] = merge_config(configured, dict(properties))

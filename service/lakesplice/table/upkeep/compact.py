@@ -3,7 +3,7 @@
     read each delta once -> per file: read the state of the addressed rows -> overlay -> rewrite
     under a new name -> check what was written -> (the caller commits `Splice`)
 
-Many small files are written as one (`gathered.py`).
+Several small files are written as one (`gathered.py`).
 
 Addresses don't change, so changes that are committed meanwhile stay valid and wait for the next
 compaction.
@@ -46,12 +46,21 @@ from lakesplice.table.upkeep.gathered import Gathered, gather, may_gather
 class Compacted:
     """What a compaction wrote, to become visible by a `Splice`.
 
-    A file is not in `replaced` if all its waiting changes were stale or had no effect; they count
-    as applied anyway. Files that became one have the same new file. `counts` has `changes`, those
-    applied, of which `stale` and `unlinked`; `rows`, the edited rows; `unchanged`, rows of files on
-    which the changes had no effect; `pages_equal`, pages that got only values that they already
-    had; `files_gathered`, files that became one with others; `bytes_read`, `bytes_written`; and the
-    rewriter's own. `images` are for the table's change feed, None if it has none.
+    replaced    the next version of each file by its path: files that became one have the same. A
+                file is missing if all its changes were stale or had no effect; these count as
+                applied
+    consumed    by the path of each delta, the file groups whose changes were applied
+    images      for the table's change feed; None if it has none
+
+    `counts` has those of the rewriter, and
+
+        changes                      the changes that were applied
+        stale, unlinked              how many of them were so (`Edits`)
+        rows                         the edited rows
+        unchanged                    rows of files on which the changes had no effect
+        pages_equal                  pages that got only values that they had already
+        files_gathered               files that became one with others
+        bytes_read, bytes_written    of base files
     """
 
     replaced: Mapping[str, NewFile]

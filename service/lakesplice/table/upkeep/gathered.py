@@ -40,10 +40,10 @@ class Gathered:
 
 
 def may_gather(manifest: Manifest) -> bool:
-    """Whether files of a table may become one file in a compaction.
+    """Whether a compaction may write several files of a table as one.
 
-    Not in a table fed by hand, where a file isn't written if its changes have no effect, nor in an
-    adopted one, whose files are kept as their writer laid them out.
+    It may not in a table fed by hand: there a file is not written if its changes have no effect.
+    Nor in an adopted table, whose files stay as their writer laid them out.
     """
     return manifest.ordering is not Ordering.COMMIT and not manifest.schema.adopted
 
@@ -58,9 +58,9 @@ def gather(
 ) -> Gathered | None:
     """Write one file for several, which are of one partition; `images` gets the rows that change.
 
-    None if a change doesn't fit its row: then rewriting the files one by one tells which file it
-    is. Memory holds all their rows. Blocks. `CorruptFileError` for a file that can't be read, and
-    if the new file doesn't have the intended content; `StorageError`.
+    None if a change doesn't fit its row. Then the caller splices the files one by one, which finds
+    the file that is damaged. Memory holds all rows of the files. Blocks. `CorruptFileError` for a
+    file that can't be read, and if the new file doesn't have the intended content; `StorageError`.
     """
     schema, segments = manifest.schema, [s for file in files for s in file.segments]
     rows = pa.concat_tables(_rows(store, files, schema)).combine_chunks()

@@ -1,5 +1,5 @@
-"""Vacuum for the library and the command line, in one call; or only a list of what it would
-delete. And the time by which they delete what is old.
+"""Vacuum in one call, for the library and the command line, or only a list of what it would delete;
+and the clock by which both decide what is old.
 """
 
 from __future__ import annotations

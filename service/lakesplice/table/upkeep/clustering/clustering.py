@@ -1,9 +1,9 @@
 """Clustering of a table, commit after commit, beside writers that change it meanwhile.
 
-To lay out rows takes long, so batches and upserts are committed meanwhile, and add changes for rows
+To lay out rows takes long. Meanwhile batches and upserts are committed, and add changes for rows
 that are about to move. These changes are carried: just before the commit they are written again at
-the rows' new addresses, which takes little time, and once more if the commit loses the race to yet
-another batch. Only if a file itself was replaced meanwhile, its rows are laid out again.
+the rows' new addresses, which takes little time. If another batch is committed first, that is
+repeated. Only the rows of a file that was replaced meanwhile are laid out again.
 """
 
 from __future__ import annotations

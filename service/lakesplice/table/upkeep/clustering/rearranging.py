@@ -1,5 +1,5 @@
-"""Rearranging: some base files are written again, with their rows in the order of a curve through
-some columns.
+"""Rearranging: base files are written again, with their rows in the order of a curve through some
+columns (`planning/upkeep/curve.py`).
 """
 
 from __future__ import annotations

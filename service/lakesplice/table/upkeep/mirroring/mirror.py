@@ -51,8 +51,8 @@ _BEGINS_MAX = 3
 
 @dataclass(frozen=True, slots=True)
 class MirrorResult:
-    """What was done: `added` and `removed` files; `begun` is why a new incarnation began, if one
-    did. `is_current`: the mirror now has everything of the version.
+    """What was done: how many files were `added` and `removed`, and in `begun` why a new
+    incarnation began, if one did. `is_current` says whether the mirror now shows the version.
     """
 
     is_current: bool
@@ -65,9 +65,8 @@ class Mirror:
     """The Iceberg mirror of one table; used by one thread at a time.
 
     Another process may do the same at the same time: then one of the commits fails, and the next
-    run looks again. Errors of the catalog's library pass as they are; `StorageError` and
-    `CorruptFileError` as the table's store has it. After any error every method may be called
-    again.
+    run looks again. Errors of the catalog's library aren't changed. Reads of the table raise
+    `StorageError` and `CorruptFileError`. After any error every method may be called again.
     """
 
     def __init__(self, store: Store, catalog: MirrorCatalog, entropy: Entropy) -> None:
@@ -157,7 +156,7 @@ class Mirror:
         return MirrorResult(is_current=False, begun=reason)
 
     def _holds(self, incarnation: str, snapshot: Snapshot) -> bool:
-        """Whether no erasure came between."""
+        """Whether the mirror is still valid: no erasure ended it meanwhile."""
         newest = latest(self._store, snapshot)
         return _is_protected(floors(self._store).get(incarnation), newest)
 
@@ -207,5 +206,7 @@ def _commit_of(snapshot: Snapshot, files: FileChanges) -> MirrorCommit:
 
 
 def _replaced(snapshots: Sequence[MirrorSnapshot], expired_ms: EpochMs) -> frozenset[int]:
-    """The snapshots that a newer one replaced before a moment, by the times of our commits."""
+    """The snapshots that were replaced by newer ones before `expired_ms`, by the times of the
+    table's commits.
+    """
     return frozenset(old.id for old, new in pairwise(snapshots) if new.committed_ms < expired_ms)

@@ -1,8 +1,7 @@
 """What a mirror needs of an Iceberg catalog, for one table.
 
-It is a port, since the table's rules may not import the library that speaks with catalogs. Calls
-block, also for long if a catalog doesn't answer; so whoever calls them does nothing else. Errors of
-the library pass as they are.
+It is a port, since `table` may not import pyiceberg. Calls block, for minutes if a catalog doesn't
+answer, so they are made in a thread that does nothing else. Errors of pyiceberg aren't changed.
 """
 
 from __future__ import annotations
@@ -27,10 +26,18 @@ class MirrorSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class MirrorState:
-    """What the catalog has. `columns` maps names to types, `mapped` are all names of the name
-    mapping. `snapshots` are in their order, the last one being the present one. `files` maps the
-    paths of the present snapshot's files to what a commit needs to remove them. `defect` says why
-    it can't be continued, as when the present snapshot isn't ours. `handle` is the catalog's own.
+    """What the catalog has of a mirror.
+
+    incarnation       which of the table's mirrors it is
+    columns           the types of its columns, by name
+    mapped            all names in its name mapping
+    partitioned_by    its partition columns
+    snapshots         the snapshots that we made, oldest first; the last one is the present one
+    files             by the path of each file in the present snapshot, what a commit needs to
+                      remove it
+    defect            why it can't be continued, such as a snapshot that another writer made; else
+                      empty
+    handle            pyiceberg's own object
     """
 
     incarnation: str
@@ -65,7 +72,7 @@ class MirrorCatalog(Protocol):
         ...
 
     def create(self, incarnation: str, schema: MirrorSchema, commit: MirrorCommit) -> bool:
-        """Create the table with a first snapshot; False if somebody else did just now."""
+        """Create the table with a first snapshot; False if another process created it first."""
         ...
 
     def commit(
@@ -77,7 +84,7 @@ class MirrorCatalog(Protocol):
         ...
 
     def expire(self, state: MirrorState, snapshots: Collection[int]) -> bool:
-        """Forget snapshots by their ids, which never include the present one; as `commit`."""
+        """Forget snapshots by their ids, never the present one; False as in `commit`."""
         ...
 
     def needed(self, state: MirrorState) -> frozenset[str]:

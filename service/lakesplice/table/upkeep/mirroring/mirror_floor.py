@@ -5,10 +5,10 @@ deletes files of old versions finds it without a catalog, and mirrors make no co
 
     _lakesplice/iceberg/<incarnation>/floor-<version>
 
-An incarnation is one Iceberg table, whose metadata files are in the same folder. If it has no floor
-any more, it is at its end: an erasure deletes floors first, then the manifests, which have bounds
-of the erased rows. From then on the Iceberg table can't be read, and whoever maintains it begins a
-new one. So it doesn't matter who comes first, the erasure or a mirror's commit.
+An incarnation is one Iceberg table, whose metadata files are in the same folder. An incarnation
+without a floor has ended: an erasure deletes floors first, then the manifests, which have bounds of
+the erased rows. From then on the Iceberg table can't be read, and whatever maintains it begins a
+new one. So either may come first, the erasure or a mirror's commit.
 """
 
 from __future__ import annotations
