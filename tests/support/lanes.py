@@ -3,14 +3,15 @@
 Two services at a time on two cores wait for each other for longer than their tests last, so only
 the workers of the first lane run the files in `SERVICES`. The other workers, which yield the
 processor to them, run the rest, the longest folders first. A worker of the first lane that has run
-out of services helps with the rest. The end of a run shows each folder's seconds and its budget.
+out of services helps with the rest. The end of a run shows each folder's seconds and its budget,
+and the longest files.
 """
 
 from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,6 +62,8 @@ BUDGET_SECONDS = {
 """Seconds that the tests of a folder may last together, on two cores with both lanes running."""
 
 
+FILES_SHOWN = 20
+"""How many of the files that take longest the end of a run shows."""
 NICENESS = 10
 REPORTS_MIN = 1000
 """Below so many reports a run is somebody's own, of a few files: nothing is summed up."""
@@ -135,7 +138,7 @@ def yield_to_services() -> None:
 
 
 def write_sums(terminalreporter: TerminalReporter) -> None:
-    """Seconds of each folder beside its budget, and of each worker."""
+    """Seconds of each folder beside its budget, of each worker, and of the longest files."""
     reports = [
         report
         for kept in terminalreporter.stats.values()
@@ -144,7 +147,7 @@ def write_sums(terminalreporter: TerminalReporter) -> None:
     ]
     if len(reports) < REPORTS_MIN:
         return
-    folders, workers = seconds_by_folder(reports), defaultdict[str, float](float)
+    folders, workers = seconds_of(reports, _folder), defaultdict[str, float](float)
     for report in reports:
         workers[getattr(report, "worker_id", "one process")] += report.duration
     terminalreporter.section("seconds per folder, and its budget")
@@ -154,11 +157,26 @@ def write_sums(terminalreporter: TerminalReporter) -> None:
         terminalreporter.write_line(f"{seconds:7.0f} of {budget:4d}  {folder}{over}")
     lanes = ", ".join(f"{worker} {seconds / 60:.1f}" for worker, seconds in sorted(workers.items()))
     terminalreporter.write_line(f"minutes per worker: {lanes}")
+    files = sorted(seconds_of(reports, _file).items(), key=lambda found: -found[1])
+    terminalreporter.section(f"seconds of the slowest {FILES_SHOWN} files")
+    for file, seconds in files[:FILES_SHOWN]:
+        terminalreporter.write_line(f"{seconds:7.0f}  {file}")
 
 
-def seconds_by_folder(reports: Iterable[pytest.TestReport]) -> dict[str, float]:
-    """Seconds of set-up, test and tear-down by the first folder below `tests`."""
+def seconds_of(
+    reports: Iterable[pytest.TestReport], place: Callable[[str], str]
+) -> dict[str, float]:
+    """Seconds of set-up, test and tear-down by the place of a test, as its id tells it."""
     seconds = defaultdict[str, float](float)
     for report in reports:
-        seconds["/".join(report.nodeid.split("/")[:2])] += report.duration
+        seconds[place(report.nodeid)] += report.duration
     return seconds
+
+
+def _folder(nodeid: str) -> str:
+    """The first folder below `tests`."""
+    return "/".join(nodeid.split("/")[:2])
+
+
+def _file(nodeid: str) -> str:
+    return nodeid.split("::", 1)[0]
