@@ -45,9 +45,9 @@ class HistoryWorld:
         self.path = path
         self.server = 1
         self.next = 0
-        # Behind the last snapshot; what was missed before it is never sent.
+        # Behind the last snapshot: what wasn't sent before it never is.
         self.floor = 0
-        self.missed: set[int] = set()
+        self.sent: set[int] = set()
         self.snapshots: dict[int, tuple[int, int]] = {}
         self.servers_met: dict[int, int] = {}
         self.starts = 0
@@ -86,19 +86,26 @@ class HistoryWorld:
                 self.topic.append(partition, [sent if readable else sent._replace(value=None)])
                 if readable:
                     self.servers_met[partition] = self.server
+            self.sent.add(number)
             self.next = number + 1
 
     def snapshot(self, lost: int | None = None) -> None:
-        """Let the connector lose its place, miss what it hasn't sent, and read all rows anew, if
-        the topic shows by now which server it reads. The row `lost` of them can never be decoded.
+        """Let the connector lose its place, miss what it hasn't sent, and read all rows anew. The
+        row `lost` of them can never be decoded.
+
+        Nothing is done until both partitions show which server it reads: rows of a snapshot don't.
         """
         if set(self.servers_met.values()) != {self.server} or len(self.servers_met) < 2:
             return
-        unsent = range(self.next, len(self.servers.transactions))
+        self.batch()
+        source = self.driver.table.source
+        newest = max((epoch.number for epoch in source.epochs), default=0)
+        if {state.position.parts[0] for state in source.partitions.values()} != {newest}:
+            return
         number = self.servers.snapshot()
         if number is None:
             return
-        self.missed.update(unsent)
+        self.sent.add(number)
         self.next = self.floor = number + 1
         taken, events = self.servers.transactions[number], self.servers.events(number, self.server)
         source = json.loads(events[0].value or b"")["payload"]["source"]
@@ -108,12 +115,6 @@ class HistoryWorld:
                 taken.lost.append(list(taken.left)[at])
             sent = event._replace(value=b"{") if at == lost else event
             self.topic.append(zlib.crc32(event.key or b"") % 2, [sent])
-
-    @property
-    def sent(self) -> list[int]:
-        """The transactions that the connector didn't miss, and the snapshots."""
-        numbers = range(len(self.servers.transactions))
-        return [number for number in numbers if number not in self.missed]
 
     @property
     def whole(self) -> list[int]:
