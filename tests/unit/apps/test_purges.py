@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from lakesplice.apps.service.upkeep.purges import Purges
-from lakesplice.model.names import TableName
+from lakesplice.model.names import HISTORY_POSITION, TableName
 from lakesplice.spark.jobs.rewrites import PurgeTask
 from lakesplice.table.protocol.intents import Purge
 from lakesplice.table.upkeep.purge import purge
@@ -123,3 +124,17 @@ def test_a_file_with_few_of_them_is_left_alone(folder: Path) -> None:
     service.clock.advance(2 * DAY)
     assert service.turn()
     assert service.purged == 0
+
+
+def test_a_history_table_is_not_searched_for_rows_to_purge(folder: Path) -> None:
+    service = Purging(folder, purge=BEFORE)
+    now = service.table.snapshot
+    assert now is not None
+    schema = now.manifest.schema
+    own = (*schema.columns, replace(schema.columns[0], id=99, name=HISTORY_POSITION))
+    versions = replace(schema, columns=own, key=(*schema.key, HISTORY_POSITION))
+    manifest = replace(now.manifest, schema=versions)
+    service.table.keep_newest(replace(now, version=now.version + 1, manifest=manifest))
+    service.turn()
+    service.clock.advance(2 * DAY)
+    assert not service.turn()

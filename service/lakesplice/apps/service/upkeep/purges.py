@@ -59,6 +59,8 @@ class Purges:
             driver.log.info("purged", table=name, files=len(intent.inputs), rows=rows)
 
     def _purge_after(self, table: ServiceTable) -> float | None:
+        if table.schema.keeps_versions:
+            return None  # no row of it is ever deleted, and to look for some reads all rows
         settings = self._driver.settings
         entry = settings.table(table.origin)
         own = None if entry is None else entry.purge_after
