@@ -83,6 +83,7 @@ def test_a_truncate_in_the_first_batch_ends_rows_of_other_partitions(tmp_path: P
     (put,), (end,) = (world.servers.events(number, 1) for number in range(2))
     world.topic.append(1, [put])
     world.topic.append(0, [end])
+    world.sent = {0, 1}
     world.batch()
     require_versions(world)
 

@@ -9,8 +9,10 @@ with the snapshot's last row, or with any change above its position, since the w
 before it.
 
 This doesn't hold if rows of the snapshot may be missing: a record was skipped, or a dead letter is
-open. A snapshot that was started again has a higher position and replaces the first one. A whole
-snapshot closes the gaps before it; in a history table they stay, since versions are missing.
+open; or a partition had some of them before it noticed that another server had taken over, so that
+they are in an earlier epoch, since such rows have no GTIDs. A snapshot that was started again has a
+higher position and replaces the first one. A whole snapshot closes the gaps before it; in a history
+table they stay, since versions are missing.
 """
 
 from __future__ import annotations
@@ -97,10 +99,10 @@ def snapshot_after(
     """Return the source with its newest snapshot, and the position of one that is read completely;
     None without one.
 
-    `states` are those of all partitions after a batch; `met` are the snapshots that some of them
-    met. None is complete while dead letters are open: each of them may be one of its rows. One
-    below the fence is ignored, unless the table `keeps_versions`: there it ends rows before a later
-    TRUNCATE does.
+    The source's partitions are as before a batch, `states` are those of all after it; `met` are the
+    snapshots that some of them met. None is complete while dead letters are open: each of them may
+    be one of its rows. One below the fence is ignored, unless the table `keeps_versions`: there it
+    ends rows before a later TRUNCATE does.
     """
     snapshot = _newest(source, met, BEFORE_ALL if keeps_versions else source.fence)
     if snapshot is None:
@@ -113,6 +115,7 @@ def snapshot_after(
         or any(not seen.whole for seen in here)
         or any(state.lossy for at, state in states.items() if at not in snapshot.passed)
         or any(may_hold(gap, snapshot.position) for gap in source.gaps)
+        or _is_in_other_epoch(snapshot.position, source, met)
     )
     snapshot = replace(
         snapshot, passed=snapshot.passed | ended | above, lossy=snapshot.lossy or lossy
@@ -121,6 +124,18 @@ def snapshot_after(
         return replace(source, snapshot=snapshot), None
     done = replace(source, snapshot=None)
     return done, None if snapshot.lossy else snapshot.position
+
+
+def _is_in_other_epoch(
+    snapshot: Position, source: SourceState, met: Mapping[int, NewestSnapshot]
+) -> bool:
+    """Whether a partition had rows at the snapshot's place in the binlog, but in another epoch, now
+    or as the last ones before.
+    """
+    places = {seen.position for seen in met.values()}
+    places |= {state.position for state in source.partitions.values()}
+    places |= set() if source.snapshot is None else {source.snapshot.position}
+    return any(at.parts[1:] == snapshot.parts[1:] for at in places - {snapshot})
 
 
 def fenced_at(source: SourceState, snapshot: Position) -> SourceState:

@@ -118,7 +118,6 @@ def _source_to(
     lowest = {report.partition: report.lowest for report in reports if report.lowest}
     source = replace(
         source,
-        partitions=states,
         epochs=_entered(source, reports),
         fence=fence,
         presences=presences,
@@ -134,6 +133,7 @@ def _source_to(
     )
     if whole is not None and not keeps_versions:
         source, whole = fenced_at(source, whole), None
+    source = replace(source, partitions=states)
     met = next((report for report in reports if report.ordering), None)
     if met is None:
         return source, whole
