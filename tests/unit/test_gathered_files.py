@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,9 +12,11 @@ from deltalake import DeltaTable
 from lakesplice.errors import CorruptFileError, UsageError
 from lakesplice.model.change import Op
 from lakesplice.planning.upkeep.gathering import FILES_MIN
+from lakesplice.table.files.base_files import open_base
 from lakesplice.table.files.page_rewriter import best_rewriter
 from lakesplice.table.protocol.commit import Conflict, commit
 from lakesplice.table.protocol.intents import Splice
+from lakesplice.table.upkeep import gathered
 from lakesplice.table.upkeep.compact import compact_files, splice_of
 from tests.support.every_type import EVERY_TYPE, HIGH, LOW, row
 from tests.support.made import GENERATION, MadeTable
@@ -32,6 +35,15 @@ def table(tmp_path: Path) -> MadeTable:
 
 def changed(table: MadeTable) -> list[str]:
     return [path for path, file in table.manifest.files.items() if table.manifest.waiting_in(file)]
+
+
+def rows_bytes(table: MadeTable, paths: Sequence[str]) -> int:
+    """How much memory the rows of these files take."""
+    size = 0
+    for path in paths:
+        with open_base(table.store, table.manifest.files[path], EVERY_TYPE) as reader:
+            size += sum(reader.read(at).nbytes for at in range(len(reader.row_groups)))
+    return size
 
 
 def planned(table: MadeTable) -> Splice:
@@ -63,6 +75,20 @@ def test_fewer_files_than_make_a_gathering_are_spliced_each(table: MadeTable) ->
     done = table.compact(paths)
     assert "files_gathered" not in done.counts
     assert len({new.base.path for new in done.replaced.values()}) == len(paths)
+
+
+def test_small_files_whose_rows_are_large_are_spliced_each(
+    table: MadeTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gathered, "ROWS_BYTES_MAX", rows_bytes(table, changed(table)) - 1)
+    done = table.compact(changed(table))
+    assert "files_gathered" not in done.counts
+    assert len(table.manifest.files) == FILES + 1
+    monkeypatch.undo()
+    for key in (0, 2):
+        table.change([(Op.UPDATE, row(key, LOW))])
+    monkeypatch.setattr(gathered, "ROWS_BYTES_MAX", rows_bytes(table, changed(table)))
+    assert table.compact(changed(table)).counts["files_gathered"] == 2
 
 
 def test_a_damaged_file_among_many_is_named(table: MadeTable, tmp_path: Path) -> None:

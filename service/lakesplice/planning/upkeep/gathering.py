@@ -17,7 +17,8 @@ from lakesplice.model.address import BaseFile, Partition
 FILES_MIN = 2
 # To decode and encode a file of this size takes as long as the splice of a tiny file.
 FILE_BYTES_MAX = 512 * 1024
-# Bounds the memory: all rows of a gathering are decoded at once.
+# Bounds the memory, since all rows of a gathering are decoded at once; `gathered.py` has the bound
+# of the decoded rows.
 GATHERED_BYTES_MAX = 8 * 1024 * 1024
 
 

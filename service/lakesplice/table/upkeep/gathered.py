@@ -3,6 +3,10 @@
     read all rows -> overlay, as if they were of one file -> write -> check what was written
 
 The new file has the segments of its sources one after the other, so no address changes.
+
+A file of some KB may have rows of many MB, since equal texts are stored once. So rows are counted
+as they are read: if they are too many for the memory, the files are spliced, which reads only the
+edited pages.
 """
 
 from __future__ import annotations
@@ -29,6 +33,10 @@ from lakesplice.table.files.change_images import ImageWriter
 from lakesplice.table.protocol.layout import base_path, partition_folder
 from lakesplice.table.protocol.new_files import NewFile
 from lakesplice.table.protocol.ports import Entropy, Store
+
+# What the rows of a gathering may take in memory. All of them are held three times: as they were,
+# in one piece, and edited.
+ROWS_BYTES_MAX = 64 * 2**20
 
 
 @dataclass(frozen=True)
@@ -58,12 +66,16 @@ def gather(
 ) -> Gathered | None:
     """Write one file for several, which are of one partition; `images` gets the rows that change.
 
-    None if a change doesn't fit its row. Then the caller splices the files one by one, which finds
-    the file that is damaged. Memory holds all rows of the files. Blocks. `CorruptFileError` for a
-    file that can't be read, and if the new file doesn't have the intended content; `StorageError`.
+    None if the rows take more than ROWS_BYTES_MAX, or if a change doesn't fit its row. Then the
+    caller splices the files one by one, which finds the file that is damaged. Blocks.
+    `CorruptFileError` for a file that can't be read, and if the new file doesn't have the intended
+    content; `StorageError`.
     """
     schema, segments = manifest.schema, [s for file in files for s in file.segments]
-    rows = pa.concat_tables(_rows(store, files, schema)).combine_chunks()
+    found = _rows(store, files, schema)
+    if found is None:
+        return None
+    rows = pa.concat_tables(found).combine_chunks()
     try:
         placed = waiting.for_file(segments, files[0].path)
         state = rows.select(state_columns(schema, manifest.ordering))
@@ -91,11 +103,16 @@ def gather(
     return Gathered(edits, new)
 
 
-def _rows(store: Store, files: Sequence[BaseFile], schema: TableSchema) -> list[pa.Table]:
-    rows = [schema.arrow.empty_table()]
+def _rows(store: Store, files: Sequence[BaseFile], schema: TableSchema) -> list[pa.Table] | None:
+    """Return all rows of the files; None as soon as they take more than ROWS_BYTES_MAX."""
+    rows, left = [schema.arrow.empty_table()], ROWS_BYTES_MAX
     for file in files:
         with open_base(store, file, schema) as reader:
-            rows += [reader.read(at) for at in range(len(reader.row_groups))]
+            for at in range(len(reader.row_groups)):
+                rows.append(reader.read(at))
+                left -= rows[-1].nbytes
+                if left < 0:
+                    return None
     return rows
 
 
