@@ -40,7 +40,8 @@ def onward(
         return source
     if (source.ordering or Ordering.BINLOG) is not Ordering.BINLOG:
         raise UsageError(
-            "only positions in a binlog can fall back, and the table's changes have none",
+            "the table's changes have no position in a binlog that could fall back; give unpark"
+            " without --new-epoch and --repeated",
             ordering=source.ordering,
         )
     if parked.code is not ParkCode.POSITIONS_FELL_BACK:
@@ -101,7 +102,7 @@ def moved(source: SourceState, offsets: Offsets) -> SourceState:
     for partition, offset in offsets.items():
         if partition not in partitions:
             raise UsageError(
-                "the table has read no such partition",
+                "the table has read no such partition; give offsets of known ones",
                 partition=partition,
                 known=sorted(partitions),
             )

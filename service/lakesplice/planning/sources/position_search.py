@@ -69,7 +69,11 @@ class GtidPlace:
         """
         numbers = read_gtid_set(text)
         if not numbers:
-            raise UsageError("that isn't a set of GTIDs", given=text)
+            raise UsageError(
+                "that isn't a set of GTIDs; write it as MySQL shows it in gtid_executed, or MariaDB"
+                " in gtid_binlog_pos",
+                given=text,
+            )
         if re.search(r":\d+(-\d+)?:\d", text):
             raise UsageError(
                 "the set lacks transactions in between; give the set of a server that has executed"
@@ -115,7 +119,11 @@ def placed_records(offsets: Integers, decoded: Decoded, place: Place) -> PlacedR
             raise UsageError(_NO_BINLOG[block.ordering])
     if decoded.stops and not decoded.blocks:
         stop = decoded.stops[0]
-        raise UsageError(f"a record can't be read: {stop.detail}", offset=int(offsets[stop.row]))
+        raise UsageError(
+            "a record can't be read, so no position can be looked for; give offsets, or a moment",
+            cause=stop.detail,
+            offset=int(offsets[stop.row]),
+        )
     rows: list[Integers] = [np.zeros(0, np.int64)]
     befores: list[Mask] = [np.zeros(0, np.bool_)]
     for block in decoded.blocks:

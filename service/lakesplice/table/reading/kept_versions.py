@@ -26,7 +26,9 @@ def open_pinned(store: Store, name: str) -> tuple[Pin, Snapshot]:
     pin = newest.manifest.retention.pin(name)
     if pin is None:
         known = [one.name for one in newest.manifest.retention.pins]
-        raise UsageError("the table has no such pin", pin=name, known=known)
+        raise UsageError(
+            "the table has no such pin; give one of the known ones", pin=name, known=known
+        )
     manifest = read_manifest(store, pin.copy)
     # The log may no longer have the version. It would name the same files.
     adds = {

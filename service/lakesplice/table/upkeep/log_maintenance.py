@@ -153,7 +153,9 @@ def _committed_ms(store: Store, version: int) -> EpochMs:
             return action.timestamp_ms
     if not any(isinstance(action, DomainMetadata) for action in actions):
         return NO_MOMENT  # of others, from before the table was adopted
-    raise CorruptFileError("a commit of ours has no time; restore the file", path=path)
+    raise CorruptFileError(
+        "a version of Lakesplice in the log has no time; restore its file", path=path
+    )
 
 
 def _newest_sound(

@@ -101,7 +101,9 @@ def required_pin(retention: Retention, name: str) -> Pin:
     found = retention.pin(name)
     if found is None:
         known = [pin.name for pin in retention.pins]
-        raise UsageError("the table has no such pin", pin=name, known=known)
+        raise UsageError(
+            "the table has no such pin; give one of the known ones", pin=name, known=known
+        )
     return found
 
 

@@ -145,11 +145,17 @@ def columns_of(manifest: Manifest, by: Sequence[str]) -> tuple[str, ...]:
 
 
 def column_ids(schema: TableSchema, names: Sequence[str]) -> tuple[int, ...]:
-    """Return the ids of the columns to lay out by; `UsageError` if these columns can't be it."""
+    """Return the ids of the columns to lay out by; `UsageError` if a table can't be laid out by
+    them.
+    """
     shown = {column.name: column.id for column in schema.columns if column.name in schema.shown}
     unknown = [name for name in names if name not in shown]
     if unknown:
-        raise UsageError("the table has no such columns", columns=unknown, known=sorted(shown))
+        raise UsageError(
+            "the table has no such columns; name some that are known",
+            columns=unknown,
+            known=sorted(shown),
+        )
     constant = [name for name in names if name in schema.partitioned_by]
     if constant:
         raise UsageError(
