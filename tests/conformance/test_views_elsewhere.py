@@ -27,6 +27,7 @@ from tests.support.adopting import by_pyarrow, some_rows
 from tests.support.altered import event
 from tests.support.delta_spark import run_delta_spark
 from tests.support.trino import LocalTrino, address
+from tests.support.versioned_source import Interval
 from tests.support.versions import HistoryWorld, intervals
 
 TOPIC = "t.my shop.group-by"
@@ -79,7 +80,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def history(lake: Path) -> HistoryWorld:
-    """A history table in the same lake, across a failover: `shop.goods`."""
+    """A history table in the same lake, across a failover and a new snapshot: `shop.goods`."""
     world = HistoryWorld(lake)
     for statements in (
         [("put", 1), ("put", 2)],
@@ -95,9 +96,21 @@ def history(lake: Path) -> HistoryWorld:
     world.server, world.next = 2, 1
     world.servers.writer = 2
     world.servers.commit([("put", 2)])
+    world.servers.commit([("put", key) for key in range(3, 8)])
     world.send(10)
     world.batch()
+    world.servers.commit([("delete", 2), ("delete", 3)])  # the connector misses it
+    world.snapshot()
+    for kind in ("return", "put"):
+        world.servers.commit([(kind, key) for key in range(2, 8)])
+    world.send(10)
+    world.batch()
+    assert world.whole
     return world
+
+
+def expected_of(history: HistoryWorld) -> list[Interval]:
+    return history.servers.history(history.sent, history.whole)
 
 
 def truth() -> list[dict[str, Any]]:
@@ -133,8 +146,8 @@ def test_a_view_in_duckdb_has_the_rows_of_the_source(lake: Path) -> None:
 def test_a_history_in_duckdb_has_the_intervals_of_the_source(
     lake: Path, history: HistoryWorld
 ) -> None:
-    expected = history.servers.history(range(7))
-    assert len(expected) == 6
+    expected = expected_of(history)
+    assert len(expected) == 18
     assert intervals(by_duckdb(lake / "shop" / "goods", "shop.goods")) == expected
 
 
@@ -174,7 +187,7 @@ def test_a_view_in_spark_has_the_rows_of_the_source_and_making_it_writes_nothing
     found = run_delta_spark(machine.jars(DELTA), lake, tmp_path, 0, ("id",), sql)
     assert set(found.outcomes.values()) == {""}, found.outcomes
     require_truth(pq.read_table(tmp_path / f"{SCHEMA}.{VIEW}"))
-    expected = history.servers.history(range(7))
+    expected = expected_of(history)
     assert intervals(pq.read_table(tmp_path / "shop.goods")) == expected
     assert sorted(path for path in lake.rglob("*") if path.is_file()) == before
 
@@ -189,7 +202,7 @@ def test_views_in_trino_have_the_rows_of_the_source_and_making_them_writes_nothi
             for statement in view.statements:
                 trino.run(statement)
     require_truth(trino.run(f"select * from {SCHEMA}.{VIEW}"))
-    expected = history.servers.history(range(7))
+    expected = expected_of(history)
     assert intervals(trino.run("select * from shop.goods")) == expected
     require_all_but_one(trino.run("select * from shop.prices"))
     assert sorted(path for path in lake.rglob("*") if path.is_file()) == before
