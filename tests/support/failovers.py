@@ -136,26 +136,38 @@ class Reader:
             courses = {at: self.course(at, end) for at, end in ends.items()}
             openings = [course.opening for course in courses.values() if course.opening]
             assert not [course.detail for course in courses.values() if course.detail]
-            if not openings:
-                break
             states = {at: course.state for at, course in courses.items()}
-            epoch = open_epoch(self.source, openings, states)
-            self.source = replace(self.source, epochs=(*self.source.epochs, epoch))
+            if openings:
+                epoch = open_epoch(self.source, openings, states)
+                self.source = replace(self.source, epochs=(*self.source.epochs, epoch))
+            elif not self.records_first(courses):
+                break
         else:
             raise AssertionError("epochs are opened again and again")
         states, epochs = dict(self.source.partitions), {e.number: e for e in self.source.epochs}
         for at, course in courses.items():
             records = self.records(at, ends[at])
             for sent, epoch in zip((sent for _, sent in records), course.epoch, strict=True):
-                stands = in_epoch(sent.place, int(epoch))
-                if sent.key not in self.rows or stands > self.rows[sent.key][0]:
-                    self.rows[sent.key] = stands, sent.number
+                self.take(sent, int(epoch))
             read = self.offsets(at, ends[at])
             last = Offset(read[-1] + 1 if read else course.state.next_offset)
             states[at] = replace(course.state, next_offset=last).passed_to(Offset(ends[at]))
             for number, offset in course.entered.items():
                 epochs[number] = epochs[number].entered_by(at, offset)
         self.source = replace(self.source, partitions=states, epochs=tuple(epochs.values()))
+
+    def records_first(
+        self,
+        courses: dict[int, EpochPath],  # a subclass uses them
+    ) -> bool:
+        """Record what the batch has to know; return whether it has to be taken again."""
+        return False
+
+    def take(self, sent: Sent, epoch: int) -> None:
+        """Apply a change."""
+        stands = in_epoch(sent.place, epoch)
+        if sent.key not in self.rows or stands > self.rows[sent.key][0]:
+            self.rows[sent.key] = stands, sent.number
 
     def course(self, partition: int, end: int) -> EpochPath:
         records = self.records(partition, end)

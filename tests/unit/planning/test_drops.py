@@ -13,7 +13,7 @@ from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.planning.intake.order.record_order import RecordIndex
-from lakesplice.planning.intake.order.truncations import fence_of, parking_truncations
+from lakesplice.planning.intake.order.truncations import counted, fence_of, parking_truncations
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.planning.sources.dropped_tables import (
     DropDecision,
@@ -127,7 +127,10 @@ def _fences() -> Fences:
     numbers = np.array([30, 50], np.int64)
     gtid = pa.array([None, None], pa.string())
     dropped = np.array([False, True])
-    return Fences(np.array([3, 5], np.int64), np.zeros(2, np.int64), numbers, gtid, dropped)
+    moments = pa.nulls(2, pa.timestamp("us", tz="UTC"))
+    return Fences(
+        np.array([3, 5], np.int64), np.zeros(2, np.int64), numbers, gtid, dropped, moments
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,7 +148,7 @@ def test_among_records_each_kind_goes_by_its_own_policy(
 ) -> None:
     policy = SchemaPolicy(drop_table=drop, truncate_table=truncate)
     fences = _fences()
-    found = fence_of(fences, fences.position_file, RecordIndex(limit), policy)
+    found = fence_of(*counted(fences, fences.position_file, RecordIndex(limit), policy, ()))
     assert found == (BEFORE_ALL if expected is None else Position(0, expected))
 
 

@@ -31,16 +31,10 @@ from typing import Any
 from lakesplice.errors import CorruptFileError, UnsupportedError
 from lakesplice.formats.manifests.erased_keys import erased_in, erased_out
 from lakesplice.formats.manifests.files import base_in, base_out, file_in, file_out
+from lakesplice.formats.manifests.partition import integers_out, position_in
 from lakesplice.formats.manifests.retention import retention_in, retention_out
 from lakesplice.formats.manifests.schema import schema_in, schema_out
-from lakesplice.formats.manifests.source import (
-    integers_out,
-    parked_in,
-    parked_out,
-    position_in,
-    source_in,
-    source_out,
-)
+from lakesplice.formats.manifests.source import parked_in, parked_out, source_in, source_out
 from lakesplice.model.address import group_name
 from lakesplice.model.manifest import (
     ChangeFeed,

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lakesplice.formats.manifests.source import (
-    position_in,
-)
+from lakesplice.formats.manifests.partition import position_in
 from lakesplice.model.schema import Column, FormerColumn, TableSchema
 from lakesplice.model.types import ColumnType
 

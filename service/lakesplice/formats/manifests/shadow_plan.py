@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from lakesplice.errors import CorruptFileError, UnsupportedError
-from lakesplice.formats.manifests.source import integers_out, position_in
+from lakesplice.formats.manifests.partition import integers_out, position_in
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.offsets import Offset
 from lakesplice.model.progress.shadow_plan import FilledFrom, ShadowPlan

@@ -5,30 +5,29 @@ Values of the ordinary case are left out. Source: docs/format.md, "Manifest".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from lakesplice.model.arrays import KeyHash
+from lakesplice.formats.manifests.partition import (
+    integers_out,
+    last_in,
+    met_in,
+    met_out,
+    numbers_in,
+    partition_in,
+    partition_out,
+    position_in,
+    transaction_out,
+)
 from lakesplice.model.choices import FormatName
+from lakesplice.model.moments import EpochUs
 from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode, ParkReason
-from lakesplice.model.position import BEFORE_ALL, Ordering, Position
+from lakesplice.model.position import BEFORE_ALL, Ordering
 from lakesplice.model.progress.column_presence import ColumnPresence, ColumnPresences
 from lakesplice.model.progress.epochs import Epoch
 from lakesplice.model.progress.gap import Gap
-from lakesplice.model.progress.met_gtids import (
-    GtidNumbers,
-    GtidRange,
-    GtidRanges,
-    MetGtids,
-    Transaction,
-)
-from lakesplice.model.progress.source_state import (
-    HighestChange,
-    PartitionState,
-    SnapshotState,
-    SourceState,
-)
+from lakesplice.model.progress.met_gtids import MetGtids
+from lakesplice.model.progress.source_state import Emptied, SnapshotState, SourceState
 
 
 def source_out(source: SourceState) -> dict[str, Any]:
@@ -46,6 +45,8 @@ def source_out(source: SourceState) -> dict[str, Any]:
         value["epochs"] = [_epoch_out(epoch) for epoch in source.epochs]
     if source.fence != BEFORE_ALL:
         value["fence"] = [source.fence.file, source.fence.offset]
+    if source.emptied is not None:
+        value["emptied"] = _emptied_out(source.emptied)
     if source.snapshot is not None:
         value["snapshot"] = {
             "position": [source.snapshot.position.file, source.snapshot.position.offset],
@@ -79,9 +80,9 @@ def _gap_out(gap: Gap, topic_id: str) -> dict[str, Any]:
     if gap.topic_id != topic_id:
         value["topic_id"] = gap.topic_id
     if gap.met is not None:
-        value["met_gtids"] = _met_out(gap.met.read)
+        value["met_gtids"] = met_out(gap.met.read)
         if gap.met.last is not None:
-            value["last_transaction"] = _transaction_out(gap.met.last)
+            value["last_transaction"] = transaction_out(gap.met.last)
     return value
 
 
@@ -93,7 +94,7 @@ def _gap_in(value: Any, topic_id: str) -> Gap:
         None if value["end"] is None else Offset(int(value["end"])),
         position_in(value["after"]),
         position_in(value["before"]) if "before" in value else None,
-        met=MetGtids(read, _last_in(value)) if (read := _met_in(value)) else None,
+        met=MetGtids(read, last_in(value)) if (read := met_in(value)) else None,
     )
 
 
@@ -122,112 +123,6 @@ def _presences_in(value: Any) -> dict[int, ColumnPresence]:
     }
 
 
-def partition_out(state: PartitionState) -> dict[str, Any]:
-    """Return the state of a partition in the form of JSON."""
-    value: dict[str, Any] = {
-        "next_offset": state.next_offset,
-        "position": [state.position.file, state.position.offset],
-        "gtids": dict(state.gtids),
-    }
-    if state.met_until:
-        value["met_until"] = state.met_until
-    if state.repeating:
-        value["repeating"] = True
-    if state.lossy:
-        value["lossy"] = True
-    if state.highest is not None:
-        value["highest"] = _highest_out(state.highest)
-    if state.met_gtids is not None:
-        value["met_gtids"] = _met_out(state.met_gtids)
-        value["recent_gtids"] = {}  # versions that don't know ranges take nothing for met
-    if state.last_transaction is not None:
-        value["last_transaction"] = _transaction_out(state.last_transaction)
-    return value
-
-
-def _met_out(met: GtidRanges) -> dict[str, Any]:
-    value: dict[str, Any] = {"ranges": [_range_out(part) for part in met.ranges]}
-    if met.whole:
-        value["whole"] = True
-    if met.since_missing:
-        value["since_missing"] = dict(met.since_missing)
-    return value
-
-
-def _range_out(part: GtidRange) -> dict[str, Any]:
-    value: dict[str, Any] = {"numbers": {name: list(own) for name, own in part.numbers.items()}}
-    if part.above != BEFORE_ALL:
-        value["above"] = [part.above.file, part.above.offset]
-    if part.from_start:
-        value["from_start"] = True
-    return value
-
-
-def _met_in(value: Any) -> GtidRanges | None:
-    if "met_gtids" in value:
-        met = value["met_gtids"]
-        return GtidRanges(
-            tuple(_range_in(part) for part in met["ranges"]),
-            bool(met.get("whole", False)),
-            _numbers_in(met.get("since_missing", {})),
-        )
-    return _recent_in(value) if "recent_gtids" in value else None
-
-
-def _range_in(value: Any) -> GtidRange:
-    numbers = {
-        str(name): GtidNumbers(int(start), int(stop))
-        for name, (start, stop) in value["numbers"].items()
-    }
-    above = position_in(value["above"]) if "above" in value else BEFORE_ALL
-    return GtidRange(numbers, above, bool(value.get("from_start", False)))
-
-
-def _recent_in(value: Any) -> GtidRanges:
-    """Read the form without an order of streams."""
-    highest, starts = _numbers_in(value["recent_gtids"]), _numbers_in(value.get("recent_from", {}))
-    numbers = {
-        name: GtidNumbers(starts.get(name, 0), number + 1)
-        for name, number in highest.items()
-        if starts.get(name, 0) <= number
-    }
-    ranges = (GtidRange(numbers),) if numbers else ()
-    return GtidRanges(ranges, whole=False, since_missing=highest)
-
-
-def _transaction_out(transaction: Transaction) -> dict[str, Any]:
-    value: dict[str, Any] = {
-        "stream": transaction.stream,
-        "number": transaction.number,
-        "position": [transaction.position.file, transaction.position.offset],
-    }
-    if transaction.executed:
-        value["executed"] = dict(transaction.executed)
-    return value
-
-
-def _last_in(value: Any) -> Transaction | None:
-    if "last_transaction" not in value:
-        return None
-    value = value["last_transaction"]
-    return Transaction(
-        str(value["stream"]),
-        int(value["number"]),
-        position_in(value["position"]),
-        _numbers_in(value.get("executed", {})),
-    )
-
-
-def _highest_out(change: HighestChange) -> dict[str, Any]:
-    return {
-        "position": [change.position.file, change.position.offset],
-        "key": list(change.key),
-        "op": change.op,
-        "digest": change.digest,
-        "schema_version": change.schema_version,
-    }
-
-
 def _epoch_out(epoch: Epoch) -> dict[str, Any]:
     return {
         "number": epoch.number,
@@ -237,6 +132,22 @@ def _epoch_out(epoch: Epoch) -> dict[str, Any]:
         "before": dict(epoch.before),
         "entered": integers_out(epoch.entered),
     }
+
+
+def _emptied_out(emptied: Emptied) -> dict[str, Any]:
+    return {
+        "position": [emptied.position.file, emptied.position.offset],
+        "gtids": dict(emptied.gtids),
+        "moment": emptied.moment,
+    }
+
+
+def _emptied_in(value: Any) -> Emptied:
+    return Emptied(
+        position_in(value["position"]),
+        numbers_in(value["gtids"]),
+        EpochUs(int(value["moment"])),
+    )
 
 
 def _snapshot_in(value: Any) -> SnapshotState:
@@ -269,6 +180,7 @@ def source_in(value: Any) -> SourceState:
         ordering=None if value.get("ordering") is None else Ordering(value["ordering"]),
         epochs=tuple(_epoch_in(epoch) for epoch in value.get("epochs", ())),
         fence=position_in(value["fence"]) if "fence" in value else BEFORE_ALL,
+        emptied=_emptied_in(value["emptied"]) if "emptied" in value else None,
         snapshot=_snapshot_in(value["snapshot"]) if "snapshot" in value else None,
         purge_floor=position_in(value["purge_floor"]) if "purge_floor" in value else BEFORE_ALL,
         shard=tuple((str(name), str(text)) for name, text in value.get("shard", {}).items()),
@@ -277,47 +189,6 @@ def source_in(value: Any) -> SourceState:
         presences=_presences_in(value.get("columns", ())),
         gaps=tuple(_gap_in(gap, str(value["topic_id"])) for gap in value.get("gaps", ())),
     )
-
-
-def partition_in(value: Any) -> PartitionState:
-    """Read back `partition_out`; whatever indexing into other JSON raises."""
-    return PartitionState(
-        next_offset=Offset(int(value["next_offset"])),
-        position=position_in(value["position"]),
-        gtids=_numbers_in(value["gtids"]),
-        met_until=int(value.get("met_until", 0)),
-        repeating=bool(value.get("repeating", False)),
-        lossy=bool(value.get("lossy", False)),
-        highest=_highest_in(value["highest"]) if "highest" in value else None,
-        met_gtids=_met_in(value),
-        last_transaction=_last_in(value),
-    )
-
-
-def _numbers_in(value: Any) -> dict[str, int]:
-    return {str(stream): int(number) for stream, number in value.items()}
-
-
-def _highest_in(value: Any) -> HighestChange:
-    high, low = value["key"]
-    return HighestChange(
-        position_in(value["position"]),
-        KeyHash(int(high), int(low)),
-        int(value["op"]),
-        int(value["digest"]),
-        int(value["schema_version"]),
-    )
-
-
-def position_in(value: Any) -> Position:
-    """Read a position from its two integers."""
-    file, offset = value
-    return Position(int(file), int(offset))
-
-
-def integers_out(values: Mapping[int, int]) -> dict[str, int]:
-    """Return a mapping from integers with names that JSON takes."""
-    return {str(name): value for name, value in values.items()}
 
 
 def parked_out(parked: ParkReason) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from lakesplice.model.arrays import KeyHash
 from lakesplice.model.choices import FormatName
+from lakesplice.model.moments import EpochUs
 from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkReason
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
@@ -94,14 +95,26 @@ class SnapshotState:
 
 
 @dataclass(frozen=True, slots=True)
+class Emptied:
+    """What is known of the time before a TRUNCATE, or a DROP that was followed: its position, per
+    GTID stream the highest number that isn't behind it, and its time at the source.
+    """
+
+    position: Position
+    gtids: Mapping[str, int]
+    moment: EpochUs
+
+
+@dataclass(frozen=True, slots=True)
 class SourceState:
     """How far the table has read one topic; `topic_id` shows whether the topic was deleted and
     created again.
 
     `format` is the format of its records and `ordering` what their positions are, both None until a
     change was found. `epochs` are those after the first, ascending. No row of the source at or
-    below `fence` lives, whenever its changes come. `snapshot` is a snapshot that is being read. At
-    or below `purge_floor` a change of an unknown key has no effect: its row may have been purged.
+    below `fence` lives, whenever its changes come. `emptied` is the newest
+    TRUNCATE of which that is known. `snapshot` is a snapshot that is being read. At or below
+    `purge_floor` a change of an unknown key has no effect: its row may have been purged.
     `shard` has the key columns in which the rows of this source, and only they, have these values;
     without it all rows are the source's.
 
@@ -118,6 +131,7 @@ class SourceState:
     ordering: Ordering | None = None
     epochs: tuple[Epoch, ...] = ()
     fence: Position = BEFORE_ALL
+    emptied: Emptied | None = None
     snapshot: SnapshotState | None = None
     purge_floor: Position = BEFORE_ALL
     shard: tuple[tuple[str, str], ...] = ()

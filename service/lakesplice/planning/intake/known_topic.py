@@ -15,7 +15,7 @@ from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import BEFORE_ALL, Ordering
 from lakesplice.model.progress.column_presence import ColumnPresences
 from lakesplice.model.progress.epochs import Epoch
-from lakesplice.model.progress.source_state import PartitionState, SourceState
+from lakesplice.model.progress.source_state import Emptied, PartitionState, SourceState
 from lakesplice.planning.intake.order.record_order import RecordIndex
 from lakesplice.planning.intake.order.returned_records import Waiting
 from lakesplice.planning.intake.order.shared_positions import SHARED, SharedPositions
@@ -31,9 +31,10 @@ class KnownTopic:
     `format` and `ordering` are those of its table's changes, None if it has none yet. `partitions`
     is the number of its partitions. `epochs` are those after the first one, ascending.
     `whole_snapshots` says whether a snapshot has all rows of the table. `presences` is what is
-    known of the columns of the topic's shard; None if the table has no shards. `late` is what is
-    known of the dead letters that are replayed. `waiting` has, for each partition that reads
-    earlier records again, what was read around these.
+    known of the columns of the topic's shard; None if the table has no shards. `emptied` is what is
+    known of the time before its newest TRUNCATE, `late` what is known of the dead letters that are
+    replayed. `waiting` has, for each partition that reads earlier records again, what was read
+    around these.
     """
 
     format: FormatName | None = None
@@ -42,6 +43,7 @@ class KnownTopic:
     epochs: tuple[Epoch, ...] = ()
     whole_snapshots: bool = True
     presences: ColumnPresences | None = None
+    emptied: Emptied | None = None
     late: LateRecords | None = None
     waiting: Mapping[int, Waiting] = field(default_factory=dict)
 
@@ -66,6 +68,7 @@ def known_topic(
         source.epochs,
         whole_snapshots,
         source.own_presences,
+        emptied=None if manifest.schema.keeps_versions else source.emptied,
         waiting={at: found for at, found in waiting.items() if found},
     )
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.formats.events.values.blocks import Decoded, ImageBlock
+from lakesplice.formats.events.values.fences import Fences
 from lakesplice.model.arrays import Integers
 from lakesplice.model.change import Op
 from lakesplice.model.choices import NotInserts
@@ -45,23 +46,28 @@ from lakesplice.planning.intake.new_dead_letters import (
     new_dead_letters,
     with_places,
 )
+from lakesplice.planning.intake.order.emptied import Truncation
 from lakesplice.planning.intake.order.further_snapshots import ADVICE, further_snapshots
 from lakesplice.planning.intake.order.missing_records import MissingRecords
 from lakesplice.planning.intake.order.proven_records import ProvenRecords
 from lakesplice.planning.intake.order.record_order import RecordIndex, RecordOrder
 from lakesplice.planning.intake.order.returned_records import Waiting, follow_returned
 from lakesplice.planning.intake.order.shared_positions import Found, SharedPositions
-from lakesplice.planning.intake.order.truncations import fence_of, parking_truncations, row_ends
+from lakesplice.planning.intake.order.truncations import (
+    counted,
+    fence_of,
+    parking_truncations,
+    read_first,
+    row_ends,
+    sent_again_records,
+)
 from lakesplice.planning.intake.refused_records import refused_records
 from lakesplice.planning.intake.report import IntakeResult, NewDeadLetter, PartitionReport
 from lakesplice.planning.rows.appended_rows import in_epochs
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.planning.sources.epochs import ChangePositions, EpochPath, Opening, follow
 from lakesplice.planning.sources.gaps import lowest_above
-from lakesplice.planning.sources.late_order import (
-    LateChange,
-    LatePath,
-)
+from lakesplice.planning.sources.late_order import LateChange, LatePath
 from lakesplice.planning.sources.position_order import accept_repetitions
 from lakesplice.planning.sources.snapshots import NewestSnapshot, is_lossy, snapshot_met
 from lakesplice.planning.versions.version_columns import at_positions
@@ -106,6 +112,7 @@ class PartitionIntake:
         self._waiting = known.waiting.get(partition, Waiting())
         self._returned: Sequence[LateChange] = ()
         self._fence = BEFORE_ALL
+        self._truncations: tuple[Truncation, ...] = ()
         self._snapshot: NewestSnapshot | None = None
         self._suspect_settings: frozenset[str] = frozenset()
         self.stopped = False
@@ -130,17 +137,21 @@ class PartitionIntake:
         course, limit, found, positions = self._limit(offsets, decoded, order)
         files = order.lifted(course)
         refused = refused_records(decoded, self._not_inserts, self._images.fit, limit)
-        kept = tuple(insert_only.accepted_changes(found, limit, refused))
+        known = self._known
+        again = sent_again_records(order.parts, files, limit, known.emptied, known.epochs)
+        if again:
+            self._counts["late"] += len(again.difference(decoded.fences.rows.tolist()))
+        kept = tuple(insert_only.accepted_changes(found, limit, {*refused, *again}))
         changes = tuple(table for _, table in kept)
+        fences, at = counted(decoded.fences, files[-1], limit, self._policy, without=again)
         if self._not_inserts is None:
-            fence = fence_of(decoded.fences, files[-1], limit, self._policy)
-            self._fence = max(self._fence, fence)
+            self._note_fences(fences, at, offsets, order)
         if changes:
             self._note_format(decoded)
         dead_letters = new_dead_letters(proven, refused, limit)
         if dead_letters and self._known.ordering in (None, Ordering.BINLOG):
-            known = (course, missing, self._partition)
-            dead_letters = with_places(dead_letters, offsets, proven, *known, waiting=self._waiting)
+            path = (course, missing, self._partition)
+            dead_letters = with_places(dead_letters, offsets, proven, *path, waiting=self._waiting)
         self._waiting = self._waiting.with_applied(self._returned)
         lossy, lowest = self._update_snapshot(proven, files, limit, len(dead_letters))
         self._count(changes, dead_letters, decoded.ignored, ignored_before(proven, limit))
@@ -152,10 +163,9 @@ class PartitionIntake:
         self._state = replace(
             state, next_offset=Offset(end), met_until=met_until, lossy=lossy, highest=highest
         )
-        schema, policy = self._images.schema, self._policy
-        kept += row_ends(decoded.fences, files[-1], limit, policy, schema, shard=self._shard)
+        kept += row_ends(fences, at, self._images.schema, shard=self._shard)
         rows, changes = (tuple(part[at] for part in kept) for at in (0, 1))
-        return IntakeResult(changes, dead_letters, rows, lowest)
+        return IntakeResult(changes, dead_letters, rows, lowest, again)
 
     def report(self) -> PartitionReport:
         """Return the state of the partition."""
@@ -173,6 +183,7 @@ class PartitionIntake:
             entered=dict(self._entered),
             lowest=self._lowest,
             fence=self._fence,
+            truncations=self._truncations,
             snapshot=self._snapshot,
             observed_columns=dict(self._images.observed_columns),
             first_schema=self._images.first_schema,
@@ -180,6 +191,12 @@ class PartitionIntake:
             late=self._late,
             returned=self._waiting.applied,
         )
+
+    def _note_fences(self, found: Fences, file: Integers, at: Integers, order: RecordOrder) -> None:
+        """Note the fence, and TRUNCATEs that are read first; `at` are the records' offsets."""
+        self._fence = max(self._fence, fence_of(found, file))
+        if not self._images.schema.keeps_versions:
+            self._truncations += read_first(found, file, at, order, self._state)
 
     def _note_format(self, decoded: Decoded) -> None:
         """Note the format and the ordering of the changes, which those of later records must

@@ -16,6 +16,7 @@ from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.progress.source_state import PartitionState
 from lakesplice.model.schema import TableSchema
 from lakesplice.model.source_schema import SourceSchema
+from lakesplice.planning.intake.order.emptied import Truncation
 from lakesplice.planning.intake.order.record_order import RecordIndex
 from lakesplice.planning.schema.shard_columns import ObservedColumn
 from lakesplice.planning.sources.epochs import Opening
@@ -42,12 +43,14 @@ class IntakeResult:
     `rows` has, for each table of changes, the indexes of their records. A record that has neither a
     change nor a dead letter was ignored, unless the partition stopped at it or before it. `lowest`
     is the lowest position of the changes that is above the partition's before, if there is one.
+    The records that were `sent_again` are from before a TRUNCATE and have no effect.
     """
 
     changes: tuple[pa.Table, ...]
     dead_letters: tuple[NewDeadLetter, ...]
     rows: tuple[Integers, ...] = ()
     lowest: Position | None = None
+    sent_again: frozenset[RecordIndex] = frozenset()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +71,7 @@ class PartitionReport:
     lowest              the lowest position of its changes that is above its position before; None
                         without such a change
     fence               all rows at or below it are deleted
+    truncations         TRUNCATEs that it read, and DROPs that are followed
     snapshot            the newest snapshot of which it had rows
     observed_columns    what a shard's images showed of their columns, by id
     first_schema        for a table without columns the schema that the changes are made for
@@ -89,6 +93,7 @@ class PartitionReport:
     entered: Offsets = field(default_factory=dict)
     lowest: Position | None = None
     fence: Position = BEFORE_ALL
+    truncations: tuple[Truncation, ...] = ()
     snapshot: NewestSnapshot | None = None
     observed_columns: Mapping[int, ObservedColumn] = field(default_factory=dict)
     first_schema: TableSchema | None = None

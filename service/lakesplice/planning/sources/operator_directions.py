@@ -56,7 +56,8 @@ def onward(
         _require_behind_gaps(source, entered)
         entering = {at: state.forgetting() for at, state in source.partitions.items()}
         epochs = (*source.epochs, declare_epoch(source, entered))
-        return replace(source, epochs=epochs, partitions=entering)
+        # Numbers may have started over.
+        return replace(source, epochs=epochs, partitions=entering, emptied=None)
     at = parked.partition
     again = {**source.partitions, at: replace(source.partitions[at], repeating=True)}
     return replace(source, partitions=again)

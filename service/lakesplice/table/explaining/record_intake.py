@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakesplice.model.offsets import Offset, PartitionOffset
+from lakesplice.model.position import Position
 from lakesplice.model.progress.source_state import PartitionState
 from lakesplice.planning.intake.known_topic import known_topic
 from lakesplice.planning.intake.line import IntakeLine, RecordSource
@@ -60,6 +61,7 @@ def found_records(
     a damaged file of dead letters.
     """
     found = FoundRecords(_dead_letters(store, record_range))
+    fence = record_range.before.manifest.sources[record_range.topic].fence
     intake_lines = {at: _intake_line(record_range, at, access) for at in record_range.offsets}
     for partition, records in _within(record_range, records_of):
         line, read_count = intake_lines[partition], 0
@@ -69,9 +71,8 @@ def found_records(
             result = line.take(records, schemas)
             end = line.report().state.next_offset
             read_count = int(np.searchsorted(records.column("offset").to_numpy(), end))
-            _add_read_records(
-                found, key, _fates(record_range, partition, records), records, result, read_count
-            )
+            told = _fates(record_range, partition, records)
+            _add_read_records(found, key, told, records, result, read_count, fence=fence)
         _add_unread_records(
             found, record_range, _fates(record_range, partition, records), records, line, read_count
         )
@@ -135,6 +136,8 @@ def _add_read_records(
     records: pa.RecordBatch,
     result: IntakeResult,
     read_count: int,
+    *,
+    fence: Position,
 ) -> None:
     """Add the results of the first `read_count` records."""
     keys = records.column("key").to_pylist()
@@ -150,6 +153,8 @@ def _add_read_records(
     dead_letters = {letter.record: letter for letter in result.dead_letters}
     for row in sorted({*range(read_count)} - changed | dead_letters.keys()):
         fate, known = fates[row], _dead_letter_at(found, fates[row])
+        if row in result.sent_again:
+            fate = replace(fate, outcome=RecordOutcome.BELOW_FENCE, by=fence)
         now = dead_letters.get(RecordIndex(row))
         if known is not None:
             fate = dead_letter(fate, known.reason, known.detail)

@@ -16,7 +16,7 @@ from lakesplice.formats.dead_letters import (
     decode_dead_letters,
     encode_dead_letters,
 )
-from lakesplice.formats.manifests.source import partition_in, partition_out
+from lakesplice.formats.manifests.partition import partition_in, partition_out
 from lakesplice.model.manifest import DeadLetterRef
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.offsets import Offset, PartitionOffset

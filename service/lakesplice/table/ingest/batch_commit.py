@@ -21,6 +21,7 @@ from lakesplice.model.progress.column_presence import ColumnPresences
 from lakesplice.model.progress.source_state import SourceState
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.intake.dead_letter_limit import NO_LIMIT, DeadLetterLimit, excess
+from lakesplice.planning.intake.order.emptied import is_behind
 from lakesplice.planning.intake.report import PartitionReport
 from lakesplice.planning.schema.evolution import Fits, plan_evolution
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
@@ -31,12 +32,13 @@ from lakesplice.table.files.dead_letters import dead_letters_of
 from lakesplice.table.ingest.append import Appended
 from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.ingest.reports import (
+    emptied_by,
     ingest_intent,
     moves_nothing,
     returned_by_partition,
     vacated_groups,
 )
-from lakesplice.table.protocol.commit import Conflict, ConflictCode
+from lakesplice.table.protocol.commit import Committed, Conflict, ConflictCode
 from lakesplice.table.protocol.intents import Ingest
 
 # The next round plans with the files that the compaction wrote. No other conflict would pass.
@@ -126,17 +128,10 @@ def _commit(
     if mixed := _mixed_kinds(contribution.reports):
         table.park(mixed)
         return CommitOutcome.DONE
-    if openings := [report.opening for report in contribution.reports if report.opening]:
-        states = {report.partition: report.state for report in contribution.reports}
-        recorded = table.record_epoch(open_epoch(table.source, openings, states))
+    if recorded := _record_first(table, contribution.reports):
         if isinstance(recorded, Conflict) and recorded.reason is not ConflictCode.VERSION:
             return recorded
-        # Whatever was committed meanwhile, the next round finds the same change again.
-        return CommitOutcome.AGAIN
-    if presences := _presences_to_record_first(table.source, contribution.reports):
-        recorded = table.record_presences(presences)
-        if isinstance(recorded, Conflict) and recorded.reason is not ConflictCode.VERSION:
-            return recorded
+        # Whatever was committed meanwhile, the next round finds the same again.
         return CommitOutcome.AGAIN
     if too_many := _parking_for_dead_letters(table, contribution, limit):
         table.park(too_many)
@@ -162,6 +157,24 @@ def _commit(
     if moves_nothing(intent, table.manifest):
         return CommitOutcome.DONE
     return _commit_intent(table, intent, vacated_groups(contribution.appended))
+
+
+def _record_first(
+    table: DriverTable, reports: Sequence[PartitionReport]
+) -> Committed | Conflict | None:
+    """Record what all partitions must know before their changes are committed; None if they knew
+    it.
+    """
+    source = table.source
+    if openings := [report.opening for report in reports if report.opening]:
+        states = {report.partition: report.state for report in reports}
+        return table.record_epoch(open_epoch(source, openings, states))
+    emptied = emptied_by(source, reports)
+    if emptied is not None and emptied != source.emptied and is_behind(emptied, source.epochs):
+        return table.record_emptied(emptied)
+    if presences := _presences_to_record_first(source, reports):
+        return table.record_presences(presences)
+    return None
 
 
 def _commit_intent(

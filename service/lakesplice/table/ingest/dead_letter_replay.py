@@ -193,6 +193,7 @@ class OpenDeadLetters:
             source.epochs,
             False,
             source.own_presences,
+            emptied=None if reading.keeps_versions else source.emptied,
         )
         parts = []
         for (topic, partition), share in by_partition(dead_letters):

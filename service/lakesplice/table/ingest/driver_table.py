@@ -16,7 +16,7 @@ from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.model.position import Position
 from lakesplice.model.progress.column_presence import ColumnPresences
 from lakesplice.model.progress.epochs import Epoch
-from lakesplice.model.progress.source_state import PartitionState, SourceState
+from lakesplice.model.progress.source_state import Emptied, PartitionState, SourceState
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.intake.known_topic import KnownTopic, known_topic
 from lakesplice.planning.rows.row_images import is_feedable, require_feedable
@@ -243,6 +243,11 @@ class DriverTable(NewestTable):
     def record_epoch(self, epoch: Epoch) -> Committed | Conflict:
         """Record that an epoch begins for all partitions of the source."""
         source = replace(self.source, epochs=(*self.source.epochs, epoch))
+        return self.commit(Redirect(self.generation, self.version, source))
+
+    def record_emptied(self, emptied: Emptied) -> Committed | Conflict:
+        """Record which changes are from before a TRUNCATE."""
+        source = replace(self.source, emptied=emptied)
         return self.commit(Redirect(self.generation, self.version, source))
 
     def continue_at(self, direct: Callable[[SourceState], SourceState], why: str) -> None:

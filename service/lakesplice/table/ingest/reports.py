@@ -12,7 +12,8 @@ from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.model.parking import ParkReason
 from lakesplice.model.position import Position
 from lakesplice.model.progress.epochs import Epoch
-from lakesplice.model.progress.source_state import PartitionState, SourceState
+from lakesplice.model.progress.source_state import Emptied, PartitionState, SourceState
+from lakesplice.planning.intake.order.emptied import emptied_after
 from lakesplice.planning.intake.report import PartitionReport
 from lakesplice.planning.schema.shard_columns import presences_after
 from lakesplice.planning.sources.gaps import after_reading
@@ -114,12 +115,14 @@ def _source_to(
         end = report.state.next_offset if report.stopped else ends[report.partition]
         states[report.partition] = report.state.passed_to(end)
     fence = max([source.fence, *(report.fence for report in reports)])
+    emptied = emptied_by(source, reports)
     presences = presences_after(source.presences, [report.observed_columns for report in reports])
     lowest = {report.partition: report.lowest for report in reports if report.lowest}
     source = replace(
         source,
         epochs=_entered(source, reports),
         fence=fence,
+        emptied=emptied,
         presences=presences,
         gaps=after_reading(source, states, lowest, returned_by_partition(reports)),
     )
@@ -139,6 +142,13 @@ def _source_to(
         return source, whole
     format_, ordering = source.format or met.format, source.ordering or met.ordering
     return replace(source, format=format_, ordering=ordering), whole
+
+
+def emptied_by(source: SourceState, reports: Sequence[PartitionReport]) -> Emptied | None:
+    """Return what is known of the time before TRUNCATEs, once these were read."""
+    states = {report.partition: report.state for report in reports}
+    read = [one for report in reports for one in report.truncations]
+    return emptied_after(source, states, read)
 
 
 def _entered(source: SourceState, reports: Sequence[PartitionReport]) -> tuple[Epoch, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NewType
 
@@ -15,6 +15,7 @@ from lakesplice.model.arrays import Integers, Marks
 from lakesplice.model.position import FILE_BITS, Ordering, Position
 from lakesplice.planning.intake.order.missing_records import MissingRecords
 from lakesplice.planning.sources.epochs import ChangePositions, EpochPath
+from lakesplice.planning.sources.gtids import GtidStreams
 
 RecordIndex = NewType("RecordIndex", int)
 """The number of a record among those taken together; not its offset in the partition."""
@@ -50,6 +51,11 @@ class RecordOrder:
         after_missing = missing.before_changes(rows)
         positions = ChangePositions(offsets[rows], file, offset, gtid, after_missing)
         return cls(rows, positions, order, parts, decoded.blocks)
+
+    def met_before(self, record: int, met: Mapping[str, int]) -> dict[str, int]:
+        """Return the GTIDs that were met before a record; `met` are those before all records."""
+        count = int(np.searchsorted(self.rows, record))
+        return GtidStreams.of(self.positions.gtid.slice(0, count), met).highest(met)
 
     def marks(self) -> Marks:
         """Return which changes are rows of a snapshot, with the marks of `sources/snapshots.py`."""
