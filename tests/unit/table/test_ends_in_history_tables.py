@@ -127,6 +127,28 @@ def test_a_late_change_from_before_a_snapshot_ends_there_unless_the_snapshot_has
     require_versions(world)
 
 
+def test_a_row_ends_at_the_snapshot_that_lacks_it_and_not_at_a_truncate_after_it(
+    tmp_path: Path,
+) -> None:
+    """Both are read in one batch, and another snapshot after them shows that row 2 is as before."""
+    world = world_of(tmp_path, [("put", key) for key in range(4)])
+    world.servers.commit([("delete", 1)])
+    world.snapshot()
+    world.servers.commit([("truncate", 0)])
+    world.servers.commit([("return", key) for key in range(4)])
+    world.send(2)
+    world.batch()
+    assert world.whole == [2]
+    require_versions(world)
+    world.servers.commit([("delete", 3)])
+    world.snapshot()
+    world.servers.commit([("touch", key) for key in (0, 1, 2)])
+    world.send(1)
+    world.batch()
+    assert len(world.whole) == 2
+    require_versions(world)
+
+
 def test_erasing_leaves_the_end_of_a_snapshot_which_other_rows_need(tmp_path: Path) -> None:
     world = world_of(tmp_path, [("put", key) for key in range(3)])
     snapshot_without(world, 0, 1)
