@@ -98,6 +98,7 @@ sources = st.builds(
             st.booleans(),
             met_gtids=st.none() | met_gtids,
             last_transaction=st.none() | st.builds(Transaction, texts, counts, positions, streams),
+            newest_us=st.none() | counts,
         ),
         max_size=3,
     ),

@@ -34,6 +34,7 @@ class Scene:
         self.topic = SimulatedTopic(self.ledger.topic, PARTITIONS)
         self.folder, self._gtids, self._seed = folder, gtids, seed
         self._starts = 0
+        self.numbered_from = self.later_us = 0
         self.driver = self.start()
 
     def start(self) -> SimulatedDriver:
@@ -66,7 +67,9 @@ class Scene:
         number = int(source["file"].rpartition(".")[2]) + FIRST_FILES[server]
         source["file"] = f"binlog.{number:06d}"
         written = source["gtid"] and source["gtid"].rpartition("-")[2]
-        source["gtid"] = f"0-{server}-{written}" if self._gtids and written else None
+        numbered = int(written or 0) - self.numbered_from
+        source["gtid"] = f"0-{server}-{numbered}" if self._gtids and written else None
+        source["ts_us"] += self.later_us
         return json.dumps(record).encode()
 
     def holds_the_truth(self) -> None:
@@ -82,6 +85,12 @@ class Scene:
     def epochs(self) -> Iterator[tuple[int, set[int]]]:
         source = self.driver.table.source
         return ((epoch.number, {*epoch.entered}) for epoch in source.epochs)
+
+
+def number_of(event: Event) -> int:
+    """The number of an event's GTID."""
+    assert event.value is not None
+    return int(json.loads(event.value)["payload"]["source"]["gtid"].rpartition("-")[2])
 
 
 def test_a_failover_and_the_way_back_lose_nothing(tmp_path: Path) -> None:
@@ -248,6 +257,32 @@ def test_without_gtids_a_repetition_continues_once_an_operator_has_said_so(
     scene.holds_the_truth()
     assert not list(scene.epochs)
     assert not any(state.repeating for state in scene.driver.table.source.partitions.values())
+
+
+@pytest.mark.parametrize(
+    ("failovers", "seconds"), [(0, 6), (1, 61)], ids=["nothing is missing", "after a failover"]
+)
+def test_numbers_that_begin_again_park_until_an_operator_says_so(
+    tmp_path: Path, lakesplice: CommandLine, failovers: int, seconds: int
+) -> None:
+    scene = Scene(tmp_path)
+    scene.send(1, scene.ledger.insert(0, 20))
+    for text in ("first", "second", "third"):
+        scene.send(1 + 2 * failovers, scene.ledger.update(range(20), text))
+        scene.driver.batch()
+    # RESET MASTER: binlog files and GTIDs begin again.
+    after = scene.ledger.update(range(20), "after it")
+    scene.numbered_from, scene.later_us = number_of(after[0]) - 1, seconds * 1_000_000
+    scene.send(2, after)
+    scene.send(2, after[-5:])
+    scene.driver.batch()
+    parked = scene.driver.table.parked
+    assert parked is not None
+    assert parked.code is ParkCode.POSITIONS_FELL_BACK
+    assert "its GTID was met before" in parked.detail
+    assert lakesplice("unpark", scene.address, "--new-epoch").code == 0
+    scene.start().batch()
+    scene.holds_the_truth()
 
 
 def test_changes_that_are_missing_show_in_those_that_follow(tmp_path: Path) -> None:

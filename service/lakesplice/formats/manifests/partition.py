@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lakesplice.model.arrays import KeyHash
+from lakesplice.model.moments import EpochUs
 from lakesplice.model.offsets import Offset
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.progress.met_gtids import GtidNumbers, GtidRange, GtidRanges, Transaction
@@ -35,6 +36,8 @@ def partition_out(state: PartitionState) -> dict[str, Any]:
         value["recent_gtids"] = {}  # versions that don't know ranges take nothing for met
     if state.last_transaction is not None:
         value["last_transaction"] = transaction_out(state.last_transaction)
+    if state.newest_us is not None:
+        value["newest_us"] = state.newest_us
     return value
 
 
@@ -137,6 +140,7 @@ def partition_in(value: Any) -> PartitionState:
         highest=_highest_in(value["highest"]) if "highest" in value else None,
         met_gtids=met_in(value),
         last_transaction=last_in(value),
+        newest_us=EpochUs(int(value["newest_us"])) if "newest_us" in value else None,
     )
 
 

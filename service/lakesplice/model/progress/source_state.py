@@ -41,6 +41,7 @@ class PartitionState:
     While `repeating`, an operator has said that positions below `position` are repetitions.
     `lossy`: since its last change that isn't from a snapshot, records were skipped or became dead
     letters. `highest` is its highest change; None before the first one and in older manifests.
+    `newest_us` is the newest time at the source of its changes, without those that were sent again.
     `met_gtids` and `last_transaction` are those of `met`; `met_gtids` is None if all numbers up to
     those of `gtids` count.
     """
@@ -54,6 +55,7 @@ class PartitionState:
     highest: HighestChange | None = None
     met_gtids: GtidRanges | None = None
     last_transaction: Transaction | None = None
+    newest_us: EpochUs | None = None
 
     @property
     def met(self) -> MetGtids:

@@ -16,9 +16,11 @@ from lakesplice.model.position import BEFORE_ALL, Ordering
 from lakesplice.model.progress.column_presence import ColumnPresences
 from lakesplice.model.progress.epochs import Epoch
 from lakesplice.model.progress.source_state import Emptied, PartitionState, SourceState
-from lakesplice.planning.intake.order.record_order import RecordIndex
+from lakesplice.planning.intake.order.record_order import RecordIndex, RecordOrder
+from lakesplice.planning.intake.order.repeated_numbers import first_repeated_number
 from lakesplice.planning.intake.order.returned_records import Waiting
 from lakesplice.planning.intake.order.shared_positions import SHARED, SharedPositions
+from lakesplice.planning.sources.epochs import EpochPath
 from lakesplice.planning.sources.late_order import LateRecords, ReadAround
 
 _RELOAD = "give `lakesplice reset --anew` to reload the table from the topic"
@@ -126,6 +128,15 @@ def shared_position(decoded: Decoded, positions: SharedPositions) -> Iterator[Pa
         record = positions.first_shared()
         if record is not None:
             yield PartitionStop(record, ParkCode.ORDER_UNKNOWN, SHARED)
+
+
+def repeated_number(
+    order: RecordOrder, course: EpochPath, state: PartitionState
+) -> Iterator[PartitionStop]:
+    """Yield the first record that has the GTID of another one, and not that one's change."""
+    found = first_repeated_number(order, course, state)
+    if found is not None:
+        yield PartitionStop(found[0], ParkCode.POSITIONS_FELL_BACK, found[1])
 
 
 NOTHING_KNOWN = KnownTopic()

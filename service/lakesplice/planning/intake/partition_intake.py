@@ -38,6 +38,7 @@ from lakesplice.planning.intake.known_topic import (
     KnownTopic,
     PartitionStop,
     mixed_kinds,
+    repeated_number,
     shared_position,
     with_ordering,
 )
@@ -51,6 +52,7 @@ from lakesplice.planning.intake.order.further_snapshots import ADVICE, further_s
 from lakesplice.planning.intake.order.missing_records import MissingRecords
 from lakesplice.planning.intake.order.proven_records import ProvenRecords
 from lakesplice.planning.intake.order.record_order import RecordIndex, RecordOrder
+from lakesplice.planning.intake.order.repeated_numbers import newest_moment
 from lakesplice.planning.intake.order.returned_records import Waiting, follow_returned
 from lakesplice.planning.intake.order.shared_positions import Found, SharedPositions
 from lakesplice.planning.intake.order.truncations import (
@@ -127,9 +129,7 @@ class PartitionIntake:
         self._images.follow_schema(first_schema)
 
     def take(self, offsets: Integers, decoded: Decoded) -> IntakeResult:
-        """Take the next records, which have these offsets. After a stop it must not be called
-        again.
-        """
+        """Take the next records, which have these offsets; not to be called after a stop."""
         missing = MissingRecords.among(offsets, self._state, self._waiting.gaps)
         proven = self._proven(offsets, decoded, missing)
         decoded, order = proven.decoded, proven.order
@@ -160,9 +160,9 @@ class PartitionIntake:
         highest = positions.highest(limit)
         applied = order.rows[: int(np.searchsorted(order.rows, limit))]
         state = course.state.before_missing() if missing.behind(applied, limit) else course.state
-        self._state = replace(
-            state, next_offset=Offset(end), met_until=met_until, lossy=lossy, highest=highest
-        )
+        newest = newest_moment(order, course, limit, self._state)
+        state = replace(state, next_offset=Offset(end), met_until=met_until, lossy=lossy)
+        self._state = replace(state, highest=highest, newest_us=newest)
         kept += row_ends(fences, at, self._images.schema, shard=self._shard)
         rows, changes = (tuple(part[at] for part in kept) for at in (0, 1))
         return IntakeResult(changes, dead_letters, rows, lowest, again)
@@ -230,6 +230,7 @@ class PartitionIntake:
         stops = [
             *self._schema_stops(decoded, files, limit),
             *columns,
+            *repeated_number(order, course, self._state),
             *shared_position(decoded, positions),
             *stops,
         ]

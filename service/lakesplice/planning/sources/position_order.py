@@ -90,7 +90,7 @@ def check_order(
     read explains nothing. Rows marked in `known` are known to be repetitions; before those in
     `after_missing` there are records that could not be read.
     """
-    below, again = _not_above_high(position_file, position_offset, start)
+    below, again = not_above_high(position_file, position_offset, start)
     streams = GtidStreams.of(gtid, met.highest)
     none = np.zeros(len(gtid), np.bool_)
     known = none if known is None else known
@@ -211,12 +211,12 @@ def accept_repetitions(
     """Check the rows of one partition whose positions come from one clock that never goes back: a
     position below the highest is a repetition, from any sender.
     """
-    below, _ = _not_above_high(position_file, position_offset, start)
+    below, _ = not_above_high(position_file, position_offset, start)
     high = _high(position_file, position_offset, start)
     return OrderCheck(None, "", high, met, int(np.count_nonzero(below)))
 
 
-def _not_above_high(file: Integers, offset: Integers, start: Position) -> tuple[Mask, Mask]:
+def not_above_high(file: Integers, offset: Integers, start: Position) -> tuple[Mask, Mask]:
     """Mark the rows that are below the highest position before them, and those that are at it."""
     files = np.concatenate((np.array([start.file], np.int64), file))
     offsets = np.concatenate((np.array([start.offset], np.int64), offset))
