@@ -24,9 +24,9 @@ from lakesplice.planning.sources.epochs import EpochPath
 from lakesplice.planning.sources.position_order import not_above_high
 
 SLACK_US, SLACK_AFTER_MISSING_US = 5_000_000, 60_000_000
-"""How much newer a change may be that is sent again: another version of the connector may send times
-of another precision. If records were missing, it need not have been read: clocks of servers differ,
-and a change's time is when its statement began.
+"""How much newer a change may be that is sent again. Another version of the connector may send its
+times with another precision. If records were missing, it need not have been read: clocks of servers
+differ, and a change's time is when its statement began.
 """
 _RESOLVE = (
     "if the source's binlog was reset, or a server took over that lacked transactions, give"
