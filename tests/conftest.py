@@ -107,9 +107,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> lanes.TwoLanes:
-    """Services in one lane, everything else in the other, however many workers there are."""
-    return lanes.TwoLanes(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> lanes.Lanes:
+    """Services in one lane, everything else in others, however many workers there are."""
+    return lanes.Lanes(config, log)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

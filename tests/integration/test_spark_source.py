@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from lakesplice import Table
 from lakesplice.apps.table_commands.dispatch import RequestWait
@@ -165,15 +165,21 @@ CONDITIONS = [
 ]
 
 
+EVERY_ROW = {"include_system": True, "include_deleted": True}
+
+
+@pytest.fixture(scope="module")
+def in_memory(spark: SparkSession, folder: Path) -> DataFrame:
+    """Every row of the table, which Spark filters alone."""
+    return spark.createDataFrame(frame(spark, folder, **EVERY_ROW).toArrow())
+
+
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_a_filter_keeps_the_rows_that_it_keeps_in_spark(
-    spark: SparkSession, folder: Path, condition: str
+    spark: SparkSession, folder: Path, in_memory: DataFrame, condition: str
 ) -> None:
-    options = {"include_system": True, "include_deleted": True}
-    skipping = frame(spark, folder, filter=condition, **options)
-    # What Spark holds in memory already is filtered by Spark alone.
-    held = spark.createDataFrame(frame(spark, folder, **options).toArrow()).where(condition)
-    assert str(rows_of(skipping)) == str(rows_of(held))
+    skipping = frame(spark, folder, filter=condition, **EVERY_ROW)
+    assert str(rows_of(skipping)) == str(rows_of(in_memory.where(condition)))
 
 
 def test_a_filter_on_a_dataframe_does_not_affect_its_next_query(

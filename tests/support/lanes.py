@@ -1,18 +1,19 @@
-"""Two lanes of tests side by side: whole services in one, everything else in the other.
+"""Lanes of tests side by side: whole services, servers without a service, and everything else.
 
 Two services at a time on two cores wait for each other for longer than their tests last, so only
-the workers of the first lane run the files in `SERVICES`. The other workers, which yield the
-processor to them, run the rest, the longest folders first. A worker of the first lane that has run
-out of services helps with the rest. The end of a run shows each folder's seconds and its budget,
-and the longest files.
+the workers of the first lane run the files in `SERVICES`. The other workers yield the processor to
+them. They share the rest so that few of them start a broker and a database, or a Spark with Delta,
+of their own. A worker that has run out of its own files helps with those of others, the short ones
+first. The end of a run shows each folder's seconds and its budget, and the longest files.
 """
 
 from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,33 +22,16 @@ from _pytest.terminal import TerminalReporter
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
 if TYPE_CHECKING:
-    from xdist.remote import Producer
     from xdist.workermanage import WorkerController
 
-SERVICES = ("tests/e2e/", "tests/crash/test_kills.py", "tests/integration/")
-"""Files whose tests start a broker, a database or the whole service: one at a time."""
+SERVICES = ("tests/e2e/", "tests/crash/test_kills.py")
+"""Files whose tests start the whole service: one at a time."""
 
-NO_SERVICES = tuple(
-    f"tests/integration/test_{subject}.py"
-    for subject in (
-        "bounds",
-        "chart",
-        "month",
-        "object_store",
-        "page_in_a_browser",
-        "store_contract_s3",
-    )
-)
-"""Files of those folders that need none of these."""
+SERVERS = ("tests/integration/",)
+"""Files whose tests start a broker, a database or another server."""
 
-REST_FIRST = (
-    "tests/integration/",
-    "tests/conformance/",
-    "tests/splice/",
-    "tests/crash/",
-    "tests/property/",
-)
-"""What the other lane begins with: a long file at the end would leave one core idle."""
+REST_FIRST = ("tests/conformance/", "tests/splice/", "tests/crash/", "tests/property/")
+"""What a lane of the rest begins with: a long file at the end would leave one core idle."""
 
 BUDGET_SECONDS = {
     "tests/e2e": 950,
@@ -69,21 +53,45 @@ REPORTS_MIN = 1000
 """Below so many reports a run is somebody's own, of a few files: nothing is summed up."""
 
 
-def is_services(nodeid: str) -> bool:
-    """Whether the test or file belongs to the lane of services."""
-    return nodeid.startswith(SERVICES) and not nodeid.startswith(NO_SERVICES)
+class Lane(Enum):
+    """What a worker runs first."""
+
+    SERVICES = 0
+    SERVERS = 1
+    REST = 2
 
 
-class TwoLanes(LoadScopeScheduling):  # type: ignore[misc]  # xdist ships no types
-    """Hands out files, those of services to the workers of the first lane alone.
-
-    The second half of the workers is the second lane; the others, and a worker that replaces one
-    that died, are the first. A worker for whom nothing is left stops while the others go on.
+def lane_of(worker: str, workers: int) -> Lane:
+    """The lane of the worker (`gw1`) of so many. Half of them run services, but one at least; the
+    others are by turns of the rest and of servers, from the last one back.
     """
+    number = int(worker.removeprefix("gw"))
+    if not max(1, workers // 2) <= number < workers:
+        return Lane.SERVICES
+    return Lane.REST if (workers - number) % 2 else Lane.SERVERS
 
-    def __init__(self, config: pytest.Config, log: Producer | None = None) -> None:
-        super().__init__(config, log)
-        self._others = {f"gw{n}" for n in range(self.numnodes) if is_niced(f"gw{n}", self.numnodes)}
+
+def files_in_order(files: Sequence[str], lane: Lane) -> list[str]:
+    """The files that a worker of the lane may run, in the order in which it takes them."""
+    services = [file for file in files if file.startswith(SERVICES)]
+    servers = [file for file in files if file.startswith(SERVERS)]
+    rest = sorted((file for file in files if not file.startswith((*SERVICES, *SERVERS))), key=_rank)
+    match lane:
+        case Lane.SERVICES:
+            # Short files last in the other lanes are what two can share without one waiting.
+            return [*services, *reversed(servers), *reversed(rest)]
+        case Lane.SERVERS:
+            return [*servers, *reversed(rest)]
+        case Lane.REST:
+            return [*rest, *reversed(servers)]
+
+
+class Lanes(LoadScopeScheduling):  # type: ignore[misc]  # xdist ships no types
+    """Hands out files, to each worker those of its lane first.
+
+    A worker for whom nothing is left stops while the others go on; one that replaces a worker that
+    died runs services.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         return nodeid.split("::", 1)[0]
@@ -104,17 +112,8 @@ class TwoLanes(LoadScopeScheduling):  # type: ignore[misc]  # xdist ships no typ
         super()._reschedule(node)
 
     def _next_for(self, node: WorkerController) -> str | None:
-        services = [scope for scope in self.workqueue if is_services(scope)]
-        rest = sorted((scope for scope in self.workqueue if not is_services(scope)), key=_rank)
-        if node.gateway.id in self._others:
-            return rest[0] if rest else None
-        # Short files last in the other lane are what two can share without one waiting at the end.
-        return services[0] if services else rest[-1] if rest else None
-
-
-def is_niced(worker: str, workers: int) -> bool:
-    """Whether the worker (`gw1`) of so many belongs to the lane that yields to services."""
-    return workers - workers // 2 <= int(worker.removeprefix("gw")) < workers
+        lane = lane_of(node.gateway.id, self.numnodes)
+        return next(iter(files_in_order([*self.workqueue], lane)), None)
 
 
 def _rank(scope: str) -> int:
@@ -124,13 +123,14 @@ def _rank(scope: str) -> int:
 
 
 def yield_to_services() -> None:
-    """Lower the priority of this process if it is a worker of the second lane.
+    """Lower the priority of this process if it is a worker of another lane.
 
     Where Linux groups processes by session, niceness counts within a session alone, and services
     have sessions of their own; so the worker gets one too, which is niced as a whole.
     """
     worker = os.environ.get("PYTEST_XDIST_WORKER")
-    if worker and is_niced(worker, int(os.environ["PYTEST_XDIST_WORKER_COUNT"])):
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if worker and lane_of(worker, workers) is not Lane.SERVICES:
         os.nice(NICENESS)
         with suppress(OSError):
             os.setsid()
