@@ -4,6 +4,7 @@ old the views of a table may become.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -178,6 +179,16 @@ class DriverStatus:
     pattern: str
     topics: tuple[TopicStatus, ...] = ()
     other_topics: tuple[str, ...] = ()
+
+    def topics_by_state(self) -> Counter[TopicState]:
+        """Return how many topics are in each state; one that feeds a history table, too, counts
+        once, in the worse of the two.
+        """
+        worst: dict[str, TopicState] = {}
+        for one in self.topics:
+            state = one.standing.state
+            worst[one.topic] = min(worst.get(one.topic, state), state, key=WORST_FIRST.index)
+        return Counter(worst.values())
 
     def complete_until(self, tables: Collection[str]) -> EpochMs | None:
         """Return the latest moment up to which the real-time views of all these tables are

@@ -209,6 +209,7 @@ def test_without_one_there_are_no_settings_of_history_tables() -> None:
         ({"mode": "insert-only"}, "mode upsert"),
         ({"partial_images": "apply"}, "whole row images"),
         ({"to": "a.b", "history": {"to": "a.b"}}, "the same table"),
+        ({"match": "shop.orders", "history": {"to": "shop.orders"}}, "the same table"),
         ({"history": {"to": "orders"}}, "database.table"),
         ({"also": ["history", "history"]}, "twice"),
         ({"also": [], "history": {"to": "a.b"}}, "needs also"),

@@ -97,3 +97,17 @@ def test_the_newest_document_of_the_newest_driver_counts_and_is_the_only_one(
     assert len(list(lake.list(f"{STATUS}/"))) == 1
     first.publish(status(9, 99))
     assert newest_status(lake) == status(10, 1), "a driver that was deposed says nothing more"
+
+
+def test_a_topic_that_feeds_a_history_table_too_counts_once_in_the_worse_state() -> None:
+    def fed(topic: str, table: str, state: TopicState) -> TopicStatus:
+        return TopicStatus(topic, table, TopicCondition(state), EpochMs(5))
+
+    shown = status(
+        1,
+        2,
+        fed("a", "shop.a", TopicState.RUNNING),
+        fed("a", "shop.a_history", TopicState.PARKED),
+        fed("b", "shop.b", TopicState.RUNNING),
+    )
+    assert shown.topics_by_state() == {TopicState.PARKED: 1, TopicState.RUNNING: 1}

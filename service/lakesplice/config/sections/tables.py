@@ -281,8 +281,10 @@ class TableSettings(RowSettings):
             if not self.has_history_beside:
                 raise ValueError("history.to needs also: [history]")
             check_route(self.match, self.history.to)
-            if self.history.to == self.to:
-                raise ValueError("history.to and to name the same table")
+            if self.history.to == (self.to or self.match):
+                raise ValueError(
+                    "history.to names the same table as to, or as match; choose another"
+                )
         if self.has_history_beside and self.mode != "upsert":
             raise ValueError(f"also: [history] is for mode upsert, not for mode {self.mode}")
         return self

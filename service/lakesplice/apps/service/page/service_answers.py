@@ -6,7 +6,6 @@ Only a table's history does, in `history.py`.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -100,7 +99,6 @@ class ServiceAnswers:
         self, status: DriverStatus | None, tables: Sequence[TableAnswer], activity: Activity
     ) -> LakeAnswer:
         rates = [one.changes_per_second for one in tables if one.changes_per_second is not None]
-        topics = () if status is None else status.topics
         batch_age, clocks = self._age(activity.last_batch_ms), activity.clock_difference
         return LakeAnswer(
             version=__version__,
@@ -110,7 +108,7 @@ class ServiceAnswers:
             waits_for=self._health.why_unready(),
             generation=None if status is None else status.generation,
             topic_pattern=self._settings.kafka.topic_pattern.pattern,
-            topics=Counter(topic.standing.state for topic in topics),
+            topics={} if status is None else status.topics_by_state(),
             other_topics=[] if status is None else list(status.other_topics),
             lag_records=sum(one.lag_records or 0 for one in tables),
             changes_per_second=sum(rates) if rates else None,

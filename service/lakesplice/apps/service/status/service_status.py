@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -65,7 +64,7 @@ def log_once_summary(log: Any, status: DriverStatus, tables: Iterable[ServiceTab
     Topics that are parked or refused wait for a person, as before. But if no topic matches, or a
     table was given up that may succeed later, the end must not look like a success.
     """
-    states = Counter(topic.standing.state for topic in status.topics)
+    states = status.topics_by_state()
     for topic in status.topics:
         if topic.standing.state in TROUBLES:
             log.warning(
@@ -78,7 +77,7 @@ def log_once_summary(log: Any, status: DriverStatus, tables: Iterable[ServiceTab
     say = log.info if well else log.error
     say(
         "once-ended",
-        topics=len(status.topics),
+        topics=states.total(),
         changes=sum(table.changes_in for table in tables),
         **{state.value: states[state] for state in TopicState if states[state]},
     )
