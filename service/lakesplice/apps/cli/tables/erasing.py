@@ -185,4 +185,5 @@ def _search_result_text(found: SearchResult) -> str:
     )
     if not found.found:
         return head + "none found"
-    return head + "".join(f"\n  {path}: {count}" for path, count in sorted(found.found.items()))
+    places = (f"\n  {count} in {path}" for path, count in sorted(found.found.items()))
+    return f"{head}found{''.join(places)}"
