@@ -17,9 +17,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from lakesplice import Table
 from lakesplice.apps.erasing.byte_search import files_in, search
 from lakesplice.errors import UsageError
+from lakesplice.model.names import CHANGE_TYPE
 from lakesplice.planning.upkeep.clustering import ClusterPolicy
 from lakesplice.storage.local import LocalStore
+from lakesplice.table.by_hand.hand_fed_table import HandFedTable
 from lakesplice.table.by_hand.upserts.upsert_request import Upserted
+from lakesplice.table.reading.scan import View
 from tests.support.by_hand import (
     COLUMNS,
     Row,
@@ -83,6 +86,7 @@ class Upserts(RuleBasedStateMachine):
         self.store = LocalStore(self.folder).within("shop/goods")
         self.truth: dict[int, Row] = {}
         self.checked = False
+        self.told_since = 0
         self.transactions = 0
         self.last: tuple[list[Row], int] | None = None
         self.tables = [created(self.store, change_feed=True), opened(self.store, 99)]
@@ -117,6 +121,15 @@ class Upserts(RuleBasedStateMachine):
             lambda: self.tables[handle].upsert(changes, delete=gone, merge=merge),
         )
         assert done is None or done[2] == deleted
+
+    @rule(handle=HANDLES, merge=MERGES)
+    def write_what_base_files_have(self, handle: int, merge: bool | None) -> None:
+        """To a file this brings nothing new, and yet it undoes what waits."""
+        table = self.tables[handle]
+        rows = table.refresh().read(View.READ_OPTIMISED).to_pylist()
+        changes = given(rows, COLUMNS.names)
+        after = _applied(self.truth, rows, COLUMNS.names)
+        self._done(after, lambda: table.upsert(changes, merge=merge))
 
     @rule(handle=HANDLES, rows=ROWS, repeats=st.booleans())
     def write_in_a_transaction(self, handle: int, rows: list[Row], repeats: bool) -> None:
@@ -188,7 +201,9 @@ class Upserts(RuleBasedStateMachine):
     def erase(self, keys: set[int]) -> None:
         """By a handle of its own, as the command does; the others find only the new version."""
         folder = self.folder / "shop/goods"
-        done = Table.open(folder).erase(sorted(keys), also_live=True)
+        table = Table.open(folder)
+        done = table.erase(sorted(keys), also_live=True)
+        self.told_since = table.version
         assert done.live == len(keys & self.truth.keys())
         self.truth = {key: row for key, row in self.truth.items() if key not in keys}
         values = [f"column:id={key}" for key in sorted(keys)]
@@ -229,9 +244,19 @@ class Upserts(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         require_sound_index(self.store, self.tables[0])
+        self._require_told(self.tables[0])
         self.tables[0].compact()
         require_delta_feed(self.store, self.folder / "shop/goods")
         shutil.rmtree(self.folder)
+
+    def _require_told(self, table: HandFedTable) -> None:
+        """What each version changed, applied to an older one, gives the newest."""
+        rows = {row["id"]: row for row in table.read(version=self.told_since).to_pylist()}
+        for told in table.changes(self.told_since + 1).read_all().to_pylist():
+            rows.pop(told["id"], None)
+            if told[CHANGE_TYPE] != "delete":
+                rows[told["id"]] = {name: told[name] for name in COLUMNS.names}
+        assert rows == self.truth
 
     def _done(
         self, after: dict[int, Row], write: Callable[[], Upserted]

@@ -103,6 +103,7 @@ def compact_files(
         entropy,
         images=writer,
         gathers=more is None and may_gather(manifest),
+        tells=more is not None,
         progress=progress,
     )
     images = None
@@ -126,17 +127,19 @@ def rewrite_with(
     *,
     images: ImageWriter | None = None,
     gathers: bool = False,
+    tells: bool = False,
     progress: Progress = UNWATCHED,
 ) -> tuple[Mapping[str, NewFile], Mapping[str, int]]:
     """Rewrite base files of `manifest` with changes in the layout of `delta_schema`; `images` gets
-    the rows that change. `gathers` says that several small files may become one.
+    the rows that change. `gathers` says that several small files may become one, `tells` that some
+    changes are in no delta, so that only the files tell them.
 
     Return the next version of each file by its path, without files on which no change had an
     effect, and the counts of `Compacted`. Blocks and raises as `compact_files`.
     """
     waiting = WaitingChanges.of(changes)
     replaced: dict[str, NewFile] = {}
-    work = _Rewriting(store, manifest, rewriter, entropy, images)
+    work = _Rewriting(store, manifest, rewriter, entropy, images, tells)
     work.counts["changes"] = changes.num_rows
     done = set[str]()
     given = frozenset(waiting.groups.tolist()) if gathers else frozenset[int]()
@@ -159,6 +162,7 @@ class _Rewriting:
     rewriter: Rewriter
     entropy: Entropy
     images: ImageWriter | None
+    tells: bool = False
     counts: Counter[str] = field(
         default_factory=lambda: Counter(changes=0, stale=0, rows=0, bytes_read=0, bytes_written=0)
     )
@@ -197,7 +201,9 @@ class _Rewriting:
             found = self.rewriter.compared(source, file, edits)
             if found.pages_equal:
                 counts["pages_equal"] += found.pages_equal
-            if without_effect(found.edits, ordering):
+            # A row may be as in the file, and yet another than a waiting change had made it.
+            undone = self.tells and len(placed.rows) > len(rows)
+            if without_effect(found.edits, ordering) and not undone:
                 counts["unchanged"] += len(edits.rows)
                 return None
             edits = found.edits
