@@ -14,6 +14,7 @@ from lakesplice.planning.filtering.expressions import (
     edit_condition,
     edit_value,
     evaluated,
+    literal_values,
     without_values,
 )
 
@@ -63,6 +64,8 @@ VALUES = [
     "CAST(d AS DOUBLE)",
     "CAST('12' AS INT) + i",
     "CAST(d AS DECIMAL(12, 4))",
+    "CAST(f AS DECIMAL(9, 1))",
+    "coalesce(CAST('07' AS INT), i)",
     "year(day)",
     "month(day) + day(day)",
     "i > l",
@@ -156,7 +159,11 @@ def test_a_literal_has_the_type_of_the_column_that_gets_it() -> None:
         "substring(s, i)",
         "round(d, i)",
         "replace(s, s, 'x')",
+        "replace(s, 'a')",
         "CAST(i AS GEOMETRY)",
+        "CAST(l AS TIMESTAMP)",  # seconds in Spark, microseconds in Arrow
+        "CAST(day AS INT)",
+        "1e400",
         "CAST(i AS DECIMAL(99, 1))",
         "s + 1",
         "i > s",
@@ -181,11 +188,36 @@ def test_a_text_that_is_no_condition_is_refused(text: str) -> None:
         edit_condition(text, ROWS.schema)
 
 
-@pytest.mark.parametrize("text", ["l * 9223372036854775807", "1 / (l - l)", "CAST(s AS INT)"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "l * 9223372036854775807",
+        "1 / (l - l)",
+        "CAST(s AS INT)",
+        "CAST(f AS DECIMAL(9, 0))",
+        "CAST('2024-02-29 08:00:00' AS DATE)",
+    ],
+)
 def test_a_value_that_can_not_be_computed_is_refused(text: str) -> None:
     value = edit_value(text, ROWS.schema, pa.int64())
     with pytest.raises(UsageError, match="can't be computed"):
         evaluated([value], ROWS)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("20240229", pa.timestamp("us", "UTC")),
+        ("10 / 3", pa.decimal128(9, 2)),
+        ("10 / 3", pa.float32()),
+        ("CAST(1.5 AS DOUBLE)", pa.int32()),
+        ("TIMESTAMP '2024-02-29 08:00:00'", pa.date32()),
+        ("5", pa.bool_()),
+    ],
+)
+def test_a_value_that_its_column_would_alter_is_refused(text: str, kind: pa.DataType) -> None:
+    with pytest.raises(UsageError, match="doesn't fit its column"):
+        literal_values([text], kind)
 
 
 def test_a_condition_is_shown_without_its_values() -> None:

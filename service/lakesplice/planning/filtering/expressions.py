@@ -26,6 +26,7 @@ from sqlglot import exp
 
 from lakesplice.errors import LakespliceError, UsageError
 from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType
+from lakesplice.planning.filtering.casts import cast_value, fitted
 from lakesplice.planning.filtering.conditions import (
     COMPARISONS,
     MIRRORED,
@@ -37,10 +38,10 @@ from lakesplice.planning.filtering.literals import (
     computed_in,
     is_literal,
     is_text,
-    literal_scalar,
     matching_literal,
     plain_literal,
     type_name,
+    typed_literal,
 )
 
 _UNKNOWN = pa.null()
@@ -97,10 +98,7 @@ def literal_values(texts: Sequence[str], kind: pa.DataType) -> pa.ChunkedArray:
     one = pa.table({"row": [0]})
     none = pa.schema([])
     found = [evaluated([edit_value(text, none, kind)], one)[0].combine_chunks() for text in texts]
-    try:
-        return pa.chunked_array([value.cast(kind) for value in found], kind)
-    except pa.ArrowException as error:
-        raise UsageError("a value doesn't fit its column", cause=str(error)) from error
+    return pa.chunked_array([fitted(value, kind) for value in found], kind)
 
 
 def without_values(text: str) -> str:
@@ -183,14 +181,17 @@ class _ValueTranslation(ConditionTranslation):
         wide = [s.cast(to) if to is not None and kind != to else s for s, kind in sides]
         return _ARITHMETIC[type(node)](*wide)
 
-    def _cast(self, node: exp.Expr) -> pc.Expression:
+    def _cast(self, node: exp.Cast) -> pc.Expression:
         try:
             to = ColumnType.parse(type_name(node.args["to"])).arrow
         except LakespliceError as error:
             raise self._unfit(node, error.message) from None
-        if is_literal(node.this) and (found := literal_scalar(node.this, to)) is not None:
-            return pc.scalar(found).cast(to)
-        return self.value(node.this)[0].cast(to)
+        if is_literal(node.this) and (found := typed_literal(node)) is not None:
+            return pc.scalar(found)
+        value, of = self.value(node.this)
+        if (built := cast_value(value, of, to)) is None:
+            raise self._unfit(node, f"a value of type {of} can't be cast to {to}")
+        return built
 
     def _chosen(self, node: exp.Expr, wanted: pa.DataType) -> pc.Expression:
         if isinstance(node, exp.If):
@@ -230,8 +231,8 @@ class _ValueTranslation(ConditionTranslation):
             stop = None if length is None else start - 1 + max(0, self._whole(length))
             return pc.utf8_slice_codeunits(self.value(node.this)[0], start - 1, stop)
         if isinstance(node, exp.Replace):
-            old, new = node.expression, node.args["replacement"]
-            if is_text(old) and is_text(new) and old.this:
+            old, new = node.expression, node.args.get("replacement")
+            if is_text(old) and new is not None and is_text(new) and old.this:
                 text = self.value(node.this)[0]
                 return pc.replace_substring(text, pattern=old.this, replacement=new.this)
         raise self._unfit(

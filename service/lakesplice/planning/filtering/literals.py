@@ -4,13 +4,15 @@ the type of their spelling.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
+from math import isinf
 
 import pyarrow as pa
 from sqlglot import exp
 
+from lakesplice.errors import UnsupportedError
 from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType
 
 # Digits of whole numbers, by their bits.
@@ -29,7 +31,10 @@ def literal_scalar(node: exp.Expr, kind: pa.DataType) -> pa.Scalar | None:
         data = int(node.this, 16).to_bytes((len(node.this) + 1) // 2)
         return pa.scalar(data, kind) if _holds_bytes(kind) else None
     if isinstance(node, exp.Cast):  # DATE '…', TIMESTAMP '…', CAST(… AS …)
-        return literal_scalar(node.this, kind)
+        own = _of_its_type(node)
+        if own is not None and pa.types.is_timestamp(own.type) and pa.types.is_timestamp(kind):
+            return literal_scalar(node.this, kind)
+        return None if own is None else _compared_with(own, kind)
     if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
         return None if node.this.is_string else _number(f"-{node.this.this}", kind)
     if not isinstance(node, exp.Literal):
@@ -37,13 +42,48 @@ def literal_scalar(node: exp.Expr, kind: pa.DataType) -> pa.Scalar | None:
     return _text(node.this, kind) if node.is_string else _number(node.this, kind)
 
 
+def _of_its_type(node: exp.Cast) -> pa.Scalar | None:
+    """A literal as a scalar of the type that is written with it."""
+    try:
+        kind = ColumnType.parse(type_name(node.args["to"])).arrow
+    except UnsupportedError:
+        return None
+    found = literal_scalar(node.this, kind)
+    return None if found is None else found.cast(kind)
+
+
+def _compared_with(value: pa.Scalar, kind: pa.DataType) -> pa.Scalar | None:
+    """A scalar that compares with values of a type as one of its own type does, None if none
+    does.
+    """
+    if value.type == kind:
+        return value
+    if pa.types.is_date(value.type) and pa.types.is_timestamp(kind):
+        return value.cast(kind)
+    if not _is_number(value.type):
+        return None
+    found = _number(str(value.as_py()), kind)
+    is_same = found is not None and (
+        not pa.types.is_floating(value.type) or found.as_py() == value.as_py()
+    )
+    return found if is_same or found is None or pa.types.is_decimal(found.type) else None
+
+
 def _number(text: str, kind: pa.DataType) -> pa.Scalar | None:
     if pa.types.is_floating(kind):
-        return pa.scalar(float(text), kind)
+        return _double(text, kind)
     if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
         # It has its own precision, since the column's may be too small for it.
         return pa.scalar(Decimal(text))
     return None
+
+
+def _double(text: str, kind: pa.DataType) -> pa.Scalar:
+    """The nearest number; `OverflowError` for digits beyond the largest one."""
+    found = pa.scalar(float(text), kind)
+    if isinf(found.as_py()) and any(map(str.isdigit, text)):
+        raise OverflowError("a number is beyond the largest one")
+    return found
 
 
 def _text(text: str, kind: pa.DataType) -> pa.Scalar | None:
@@ -136,13 +176,22 @@ def _is_number(kind: pa.DataType) -> bool:
 
 def matching_literal(node: exp.Expr, kind: pa.DataType) -> pa.Scalar | None:
     """A literal in the type of the value with which it is combined; a number may be wider."""
-    try:
-        found = literal_scalar(node, kind)
-    except (pa.ArrowException, ValueError, OverflowError, InvalidOperation):
-        return None
+    found = _or_none(lambda: literal_scalar(node, kind))
     if found is not None and pa.types.is_integer(kind):
         return plain_literal(node)
     return found
+
+
+def _or_none(convert: Callable[[], pa.Scalar | None]) -> pa.Scalar | None:
+    try:
+        return convert()
+    except (pa.ArrowException, ValueError, OverflowError, InvalidOperation):
+        return None
+
+
+def typed_literal(node: exp.Cast) -> pa.Scalar | None:
+    """A literal in the type that is written with it, None if it isn't one of its values."""
+    return _or_none(lambda: _of_its_type(node))
 
 
 def plain_literal(node: exp.Expr) -> pa.Scalar | None:
@@ -152,13 +201,12 @@ def plain_literal(node: exp.Expr) -> pa.Scalar | None:
     if isinstance(node, exp.HexString):
         return literal_scalar(node, pa.binary())
     if isinstance(node, exp.Cast):
-        kind = ColumnType.parse(type_name(node.args["to"])).arrow
-        return matching_literal(node.this, kind)
+        return typed_literal(node)
     if isinstance(node, exp.Literal) and node.is_string:
         return pa.scalar(node.this)
     text = f"-{node.this.this}" if isinstance(node, exp.Neg) else str(node.this)
     if "e" in text.lower():
-        return pa.scalar(float(text))
+        return _or_none(lambda: _double(text, pa.float64()))
     number = Decimal(text)
     whole = "." not in text and -(1 << 63) <= number < 1 << 63
     return pa.scalar(int(text) if whole else number)
@@ -177,6 +225,7 @@ _TYPE_NAMES = {
     exp.DType.DATE: "date",
     exp.DType.TIMESTAMP: "timestamp",
     exp.DType.TIMESTAMPTZ: "timestamp",
+    exp.DType.TIMESTAMPNTZ: "timestamp",
     exp.DType.TIMESTAMPLTZ: "timestamp",
 }
 
