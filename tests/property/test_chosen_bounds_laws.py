@@ -27,7 +27,7 @@ from tests.support.simulated import folder
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 LONG = "b" * 32
 NAMES = ["", "a", "Ada", LONG, LONG + "c", LONG + "d", "caf\u00e9", "\U0001f600" * 33]
-STEPS = ["put", "put", "put", "delete", "compact", "merge", "purge", "optimize"]
+STEPS = ["put", "put", "put", "widen", "delete", "compact", "merge", "purge", "optimize"]
 values = st.tuples(
     st.none() | st.sampled_from(NAMES),
     st.none() | st.integers(-2_000, 2_000).map(lambda us: MOMENT + timedelta(microseconds=us)),
@@ -53,7 +53,10 @@ def rows(given_: dict[int, tuple[str | None, datetime | None]]) -> pa.Table:
 def step(table: Table, what: str, drawn: dict[int, Any]) -> None:
     match what:
         case "put":
-            table.upsert(rows(drawn), merge=False)
+            table.upsert(rows(drawn), merge=False, fill_new_rows=True)
+        case "widen":
+            number = pa.array([key if key % 2 else None for key in drawn], pa.int64())
+            table.upsert(rows(drawn).append_column("n", number), merge_schema=True)
         case "delete":
             table.upsert(delete=rows(drawn).select(["id"]))
         case "compact":
@@ -84,6 +87,14 @@ def require_found(path: Path, truth: pa.Table) -> None:
             assert len(found) == meant, (column, value)
 
 
+def require_nulls(path: Path, truth: pa.Table) -> None:
+    """A reader that takes missing bounds for null finds the nulls of a column that files lack."""
+    files = DeltaTable(path).to_pyarrow_dataset()
+    for asked in (pc.field("n").is_null(), pc.field("n").is_valid()):
+        found = files.to_table(columns=["id"], filter=~pc.field(IS_DELETED) & asked)
+        assert found.num_rows == truth.filter(asked).num_rows
+
+
 def require_filters(path: Path, table: Table) -> None:
     """DuckDB's bloom filters exclude no key of their row group, and each row group has one."""
     for file in table.snapshot.manifest.files:
@@ -112,4 +123,6 @@ def test_no_row_is_lost_to_a_reader_that_skips_files(drawn: list[tuple[str, Any]
             step(table, what, dict(changes))
         table.compact()
         require_found(path / "t", table.read())
+        if "n" in table.schema.names:
+            require_nulls(path / "t", table.read())
         require_filters(path / "t", table)

@@ -101,3 +101,12 @@ def test_a_value_beyond_what_bounds_can_say_leaves_a_file_without(
     kind: Primitive, beyond: Any
 ) -> None:
     assert stats_of([beyond], kind) == {"numRecords": 1}
+
+
+def test_a_file_of_which_no_column_has_bounds_says_only_how_many_rows_it_has() -> None:
+    """Where everything else is empty, deltalake 1.6.6 takes all bounds for null."""
+    schema = TableSchema((Column(0, "id", "id", ColumnType(Primitive.STRING), "text"),), ("id",))
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"id": ["a", "b"]}), sink)
+    footer = pq.read_metadata(pa.BufferReader(sink.getvalue()))
+    assert json.loads(delta_stats(footer, schema)) == {"numRecords": 2}

@@ -6,7 +6,7 @@ nor how pages are copied: that is `lakesplice.splicing`.
 
 from lakesplice.formats.parquet.adopted import SYSTEM_VALUES
 from lakesplice.formats.parquet.read import BaseReader
-from lakesplice.formats.parquet.stats import delta_stats, stats_columns
+from lakesplice.formats.parquet.stats import delta_stats, stats_columns, stats_with_nulls
 from lakesplice.formats.parquet.write import (
     ROW_GROUP_BYTES_MAX,
     ROWS_PER_PAGE,
@@ -22,5 +22,6 @@ __all__ = [
     "WrittenBase",
     "delta_stats",
     "stats_columns",
+    "stats_with_nulls",
     "write_base",
 ]

@@ -8,7 +8,9 @@ point (the order of zeros and NaN differs between engines), booleans, and system
 prunes by them, and every commit would carry them). The property is necessary: where one column of a
 file has bounds and another that should have them lacks them, deltalake 1.6.6 takes the missing ones
 for null, and a filter on that column finds no row. For the same reason a file with a value beyond
-what bounds can say has no statistics at all but its number of rows.
+what bounds can say has no statistics at all but its number of rows, as do all files of a table of
+which no column is covered; and once a table gets a further column, its older files are added to the
+log again, with the number of nulls there.
 """
 
 from __future__ import annotations
@@ -73,10 +75,27 @@ def delta_stats(footer: pq.FileMetaData, schema: TableSchema) -> str:
             return _rows_alone(footer)
         low.append(f"{name}:{bounds[0]}")
         high.append(f"{name}:{bounds[1]}")
+    if not nulls:
+        return _rows_alone(footer)
     return (
         f'{{"numRecords":{footer.num_rows},"minValues":{{{",".join(low)}}},'
         f'"maxValues":{{{",".join(high)}}},"nullCount":{{{",".join(nulls)}}}}}'
     )
+
+
+def stats_with_nulls(stats: str | None, schema: TableSchema) -> str | None:
+    """Return statistics of a file by `delta_stats`, with the numbers of nulls of covered columns
+    that the file was written without; None if the statistics lack none or have none at all.
+    """
+    found = json.loads(stats or "{}")
+    known = found.get("nullCount")
+    if stats is None or not known:
+        return None
+    added = [name for name in stats_columns(schema) if name not in known]
+    if not added:
+        return None
+    counts = "".join(f",{json.dumps(name)}:{found['numRecords']}" for name in added)
+    return f"{stats.removesuffix('}}')}{counts}}}}}"
 
 
 def _covered(schema: TableSchema) -> list[tuple[int, Column]]:

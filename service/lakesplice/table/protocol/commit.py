@@ -219,7 +219,8 @@ def _moment(before: Snapshot | None, clock: Clock, entropy: Entropy) -> CommitPo
         table_id = "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
         return CommitPoint(0, now_ms, TableMetadata(table_id, "", created_ms=now_ms))
     timestamp_ms = EpochMs(max(now_ms, before.timestamp_ms + 1))
-    return CommitPoint(before.version + 1, timestamp_ms, before.log.metadata)
+    log = before.log
+    return CommitPoint(before.version + 1, timestamp_ms, log.metadata, log.adds)
 
 
 def _put_manifest(

@@ -21,11 +21,14 @@ COMMIT_TIMES = "delta.enableInCommitTimestamps"
 
 @dataclass(frozen=True, slots=True)
 class CommitPoint:
-    """The version and the time of a commit, and the table's metadata before it."""
+    """The version and the time of a commit, and before it the table's metadata and files in the
+    log.
+    """
 
     version: int
     timestamp_ms: EpochMs
     metadata: TableMetadata
+    adds: Mapping[str, Add] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from lakesplice.errors import UsageError
-from lakesplice.formats.log.actions import FEED_PROPERTY, OUR_PROTOCOL, Action, Remove
+from lakesplice.formats.log.actions import FEED_PROPERTY, OUR_PROTOCOL, Action, Add, Remove
+from lakesplice.formats.parquet import stats_with_nulls
 from lakesplice.model.manifest import ChangeFeed, Manifest, Retention, UpsertState
 from lakesplice.model.progress.source_state import SourceState
+from lakesplice.model.schema import TableSchema
 from lakesplice.table.protocol.intents import (
     Adopt,
     Create,
@@ -98,7 +100,20 @@ def after_schema_change(before: Manifest, intent: Evolve, moment: CommitPoint) -
     metadata = with_schema(moment.metadata, intent.schema, before.upserts)
     files, removes, adds = with_replaced(before, intent.replaced, moment)
     manifest = replace(before, schema=intent.schema, files=files)
-    return Transition(manifest, "CHANGE SCHEMA", (metadata, *removes, *adds))
+    told = _with_added_columns(before.files.keys() - intent.replaced.keys(), intent.schema, moment)
+    return Transition(manifest, "CHANGE SCHEMA", (metadata, *removes, *adds, *told))
+
+
+def _with_added_columns(
+    paths: Collection[str], schema: TableSchema, moment: CommitPoint
+) -> tuple[Add, ...]:
+    """The actions by which files that lack columns say that these are null in all of their rows."""
+    stats = {path: stats_with_nulls(moment.adds[path].stats, schema) for path in sorted(paths)}
+    return tuple(
+        replace(moment.adds[path], stats=told, data_change=False)
+        for path, told in stats.items()
+        if told is not None
+    )
 
 
 def after_redirect(before: Manifest, intent: Redirect, moment: CommitPoint) -> Transition:
