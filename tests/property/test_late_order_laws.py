@@ -17,11 +17,13 @@ from hypothesis import strategies as st
 
 from lakesplice.model.offsets import Offset
 from lakesplice.model.position import Position
-from lakesplice.model.progress.epochs import epoch_at, in_epoch
+from lakesplice.model.progress.epochs import Epoch, entered_epochs, epoch_at, in_epoch
+from lakesplice.model.progress.source_state import PartitionState
 from lakesplice.planning.intake.order.dead_letter_places import read_around
 from lakesplice.planning.intake.order.missing_records import MissingRecords
 from lakesplice.planning.intake.order.record_order import RecordIndex, RecordOrder
-from lakesplice.planning.sources.epochs import follow
+from lakesplice.planning.intake.order.states_before import states_before
+from lakesplice.planning.sources.epochs import ChangePositions, follow
 from lakesplice.planning.sources.late_order import (
     LateChange,
     LateRecords,
@@ -104,6 +106,9 @@ class LetterReader(failovers.Reader):
         order = RecordOrder(rows, positions, rows, (), ())
         course = follow(positions, partition, state, self.source.epochs)
         dead = [RecordIndex(at) for at in range(len(read)) if at not in {*rows.tolist()}]
+        places = np.searchsorted(rows, dead).tolist()
+        before = states_before(positions, partition, state, self.source.epochs, places)
+        assert before == followed(positions, partition, state, self.source.epochs, places)
         found = read_around(
             dead,
             offsets,
@@ -167,6 +172,23 @@ class LetterReader(failovers.Reader):
         self.note(sent)
         if sent.key not in self.rows or stands > self.rows[sent.key][0]:
             self.rows[sent.key] = stands, sent.number
+
+
+def followed(
+    positions: ChangePositions,
+    partition: int,
+    state: PartitionState,
+    epochs: Sequence[Epoch],
+    places: Sequence[int],
+) -> dict[int, PartitionState]:
+    """The states before some changes, each found by following the path from the one before it."""
+    found, start = {}, 0
+    for at in places:
+        course = follow(positions.between(start, at), partition, state, epochs)
+        epochs = entered_epochs(epochs, partition, course.entered)
+        found[at] = state = course.state
+        start = at
+    return found
 
 
 garbles = st.tuples(st.just("garble"), st.integers(1, 3))

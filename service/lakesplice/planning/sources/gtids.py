@@ -56,6 +56,10 @@ class GtidStreams:
             return _of_sets([*texts, ""], rows, seen)
         return _of_pairs([*read, None], rows)
 
+    def between(self, start: int, stop: int) -> GtidStreams:
+        """Return those of the rows from `start` up to `stop`; they must not be from sets."""
+        return GtidStreams(self.names, self.stream[start:stop], self.number[start:stop])
+
     def highest(self, seen: Mapping[str, int]) -> dict[str, int]:
         """Return the highest number per stream, of `seen` and of the rows."""
         met = {

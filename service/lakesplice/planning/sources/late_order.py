@@ -260,28 +260,6 @@ def last_reached(
     return state.before_missing(), True
 
 
-def states_before(
-    positions: ChangePositions,
-    partition: int,
-    state: PartitionState,
-    epochs: Sequence[Epoch],
-    places: Iterable[int],
-) -> dict[int, PartitionState]:
-    """Return the states of a partition before some of its changes, given by their numbers.
-
-    `state` is the one before all of them. At each place it must be known that the changes before it
-    can be applied.
-    """
-    found: dict[int, PartitionState] = {}
-    start = 0
-    for at in sorted({*places}):
-        course = follow(positions.between(start, at), partition, state, epochs)
-        epochs = entered_epochs(epochs, partition, course.entered)
-        state, start = course.state, at
-        found[at] = state
-    return found
-
-
 def narrowed(offset: Offset, around: ReadAround, applied: Sequence[LateChange]) -> ReadAround:
     """Return what was read around a record that waits, after others were applied."""
     group = [change for change in applied if change.behind == around.behind]

@@ -53,23 +53,75 @@ class OrderCheck:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
-    """Rows with their GTIDs. `suspect` need a proof; `rising` have a GTID and a new highest
-    position, and so do the `returned` ones, which were passed over before. Between those in
-    `after_missing` and the rows before them records are missing.
+class ComparedRows:
+    """Rows with their GTIDs, compared with the positions before them. Those `below` are lower;
+    `suspect` need a proof; `rising` have a GTID and a new highest position, and so do the
+    `returned` ones, which were passed over before. Between those in `after_missing` and the rows
+    before them records are missing.
     """
 
     file: Integers
     offset: Integers
     gtid: pa.StringArray
     streams: GtidStreams
+    below: Mask
     suspect: Mask
     rising: Mask
     returned: Mask
     after_missing: Mask
 
+    @classmethod
+    def of(
+        cls,
+        position_file: Integers,
+        position_offset: Integers,
+        gtid: pa.StringArray,
+        start: Position,
+        met: MetGtids,
+        *,
+        known: Mask | None = None,
+        after_missing: Mask | None = None,
+    ) -> ComparedRows:
+        """Compare the rows of one partition; the arguments are those of `check_order`."""
+        below, again = not_above_high(position_file, position_offset, start)
+        streams = GtidStreams.of(gtid, met.highest)
+        none = np.zeros(len(gtid), np.bool_)
+        known = none if known is None else known
+        named = streams.stream >= 0
+        return cls(
+            file=position_file,
+            offset=position_offset,
+            gtid=gtid,
+            streams=streams,
+            below=below,
+            suspect=(below | (again & named)) & ~known,
+            rising=~(below | again | known) & named,
+            returned=~(below | again) & known & named,
+            after_missing=none if after_missing is None else after_missing,
+        )
+
+    def between(self, start: int, stop: int) -> ComparedRows:
+        """Return the rows from `start` up to `stop`, unless they are `from_sets`."""
+        part = slice(start, stop)
+        return ComparedRows(
+            file=self.file[part],
+            offset=self.offset[part],
+            gtid=self.gtid.slice(start, stop - start),
+            streams=self.streams.between(start, stop),
+            below=self.below[part],
+            suspect=self.suspect[part],
+            rising=self.rising[part],
+            returned=self.returned[part],
+            after_missing=self.after_missing[part],
+        )
+
     def position(self, row: int) -> Position:
+        """Return a row's position."""
         return Position(int(self.file[row]), int(self.offset[row]))
+
+    def high(self, start: Position, stop: int | None = None) -> Position:
+        """Return the highest position up to the row `stop`; `start` is the one before all rows."""
+        return _high(self.file[:stop], self.offset[:stop], start)
 
 
 def check_order(
@@ -90,24 +142,18 @@ def check_order(
     read explains nothing. Rows marked in `known` are known to be repetitions; before those in
     `after_missing` there are records that could not be read.
     """
-    below, again = not_above_high(position_file, position_offset, start)
-    streams = GtidStreams.of(gtid, met.highest)
-    none = np.zeros(len(gtid), np.bool_)
-    known = none if known is None else known
-    named = streams.stream >= 0
-    rows = _Rows(
-        file=position_file,
-        offset=position_offset,
-        gtid=gtid,
-        streams=streams,
-        suspect=(below | (again & named)) & ~known,
-        rising=~(below | again | known) & named,
-        returned=~(below | again) & known & named,
-        after_missing=none if after_missing is None else after_missing,
+    rows = ComparedRows.of(
+        position_file,
+        position_offset,
+        gtid,
+        start,
+        met,
+        known=known,
+        after_missing=after_missing,
     )
-    forward = _forward(rows, met)
+    forward = met_going_forward(rows, met)
     first, met = _row_by_row(rows, met, start) if forward is None else (None, forward)
-    high = _high(position_file[:first], position_offset[:first], start)
+    high = rows.high(start, first)
     detail = ""
     if first is not None:
         name = gtid[first].as_py()
@@ -116,10 +162,10 @@ def check_order(
             "is the highest one again" if rows.position(first) == high else f"falls below {high}"
         )
         detail = f"position {rows.position(first)} {under} {falls}"
-    return OrderCheck(first, detail, high, met, int(np.count_nonzero(below[:first])))
+    return OrderCheck(first, detail, high, met, int(np.count_nonzero(rows.below[:first])))
 
 
-def _forward(rows: _Rows, met: MetGtids) -> MetGtids | None:
+def met_going_forward(rows: ComparedRows, met: MetGtids) -> MetGtids | None:
     """Return what counts as met after the rows if the connector went forward all along, as it
     usually does; None if it didn't, or isn't sure.
     """
@@ -134,17 +180,18 @@ def _forward(rows: _Rows, met: MetGtids) -> MetGtids | None:
     for at in np.unique(streams.stream[first]).tolist():
         name = streams.names[at]
         own = streams.number[first[streams.stream[first] == at]]
-        rises = own[0] > highest.get(name, -1) and not np.any(np.diff(own) <= 0)
+        rises = own[0] > highest.get(name, -1) and not np.any(own[1:] <= own[:-1])
         if not (rises and memory.is_at_end() and memory.follows(name, int(own[0]))):
             return None
-    lasts = np.flatnonzero(np.append(np.diff(streams.stream[first]) != 0, [True]))
-    for row in first[lasts].tolist():
+    own_stream = streams.stream[first]
+    lasts = first[:-1][own_stream[1:] != own_stream[:-1]]
+    for row in (*lasts.tolist(), int(first[-1])):
         gtid = Gtid(streams.names[int(streams.stream[row])], int(streams.number[row]))
         memory.note(gtid, rows.position(row), BEFORE_ALL)
     return memory.met()
 
 
-def _first_of_transactions(rows: _Rows, last: Transaction | None) -> Integers:
+def _first_of_transactions(rows: ComparedRows, last: Transaction | None) -> Integers:
     """Return the rows at new highest positions that don't continue the transaction before them."""
     rising = np.flatnonzero(rows.rising)
     if not len(rising):
@@ -152,14 +199,15 @@ def _first_of_transactions(rows: _Rows, last: Transaction | None) -> Integers:
     stream, number = rows.streams.stream[rising], rows.streams.number[rising]
     file = rows.file[rising]
     first = np.ones(len(rising), np.bool_)
-    first[1:] = (np.diff(stream) != 0) | (np.diff(number) != 0) | (np.diff(file) != 0)
+    changes = (part[1:] != part[:-1] for part in (stream, number, file))
+    first[1:] = np.logical_or.reduce([*changes])
     if last is not None:
         begins = (rows.streams.names[int(stream[0])], int(number[0]), int(file[0]))
         first[0] = begins != (last.stream, last.number, last.position.file)
     return rising[first]
 
 
-def _row_by_row(rows: _Rows, met: MetGtids, high: Position) -> tuple[int | None, MetGtids]:
+def _row_by_row(rows: ComparedRows, met: MetGtids, high: Position) -> tuple[int | None, MetGtids]:
     """Return the first violation, and what counts as met before it; `high` is the highest position
     before the rows.
 
@@ -182,7 +230,7 @@ def _row_by_row(rows: _Rows, met: MetGtids, high: Position) -> tuple[int | None,
     return None, memory.met()
 
 
-def _gtids_of(rows: _Rows) -> list[Gtid | None]:
+def _gtids_of(rows: ComparedRows) -> list[Gtid | None]:
     if rows.streams.from_sets:
         encoded = rows.gtid.dictionary_encode()
         texts = [*encoded.dictionary.to_pylist(), None]

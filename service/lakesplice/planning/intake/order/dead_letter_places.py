@@ -19,9 +19,10 @@ from lakesplice.planning.intake.order.missing_records import MissingRecords
 from lakesplice.planning.intake.order.proven_records import ProvenRecords
 from lakesplice.planning.intake.order.record_order import RecordIndex, RecordOrder
 from lakesplice.planning.intake.order.returned_records import Waiting
+from lakesplice.planning.intake.order.states_before import states_before
 from lakesplice.planning.sources.epochs import EpochPath
 from lakesplice.planning.sources.gaps import lowest_above, read_until
-from lakesplice.planning.sources.late_order import ReadAround, states_before
+from lakesplice.planning.sources.late_order import ReadAround
 
 
 def around_each(
