@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from lakesplice.formats.events import DecodeContext, Decoded, declare
+from lakesplice.formats.events.json_reading.bad_texts import WrongStarts
+from lakesplice.formats.events.json_reading.texts import Refused, parse_options, read_texts
 from tests.support.debezium import (
     DECLARED,
     TABLE,
@@ -253,6 +256,28 @@ def test_all_kinds_together_in_one_batch_cost_only_themselves(flavour: Flavour) 
     ] == []
     ids = [row["id"] for row in rows_after(decoded)]
     assert ids == [n for row in range(len(kinds)) for n in (1000 + row, 2000 + row)]
+    # Members that started wrong are remembered, which changes no verdict.
+    again = flavour.decode([records[0], (records[0][0], None), *records[1:]])
+    assert list(dead(again).values()) == list(dead(decoded).values())
+    assert images(again).keys() == {row + (row > 0) for row in images(decoded)}
+
+
+def test_members_whose_values_start_wrong_are_remembered_until_none_does() -> None:
+    payload = pa.struct([(name, pa.int64()) for name in "abcdef"] + [("s", pa.string())])
+    memory = WrongStarts(payload)
+    sound, wrong = b'{"a":1,"s":"x"}', b'{"a":"1","s":"x"}'
+    texts = pa.array([sound, wrong], pa.binary())
+    refused = read_texts(texts, parse_options(payload), b"}", threads=False)
+    assert isinstance(refused, Refused)
+    assert memory.learn(refused.message)
+    assert not memory.learn(refused.message)
+    assert memory.starting_right(pa.array([sound, wrong, b'{"s":5}'])).to_pylist() == [1, 0, 1]
+    for name in "bcde":  # more than are searched for one by one
+        assert memory.learn(refused.message.replace("/a)", f"/{name})"))
+    assert memory.starting_right(pa.array([sound, wrong, b'{"s":5}'])).to_pylist() == [1, 0, 0]
+    memory.forget()
+    assert not memory
+    assert not memory.learn("JSON parse error: Missing a comma")
 
 
 @pytest.mark.slow

@@ -39,7 +39,7 @@ def _evidence(reader: Callable[[DecodeContext], Reader], records: Sequence[Recor
     assert isinstance(template, Template)
     texts = slices_after(values, template.prefix, template.suffix)
     rows = read_texts(texts, template.shape.reading, template.closing, threads=False)
-    assert rows is not None
+    assert isinstance(rows, pa.Array)
     return template.shape.prove(texts, rows)
 
 

@@ -10,12 +10,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakesplice.formats.events.json_reading.bad_texts import matching, starting_right
+from lakesplice.formats.events.json_reading.bad_texts import (
+    WrongStarts,
+    matching,
+    starting_right,
+)
 from lakesplice.formats.events.json_reading.strict import Flaw
 from lakesplice.formats.events.json_reading.template import ReadTexts, Template, read_payload
-from lakesplice.formats.events.json_reading.texts import blocks, read_texts, unsafe_texts
+from lakesplice.formats.events.json_reading.texts import (
+    Refused,
+    blocks,
+    read_texts,
+    unsafe_texts,
+)
 from lakesplice.formats.events.values.refusals import DeadReason
-from lakesplice.model.arrays import Integers
+from lakesplice.model.arrays import Integers, Mask
 
 TextFilter = Callable[[pa.Array], pa.Array]
 _END = (1 << 31) - 2
@@ -32,9 +41,12 @@ class _Reader:
     slow: list[Integers] = field(default_factory=list)
     flaws: dict[int, Flaw] = field(default_factory=dict)
     suspicious: bool = False
+    has_learnt: bool = False
+    refusal: str = ""
 
     def __post_init__(self) -> None:
         payload, closing = self.template.shape.payload, self.template.closing
+        self.wrong_starts = WrongStarts.of(payload)
         self.screens: tuple[TextFilter, ...] = (
             partial(starting_right, payload=payload),
             partial(matching, payload=payload, closing=closing),
@@ -42,7 +54,11 @@ class _Reader:
 
     def read(self, texts: pa.Array) -> pa.Array | None:
         template = self.template
-        return read_texts(texts, template.shape.reading, template.closing, threads=self.threads)
+        read = read_texts(texts, template.shape.reading, template.closing, threads=self.threads)
+        if isinstance(read, Refused):
+            self.refusal = read.message
+            return None
+        return read
 
     def fast(self, at: Integers, *, patient: bool) -> None:
         """Read the safe texts with the indexes `at`; those that can't be read or proven are left
@@ -50,13 +66,28 @@ class _Reader:
 
         Texts that don't look like the shape are left for it only if `patient`.
         """
+        if self.wrong_starts:
+            # Texts that aren't among those to read may be null.
+            marked = self.wrong_starts.starting_right(self.texts).fill_null(False)
+            similar = _as_mask(marked)[at]
+            if similar.all():
+                self.wrong_starts.forget()
+            self._leave(at[~similar], self.wrong_starts.starting_right, patient=patient)
+            at = at[similar]
         for texts, places in blocks(self.texts, at):
             self._fast_block(texts, places, patient=patient)
 
     def _fast_block(self, texts: pa.Array, at: Integers, *, patient: bool) -> None:
         # Damaged records often come together: after a block that couldn't be read, the next ones
         # are screened first.
+        screen = self.wrong_starts.starting_right
+        if self.has_learnt and not self.suspicious:
+            texts, at = self._screened(screen, texts, at, patient=patient)
         rows = None if self.suspicious else self.read(texts)
+        while rows is None and not self.suspicious and self.wrong_starts.learn(self.refusal):
+            self.has_learnt = True
+            texts, at = self._screened(screen, texts, at, patient=patient)
+            rows = self.read(texts)
         for recognises_shape in self.screens:
             if rows is not None or not len(at):
                 break
@@ -81,11 +112,17 @@ class _Reader:
         similar = recognises_shape(texts)
         if similar.true_count == len(at):
             return texts, at
-        mask = similar.to_numpy(zero_copy_only=False)
-        # If the template's own text doesn't pass a screen, the screen can't recognise other shapes.
-        if patient or not recognises_shape(self.texts.slice(self.own, 1))[0].as_py():
-            self.slow.append(at[~mask])
+        mask = _as_mask(similar)
+        self._leave(at[~mask], recognises_shape, patient=patient)
         return texts.filter(similar), at[mask]
+
+    def _leave(self, at: Integers, recognises_shape: TextFilter, *, patient: bool) -> None:
+        """Leave texts that a screen doesn't recognise for the strict reading or another template.
+
+        If the template's own text doesn't pass a screen, the screen can't recognise other shapes.
+        """
+        if len(at) and (patient or not recognises_shape(self.texts.slice(self.own, 1))[0].as_py()):
+            self.slow.append(at)
 
     def by_the_book(self) -> None:
         """Read the remaining texts strictly: record a verdict on each, then read the valid ones."""
@@ -168,6 +205,11 @@ def _joined_notes(pieces: list[ReadTexts]) -> pa.Array | None:
     return pa.concat_arrays(
         [pa.nulls(len(piece.at), of) if piece.notes is None else piece.notes for piece in pieces]
     )
+
+
+def _as_mask(marked: pa.Array) -> Mask:
+    mask: Mask = marked.to_numpy(zero_copy_only=False)
+    return mask
 
 
 def slices_after(values: pa.Array, prefix: bytes, suffix: bytes = b"") -> pa.Array:

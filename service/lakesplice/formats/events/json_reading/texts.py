@@ -21,6 +21,7 @@ one: `null_proof.py` distinguishes them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -138,6 +139,13 @@ def blocks(texts: pa.Array, at: Integers) -> Iterator[tuple[pa.Array, Integers]]
         start = end
 
 
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why texts couldn't be read at once: the reader's message, empty if it gave none."""
+
+    message: str = ""
+
+
 @lru_cache(maxsize=1)
 def _row_numbers() -> pa.Array:
     return pa.array([b"%d" % row for row in range(BLOCK_ROWS_MAX)], pa.binary())
@@ -151,8 +159,8 @@ def parse_options(payload: pa.DataType) -> arrow_json.ParseOptions:
 
 def read_texts(
     texts: pa.Array, parsing: arrow_json.ParseOptions, closing: bytes, *, threads: bool
-) -> pa.Array | None:
-    """Read at most `BLOCK_ROWS_MAX` safe texts as rows; None if any of them isn't such a row.
+) -> pa.Array | Refused:
+    """Read at most `BLOCK_ROWS_MAX` safe texts as rows, unless any of them isn't such a row.
 
     `closing` completes the wrapper: `}`, or nothing if each text ends with it.
     """
@@ -164,11 +172,11 @@ def read_texts(
     options = arrow_json.ReadOptions(use_threads=threads, block_size=size)
     try:
         table = arrow_json.read_json(pa.BufferReader(pa.py_buffer(joined)), options, parsing)
-    except pa.ArrowInvalid:
-        return None
+    except pa.ArrowInvalid as error:
+        return Refused(str(error))
     numbers = table.column("i")
     if len(table) != len(texts) or numbers.null_count:
-        return None
+        return Refused()
     if not np.array_equal(numbers.to_numpy(), np.arange(len(texts))):
-        return None
+        return Refused()
     return table.column("p").combine_chunks()
