@@ -105,6 +105,11 @@ class BaseReader:
         with errors_with_path(self._path):
             return in_layout(table, fields, self._fills)
 
+    def read_each(self, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+        """Yield what `read` returns of one row group after another."""
+        for row_group in range(len(self.row_groups)):
+            yield self.read(row_group, columns)
+
     def matching(self, condition: pc.Expression) -> tuple[int, ...]:
         """Return the row groups that may hold rows matching `condition`, by the footer's
         statistics.

@@ -7,7 +7,7 @@ unnoticed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from lakesplice.formats.checksum import checksum
 from lakesplice.formats.parquet import BaseReader, WrittenBase, write_base
 from lakesplice.model.address import BaseFile, Partition, Segment
 from lakesplice.model.arrays import Integers, RowAddresses
+from lakesplice.model.names import IS_DELETED, POSITION_FILE, POSITION_OFFSET
 from lakesplice.model.schema import TableSchema
 from lakesplice.table.protocol.new_files import NewFile
 from lakesplice.table.protocol.ports import Store
@@ -107,6 +108,37 @@ def checked_base(source: pa.NativeFile, file: BaseFile, schema: TableSchema) -> 
     """Return the reader of a base file that is open; errors as in `open_base`."""
     _check_tail(source, file)
     return BaseReader(source, file, schema)
+
+
+def read_rows(
+    store: Store,
+    files: Iterable[BaseFile],
+    schema: TableSchema,
+    names: Sequence[str] | None = None,
+) -> Iterator[pa.Table]:
+    """Yield the rows of base files, one row group after another, with the columns `names` or all.
+
+    Blocks; errors as in `open_base` and of `BaseReader`.
+    """
+    for file in files:
+        with open_base(store, file, schema) as reader:
+            yield from reader.read_each(names)
+
+
+def compared_columns(schema: TableSchema) -> tuple[str, ...]:
+    """Return the columns that `verify_rows` compares: keys, positions and deletions."""
+    return (*schema.key, POSITION_FILE, POSITION_OFFSET, IS_DELETED)
+
+
+def verify_rows(reader: BaseReader, meant: pa.Table, path: str) -> None:
+    """Read a new base file back, in the columns of `meant`; `CorruptFileError` if it has other
+    rows, or the same ones in another order.
+    """
+    if not pa.concat_tables(reader.read_each(meant.column_names)).equals(meant):
+        raise CorruptFileError(
+            "a new base file doesn't hold the rows that were meant; this is a bug in Lakesplice",
+            path=path,
+        )
 
 
 def addresses(file: BaseFile, rows: Integers) -> RowAddresses:

@@ -87,8 +87,7 @@ class ImageWriter:
         """Take the images of the rows of a new base file; after those of rewritten ones."""
         schema, left = self._schema, _united(self._left)
         with open_base(self._store, new.base, schema) as reader:
-            for at in range(len(reader.row_groups)):
-                rows = reader.read(at)
+            for rows in reader.read_each():
                 moved = among(key_hash(rows, schema), left) if len(left.high) else ~live(rows)
                 for kind, marked in ((INSERT, ~moved), (UPDATE_AFTER, moved)):
                     self._hold(new.base.partition, images(rows, live(rows) & marked, kind, schema))

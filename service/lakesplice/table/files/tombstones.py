@@ -43,10 +43,7 @@ def deleted_rows(store: Store, manifest: Manifest, group: Integers, row: Integer
 
 def _flags(store: Store, manifest: Manifest, path: str) -> Mask:
     with open_base(store, manifest.files[path], manifest.schema) as reader:
-        parts = [
-            reader.read(number, (IS_DELETED,)).column(0).to_numpy()
-            for number in range(len(reader.row_groups))
-        ]
+        parts = [rows.column(0).to_numpy() for rows in reader.read_each((IS_DELETED,))]
     return np.concatenate(parts)
 
 

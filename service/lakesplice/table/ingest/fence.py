@@ -45,7 +45,7 @@ from lakesplice.planning.rows.partial_fold import partial_rows
 from lakesplice.planning.rows.waiting_changes import OrderedChanges, WaitingChanges
 from lakesplice.planning.sources.shards import in_shard, shard_columns
 from lakesplice.planning.versions.ends_of_all_rows import end_of_snapshot, ends_of_all_rows
-from lakesplice.table.files.base_files import addresses, open_base
+from lakesplice.table.files.base_files import addresses, open_base, read_rows
 from lakesplice.table.files.index_runs import RunCache
 from lakesplice.table.files.pending_changes import read_waiting
 from lakesplice.table.ingest.append import AppendPlan, append, write_delta
@@ -292,13 +292,11 @@ def _has_versions_below(store: Store, manifest: Manifest, source: SourceState) -
     before = manifest.sources[source.topic].fence
     shard = [name for name, _ in source.shard]
     names = (*shard, POSITION_FILE, POSITION_OFFSET, HISTORY_OP)
-    for _, file in sorted(manifest.files.items()):
-        with open_base(store, file, manifest.schema) as reader:
-            for at in range(len(reader.row_groups)):
-                rows = reader.read(at, names)
-                between = at_or_below(rows, source.fence) & ~at_or_below(rows, before)
-                between &= in_shard(rows, source.shard)
-                between &= ~np.isin(rows.column(HISTORY_OP).to_numpy(), _NO_VERSIONS)
-                if between.any():
-                    return True
+    files = (file for _, file in sorted(manifest.files.items()))
+    for rows in read_rows(store, files, manifest.schema, names):
+        between = at_or_below(rows, source.fence) & ~at_or_below(rows, before)
+        between &= in_shard(rows, source.shard)
+        between &= ~np.isin(rows.column(HISTORY_OP).to_numpy(), _NO_VERSIONS)
+        if between.any():
+            return True
     return False

@@ -20,7 +20,7 @@ from lakesplice.model.names import IS_DELETED, OP
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.keyhash import key_hash
 from lakesplice.planning.rows.row_images import live
-from lakesplice.table.files.base_files import open_base
+from lakesplice.table.files.base_files import read_rows
 from lakesplice.table.files.change_images import ImageWriter
 from lakesplice.table.files.page_rewriter import best_rewriter
 from lakesplice.table.files.pending_changes import read_waiting
@@ -86,9 +86,7 @@ def _with_added(
 def _live_keys(store: Store, files: Sequence[NewFile], schema: TableSchema) -> KeyHashes:
     """Return the keys of the rows of new files that aren't deleted."""
     names = [*schema.key, IS_DELETED]
-    parts = [schema.arrow.empty_table().select(names)]
-    for new in files:
-        with open_base(store, new.base, schema) as reader:
-            parts += [reader.read(at, names) for at in range(len(reader.row_groups))]
-    rows = pa.concat_tables(parts)
+    none = schema.arrow.empty_table().select(names)
+    bases = (new.base for new in files)
+    rows = pa.concat_tables([none, *read_rows(store, bases, schema, names)])
     return key_hash(rows.filter(pa.array(live(rows))), schema)

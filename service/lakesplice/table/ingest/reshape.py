@@ -130,7 +130,7 @@ def _copies(
         return {}
     with open_base(store, file, schema) as reader:
         names = [*dict.fromkeys(copies.values())]
-        held = pa.concat_tables([reader.read(at, names) for at in range(len(reader.row_groups))])
+        held = pa.concat_tables(reader.read_each(names))
     return {name: held.column(of).combine_chunks() for name, of in copies.items()}
 
 

@@ -7,13 +7,13 @@ file as slow to read as the old ones, are collected into new row groups.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakesplice.errors import CorruptFileError, UnsupportedError, UsageError
+from lakesplice.errors import UnsupportedError, UsageError
 from lakesplice.formats.parquet import (
     ROWS_PER_PAGE,
     WrittenBase,
@@ -22,12 +22,17 @@ from lakesplice.formats.parquet import (
 )
 from lakesplice.model.address import BaseFile
 from lakesplice.model.manifest import Manifest
-from lakesplice.model.names import IS_DELETED, POSITION_FILE, POSITION_OFFSET
 from lakesplice.model.schema import TableSchema
 from lakesplice.splicing.operations import merge_files
 from lakesplice.splicing.output.copying import OpenSink, StreamSink
 from lakesplice.splicing.structures.footer import MAGIC
-from lakesplice.table.files.base_files import create_base, open_base
+from lakesplice.table.files.base_files import (
+    compared_columns,
+    create_base,
+    open_base,
+    read_rows,
+    verify_rows,
+)
 from lakesplice.table.protocol.intents import FileMerge
 from lakesplice.table.protocol.layout import base_path, partition_folder
 from lakesplice.table.protocol.new_files import NewFile
@@ -93,17 +98,10 @@ def _is_copied(store: Store, file: BaseFile, schema: TableSchema) -> bool:
         return large and reader.is_as_written
 
 
-def _rows(store: Store, files: Sequence[BaseFile], schema: TableSchema) -> Iterator[pa.Table]:
-    for file in files:
-        with open_base(store, file, schema) as reader:
-            for row_group in range(len(reader.row_groups)):
-                yield reader.read(row_group)
-
-
 def _written(
     store: Store, files: Sequence[BaseFile], schema: TableSchema, sink: pa.NativeFile
 ) -> WrittenBase:
-    return write_base(_rows(store, files, schema), schema, sink, store.row_group_bytes)
+    return write_base(read_rows(store, files, schema), schema, sink, store.row_group_bytes)
 
 
 def _copied(
@@ -138,21 +136,6 @@ def _verify(
     store: Store, inputs: Sequence[BaseFile], output: BaseFile, schema: TableSchema
 ) -> None:
     """Compare keys, positions and deletions row by row: each must be at its address."""
-    names = (*schema.key, POSITION_FILE, POSITION_OFFSET, IS_DELETED)
-    meant = _columns(store, inputs, schema, names)
-    found = _columns(store, [output], schema, names)
-    if not found.equals(meant):
-        raise CorruptFileError(
-            "a merged file does not hold its sources' rows; this is a bug in Lakesplice",
-            path=output.path,
-        )
-
-
-def _columns(
-    store: Store, files: Sequence[BaseFile], schema: TableSchema, names: Sequence[str]
-) -> pa.Table:
-    parts = []
-    for file in files:
-        with open_base(store, file, schema) as reader:
-            parts += [reader.read(group, names) for group in range(len(reader.row_groups))]
-    return pa.concat_tables(parts).combine_chunks()
+    meant = pa.concat_tables(read_rows(store, inputs, schema, compared_columns(schema)))
+    with open_base(store, output, schema) as reader:
+        verify_rows(reader, meant, output.path)

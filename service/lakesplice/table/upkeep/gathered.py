@@ -21,14 +21,19 @@ from lakesplice.errors import CorruptFileError
 from lakesplice.formats.parquet import write_base
 from lakesplice.model.address import BaseFile
 from lakesplice.model.manifest import Manifest
-from lakesplice.model.names import IS_DELETED, POSITION_FILE, POSITION_OFFSET
 from lakesplice.model.position import Ordering
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.edits import Edits, apply_edits
 from lakesplice.planning.rows.overlay import overlay, state_columns
 from lakesplice.planning.rows.waiting_changes import WaitingChanges
 from lakesplice.splicing.verify import verify_edits
-from lakesplice.table.files.base_files import checked_base, create_base, open_base
+from lakesplice.table.files.base_files import (
+    checked_base,
+    compared_columns,
+    create_base,
+    read_rows,
+    verify_rows,
+)
 from lakesplice.table.files.change_images import ImageWriter
 from lakesplice.table.protocol.layout import base_path, partition_folder
 from lakesplice.table.protocol.new_files import NewFile
@@ -106,13 +111,11 @@ def gather(
 def _rows(store: Store, files: Sequence[BaseFile], schema: TableSchema) -> list[pa.Table] | None:
     """Return all rows of the files; None as soon as they take more than ROWS_BYTES_MAX."""
     rows, left = [schema.arrow.empty_table()], ROWS_BYTES_MAX
-    for file in files:
-        with open_base(store, file, schema) as reader:
-            for at in range(len(reader.row_groups)):
-                rows.append(reader.read(at))
-                left -= rows[-1].nbytes
-                if left < 0:
-                    return None
+    for part in read_rows(store, files, schema):
+        rows.append(part)
+        left -= part.nbytes
+        if left < 0:
+            return None
     return rows
 
 
@@ -120,14 +123,6 @@ def _check(
     schema: TableSchema, after: pa.Table, edits: Edits, found: pa.NativeFile, base: BaseFile
 ) -> None:
     """Read back the edited values, and of all rows what identifies and orders them."""
-    reader, names = (
-        checked_base(found, base, schema),
-        [*schema.key, POSITION_FILE, POSITION_OFFSET, IS_DELETED],
-    )
-    parts = [reader.read(at, names) for at in range(len(reader.row_groups))]
-    if not pa.concat_tables(parts).equals(after.select(names)):
-        raise CorruptFileError(
-            "a new base file does not hold its sources' rows; this is a bug in Lakesplice",
-            path=base.path,
-        )
+    meant = after.select(compared_columns(schema))
+    verify_rows(checked_base(found, base, schema), meant, base.path)
     verify_edits(found, base.path, edits)

@@ -92,10 +92,8 @@ def find_purgeable(
     for file in watched(files, progress):
         if not manifest.waiting_in(file):
             with open_base(store, file, manifest.schema) as reader:
-                masks = (
-                    purgeable(reader.read(at, state), bounds, rules.before_us)
-                    for at in range(len(reader.row_groups))
-                )
+                parts = reader.read_each(state)
+                masks = (purgeable(rows, bounds, rules.before_us) for rows in parts)
                 found.append((file, sum(int(np.count_nonzero(mask)) for mask in masks)))
     return plan_purge(manifest, found, rules.ratio_min)
 

@@ -47,8 +47,7 @@ class RemainingRows:
         self._deleted: list[Mask] = []
         left_out = []
         with open_base(store, file, manifest.schema) as reader:
-            for at in range(len(reader.row_groups)):
-                rows = reader.read(at, tuple(names))
+            for rows in reader.read_each(tuple(names)):
                 self._away.append(chosen(rows))
                 left_out.append(rows.filter(pa.array(self._away[-1])))
         self.left_out: pa.Table = pa.concat_tables(left_out)
@@ -84,8 +83,7 @@ class RemainingRows:
 
     def _rows(self) -> Iterator[pa.Table]:
         with open_base(self._store, self._file, self._schema) as reader:
-            for at, away in enumerate(self._away):
-                table = reader.read(at)
+            for table, away in zip(reader.read_each(), self._away, strict=True):
                 if away.any():
                     table = table.filter(pa.array(~away))
                 self._hashes.append(key_hash(table, self._schema))

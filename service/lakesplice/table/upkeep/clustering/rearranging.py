@@ -10,14 +10,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from lakesplice.errors import CorruptFileError
 from lakesplice.model.address import GROUP_BITS, BaseFile, Cube, Segment
 from lakesplice.model.arrays import Integers, KeyHashes
 from lakesplice.model.manifest import Manifest
-from lakesplice.model.names import IS_DELETED, POSITION_FILE, POSITION_OFFSET
 from lakesplice.planning.rows.keyhash import key_hash
 from lakesplice.planning.upkeep.curve import curve_order
-from lakesplice.table.files.base_files import create_base_of, open_base
+from lakesplice.table.files.base_files import (
+    compared_columns,
+    create_base_of,
+    open_base,
+    read_rows,
+    verify_rows,
+)
 from lakesplice.table.protocol.layout import base_path, partition_folder
 from lakesplice.table.protocol.new_files import NewFile
 from lakesplice.table.protocol.ports import UNWATCHED, Entropy, Progress, Store, watched
@@ -104,10 +108,8 @@ def _places(task: Rearrangement) -> Integers:
 def _rows(
     task: Rearrangement, names: Sequence[str] | None = None, *, progress: Progress = UNWATCHED
 ) -> Iterator[pa.Table]:
-    for file in watched(task.files, progress):
-        with open_base(task.store, file, task.manifest.schema) as reader:
-            for row_group in range(len(reader.row_groups)):
-                yield reader.read(row_group, names)
+    files = watched(task.files, progress)
+    return read_rows(task.store, files, task.manifest.schema, names)
 
 
 def _ends(rows: int, size: int, file_bytes: int) -> list[int]:
@@ -123,11 +125,6 @@ def _written(task: Rearrangement, rows: pa.Table, cube: Cube) -> NewFile:
     folder = partition_folder(schema.partitioned_by, partition)
     path = base_path(segment.group, 0, task.entropy, folder)
     new = create_base_of(task.store, path, segment, [rows], schema, partition)
-    names = (*schema.key, POSITION_FILE, POSITION_OFFSET, IS_DELETED)
     with open_base(task.store, new.base, schema) as reader:
-        parts = [reader.read(group, names) for group in range(len(reader.row_groups))]
-    if not pa.concat_tables(parts).equals(rows.select(parts[0].column_names)):
-        raise CorruptFileError(
-            "a file of rearranged rows does not hold them; this is a bug in Lakesplice", path=path
-        )
+        verify_rows(reader, rows.select(compared_columns(schema)), path)
     return replace(new, base=replace(new.base, cube=cube))

@@ -137,11 +137,9 @@ def _files_with(store: Store, manifest: Manifest, wanted: WantedKeys) -> set[str
     found = set()
     for path, file in manifest.files.items():
         with open_base(store, file, manifest.schema) as reader:
-            for at in range(len(reader.row_groups)):
-                keys = reader.read(at, manifest.schema.key)
-                if wanted.of_rows(keys, manifest.schema).any():
-                    found.add(path)
-                    break
+            parts = reader.read_each(manifest.schema.key)
+            if any(wanted.of_rows(keys, manifest.schema).any() for keys in parts):
+                found.add(path)
     return found
 
 

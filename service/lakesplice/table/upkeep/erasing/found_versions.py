@@ -13,7 +13,7 @@ from lakesplice.planning.keys.requested_key import RequestedKey
 from lakesplice.planning.rows.keyhash import key_hash
 from lakesplice.planning.versions.intervals import NEEDED_COLUMNS, with_intervals
 from lakesplice.planning.versions.periods import are_ends
-from lakesplice.table.files.base_files import open_base
+from lakesplice.table.files.base_files import read_rows
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.upkeep.erasing.found_parts import (
     FoundParts,
@@ -59,8 +59,6 @@ def _versions(store: Store, manifest: Manifest, wanted: WantedKeys) -> Iterator[
     schema = manifest.schema
     names = tuple(dict.fromkeys((*schema.key, *NEEDED_COLUMNS)))
     yield pa.schema([schema.arrow.field(name) for name in names]).empty_table()
-    for _, file in sorted(manifest.files.items()):
-        with open_base(store, file, schema) as reader:
-            for at in range(len(reader.row_groups)):
-                rows = reader.read(at, names).select(names)
-                yield rows.filter(pc.or_(are_ends(rows), wanted.of_rows(rows, row_schema(schema))))
+    files = (file for _, file in sorted(manifest.files.items()))
+    for rows in read_rows(store, files, schema, names):
+        yield rows.filter(pc.or_(are_ends(rows), wanted.of_rows(rows, row_schema(schema))))
