@@ -11,6 +11,7 @@ if TYPE_CHECKING:  # settings need the numbers alone
     from lakesplice.model.manifest import Manifest
 
 RETENTION_SECONDS = 7 * 86_400.0
+LOG_RETENTION_HOURS = round(RETENTION_SECONDS / 3600)
 # A reader, a batch or a compaction that began on a version must end before its files are deleted.
 RETENTION_SECONDS_MIN = 3_600.0
 # Rows deleted this long ago are purged; the clocks of the source and the driver may differ.

@@ -22,8 +22,6 @@ from lakesplice.table.protocol.intents import Create
 from lakesplice.table.protocol.ports import Clock, Entropy, LogKeeper, Rewriter, Store
 from lakesplice.table.upkeep.clustering.clustering import column_ids
 
-LOG_RETENTION_HOURS = 168
-
 
 @dataclass(frozen=True)
 class Tools:
@@ -72,7 +70,6 @@ def create_table(
     intent = Create(
         0,
         schema,
-        log_retention_hours=LOG_RETENTION_HOURS,
         upserts=UpsertState(0, insert_only=insert_only, cluster_by=tuple(cluster_by)),
         files=new.files,
         runs=new.runs,

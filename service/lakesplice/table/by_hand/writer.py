@@ -12,7 +12,8 @@ from lakesplice.model.arrays import KeyHashes, Mask
 from lakesplice.model.manifest import Manifest
 from lakesplice.planning.by_hand.hand_fed_changes import checked_transaction
 from lakesplice.planning.rows.index_merge import plan_merge
-from lakesplice.table.by_hand.new_table import LOG_RETENTION_HOURS, Tools
+from lakesplice.planning.upkeep.retention import RETENTION_SECONDS
+from lakesplice.table.by_hand.new_table import Tools
 from lakesplice.table.by_hand.schema_merge import schema_merge
 from lakesplice.table.by_hand.upserts.upsert import Upserter
 from lakesplice.table.by_hand.upserts.upsert_request import (
@@ -59,7 +60,7 @@ class Writer:
             tools.keeper,
             tools.clock,
             checkpoint_every=_CHECKPOINT_EVERY,
-            retention_seconds=LOG_RETENTION_HOURS * 3600,
+            retention_seconds=RETENTION_SECONDS,
             expiry=Expiry(store, self.commit),
         )
 

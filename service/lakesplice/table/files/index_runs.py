@@ -6,13 +6,17 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from lakesplice.errors import CorruptFileError
 from lakesplice.formats.checksum import Checksum, verify
-from lakesplice.formats.rowindex import Entries, Run, RunEncoder
-from lakesplice.model.manifest import FileRef, RunRef
-from lakesplice.planning.rows.index_merge import merge_runs
+from lakesplice.formats.rowindex import Entries, Run, RunEncoder, encode_run
+from lakesplice.model.arrays import KeyHashes, Mask, RowAddresses
+from lakesplice.model.manifest import FileRef, Manifest, RunRef
+from lakesplice.planning.rows.index_merge import concatenated, merge_runs, sorted_entries
+from lakesplice.planning.rows.locate import locate
+from lakesplice.table.files.whole_files import put_file
 from lakesplice.table.protocol.layout import run_path
 from lakesplice.table.protocol.ports import Entropy, Store
 
@@ -82,6 +86,33 @@ def open_run(store: Store, ref: RunRef) -> Run:
             recorded_entries=ref.entries,
         )
     return run
+
+
+def located(store: Store, manifest: Manifest, keys: KeyHashes, cache: RunCache) -> RowAddresses:
+    """Look keys up in the row index of a version; the result is that of `locate`."""
+    runs = cache.open_runs(store, manifest.runs)
+    return locate(runs, keys, np.array(sorted(manifest.groups), np.int64))
+
+
+def are_indexed_at(
+    store: Store, manifest: Manifest, keys: KeyHashes, addresses: RowAddresses
+) -> Mask:
+    """Mark the keys for which the row index of a version has exactly these addresses."""
+    found = located(store, manifest, keys, RunCache())
+    same: Mask = (found.group == addresses.group) & (found.row == addresses.row)
+    return same
+
+
+def put_run(store: Store, ordered: Entries, entropy: Entropy) -> RunRef:
+    """Create a run durably from entries that ascend by key hash; nothing names it yet."""
+    file = put_file(store, run_path(entropy), encode_run(*ordered))
+    return RunRef(file, len(ordered.high))
+
+
+def write_entries(store: Store, pieces: Sequence[Entries], entropy: Entropy) -> RunRef | None:
+    """Sort entries, and write them as one run; None if there are none."""
+    ordered, _ = sorted_entries(concatenated(pieces))
+    return put_run(store, ordered, entropy) if len(ordered.high) else None
 
 
 def write_run(store: Store, path: str, blocks: Iterable[Entries], entries_max: int) -> RunRef:

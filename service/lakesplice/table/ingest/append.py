@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakesplice.formats.deltas import encode_delta
-from lakesplice.formats.rowindex import Entries, encode_run
+from lakesplice.formats.rowindex import Entries
 from lakesplice.model.address import GROUP_BITS, BaseFile, Partition, Segment
 from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.manifest import DeltaRef, ErasedRef, Manifest, RunRef
@@ -29,12 +29,11 @@ from lakesplice.model.names import (
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.intake.decision import Decision, DecisionRules, decide
-from lakesplice.planning.rows.index_merge import concatenated, sorted_entries
 from lakesplice.planning.rows.partial_fold import hidden_rows, partial_rows, without_values_below
 from lakesplice.planning.shape.partition_columns import partitions_of
 from lakesplice.table.files.base_files import create_base_of
 from lakesplice.table.files.erased_keys import erased_for
-from lakesplice.table.files.index_runs import RunCache
+from lakesplice.table.files.index_runs import RunCache, write_entries
 from lakesplice.table.files.whole_files import put_file
 from lakesplice.table.ingest.moved_rows import split_moves
 from lakesplice.table.protocol import layout
@@ -239,9 +238,7 @@ def _write_rows(
         high, low = part[KEY_HIGH].to_numpy(), part[KEY_LOW].to_numpy()
         count = len(high)
         pieces.append(Entries(high, low, np.full(count, group, np.int64), np.arange(count)))
-    entries, _ = sorted_entries(concatenated(pieces))
-    run = put_file(store, layout.run_path(entropy), encode_run(*entries))
-    return tuple(files), RunRef(run, rows.num_rows)
+    return tuple(files), write_entries(store, pieces, entropy)
 
 
 def _by_partition(rows: pa.Table, schema: TableSchema) -> Iterator[tuple[Partition, pa.Table]]:

@@ -46,7 +46,7 @@ from lakesplice.table.ingest.dead_letter_groups import (
 from lakesplice.table.ingest.fence import fence_deltas
 from lakesplice.table.ingest.moved_row_deletes import with_moved_rows_deleted
 from lakesplice.table.ingest.reshape import reshape
-from lakesplice.table.protocol.commit import Committed, Conflict
+from lakesplice.table.protocol.commit import CommitIntent, Committed
 from lakesplice.table.protocol.intents import Evolve, Intent, Replay
 from lakesplice.table.protocol.ports import Clock, Entropy, SchemaSource, Store
 from lakesplice.table.protocol.retries import Retries
@@ -58,9 +58,7 @@ _ATTEMPTS_MAX = 20
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterCounts:
-    """How many dead letters were replayed or dropped (`gone`), and how many of those chosen
-    stay.
-    """
+    """How many dead letters were replayed or dropped, and how many of those chosen stay."""
 
     removed: int = 0
     kept: int = 0
@@ -80,7 +78,7 @@ class OpenDeadLetters:
 
     store: Store
     snapshot: Snapshot
-    commit: Callable[[Intent], Committed | Conflict]
+    commit: CommitIntent
     generation: int
     clock: Clock
     entropy: Entropy

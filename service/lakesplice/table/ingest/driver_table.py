@@ -22,6 +22,7 @@ from lakesplice.planning.intake.known_topic import KnownTopic, known_topic
 from lakesplice.planning.rows.row_images import is_feedable, require_feedable
 from lakesplice.planning.sources.late_order import LateChange
 from lakesplice.planning.sources.shards import joining_problem
+from lakesplice.planning.upkeep.retention import LOG_RETENTION_HOURS
 from lakesplice.table.ingest.dead_letter_groups import (
     letters_read_again,
     narrowed_files,
@@ -40,8 +41,6 @@ from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.protocol.intents import Create, Evolve, Ingest, Redirect, SetChangeFeed
 from lakesplice.table.protocol.ports import Clock, Entropy, Store
 from lakesplice.table.protocol.snapshot import open_snapshot
-
-LOG_RETENTION_HOURS = 168
 
 
 class DriverTable(NewestTable):

@@ -27,8 +27,8 @@ from lakesplice.model.progress.backfill import BackfillState
 from lakesplice.model.progress.shadow_plan import FilledFrom, ShadowPlan
 from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.upkeep.retention import files_by_path
-from lakesplice.table.ingest.driver_table import LOG_RETENTION_HOURS, DriverTable
+from lakesplice.planning.upkeep.retention import LOG_RETENTION_HOURS, files_by_path
+from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.protocol.commit import Committed, Conflict, create
 from lakesplice.table.protocol.history import history
 from lakesplice.table.protocol.intents import Create, Swap
@@ -170,7 +170,7 @@ def swap_into(
         if problem := unready(shadow.manifest, live.manifest):
             raise UsageError(f"the shadow can't take the table's place yet: {problem}")
         intent = replace(intent, planned_on=live.version)
-        retries.require_another("other writers committed first every time; try again later")
+        retries.require_another()
 
 
 def live_snapshot(store: Store) -> Snapshot | None:

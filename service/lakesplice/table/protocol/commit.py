@@ -26,7 +26,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from lakesplice.errors import StorageError, TableNotFoundError
 from lakesplice.formats.checksum import checksum
@@ -43,7 +43,7 @@ from lakesplice.table.protocol.offsets import gap_names, next_offsets, view_floo
 from lakesplice.table.protocol.outcomes import Committed, Conflict, ConflictCode
 from lakesplice.table.protocol.ports import Clock, Entropy, Store
 from lakesplice.table.protocol.preconditions import PRECONDITIONS
-from lakesplice.table.protocol.retries import Retries
+from lakesplice.table.protocol.retries import OVERTAKEN, Retries
 from lakesplice.table.protocol.snapshot import (
     Snapshot,
     latest,
@@ -55,6 +55,7 @@ from lakesplice.table.protocol.transitions.parts import CommitPoint, Transition
 
 __all__ = [
     "PRECONDITIONS",
+    "CommitIntent",
     "Committed",
     "Conflict",
     "ConflictCode",
@@ -70,6 +71,8 @@ ATTEMPTS_MAX = 50
 NO_PARAMETERS: Mapping[str, str] = MappingProxyType({})
 Planned = TypeVar("Planned", bound=Intent)
 """The kind of intent that a plan returns."""
+CommitIntent: TypeAlias = Callable[[Intent], Committed | Conflict]
+"""Makes an intent a table's next version, as `commit` does; the caller has bound the table."""
 
 _PUTS_MAX = 3
 _ID_BITS = 128
@@ -114,7 +117,7 @@ def commit_with_retries(
     plan: Callable[[], Planned | None],
     commit_intent: Callable[[Planned], Committed | Conflict],
     retries: Retries,
-    message: str = "other writers committed first every time; try again later",
+    message: str = OVERTAKEN,
     **facts: object,
 ) -> Planned | None:
     """Commit the intent that `plan` returns, and return it; None if `plan` returns None.

@@ -4,7 +4,7 @@
     while True:
         if committed(plan()):
             return
-        retries.require_another("other writers committed first every time; try again later")
+        retries.require_another()
 
 The first retry follows at once, since most races are lost to one commit. The pauses of later ones
 double from about 10 ms to about 320 ms and have a random length, so that two writers that met once
@@ -18,6 +18,8 @@ from __future__ import annotations
 from lakesplice.errors import RetryableError
 from lakesplice.table.protocol.ports import Clock, Entropy
 
+OVERTAKEN = "other writers committed first every time; try again later"
+"""The message of the error if nothing else is to be done."""
 _FIRST_PAUSE_SECONDS = 0.01
 _DOUBLINGS_MAX = 5
 _JITTER_BITS = 10
@@ -45,7 +47,7 @@ class Retries:
             self._clock.wait(self._pause_seconds())
         return True
 
-    def require_another(self, message: str, **facts: object) -> None:
+    def require_another(self, message: str = OVERTAKEN, **facts: object) -> None:
         """Count a failed attempt and pause; raise `RetryableError` if it was the last one.
 
         The error has the message, the facts and the number of attempts.

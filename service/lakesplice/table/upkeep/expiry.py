@@ -13,7 +13,7 @@ the manifest says up to which of them everything is done.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -23,16 +23,14 @@ from lakesplice.formats.manifests import Pointer
 from lakesplice.model.manifest import FileRef, Manifest
 from lakesplice.model.moments import NO_MOMENT, EpochMs
 from lakesplice.planning.upkeep.retention import gone_files
-from lakesplice.table.protocol.commit import Committed, Conflict
-from lakesplice.table.protocol.intents import Expire, Intent
+from lakesplice.table.protocol.commit import CommitIntent, Conflict
+from lakesplice.table.protocol.intents import Expire
 from lakesplice.table.protocol.layout import commit_path
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.snapshot import Snapshot, oldest_version, read_manifest, read_pointer
 from lakesplice.table.upkeep.mirroring.mirror_floor import mirror_floor
 
 VERSIONS_PER_ROUND = 1_000
-
-Commit = Callable[[Intent], Committed | Conflict]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +115,7 @@ class Expiry:
     `generation` is that of the driver or command, None for a table fed by hand.
     """
 
-    def __init__(self, store: Store, commit: Commit, generation: int | None = None) -> None:
+    def __init__(self, store: Store, commit: CommitIntent, generation: int | None = None) -> None:
         self._store = store
         self._commit = commit
         self._generation = generation

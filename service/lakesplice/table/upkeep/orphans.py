@@ -20,7 +20,7 @@ from lakesplice.model.manifest import Manifest, Retention
 from lakesplice.model.moments import EpochMs
 from lakesplice.planning.upkeep.retention import files_by_path
 from lakesplice.table.files.inner_tables import inner_tables, is_within
-from lakesplice.table.protocol.commit import Conflict
+from lakesplice.table.protocol.commit import CommitIntent, Conflict
 from lakesplice.table.protocol.intents import Sweep
 from lakesplice.table.protocol.layout import (
     BASE,
@@ -35,7 +35,7 @@ from lakesplice.table.protocol.layout import (
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.shadow_store import open_shadows
 from lakesplice.table.protocol.snapshot import Snapshot
-from lakesplice.table.upkeep.expiry import Commit, first_there, manifests, pinned
+from lakesplice.table.upkeep.expiry import first_there, manifests, pinned
 
 # How far the clocks of writers and of the store may differ.
 _SKEW_MS = 3_600_000
@@ -83,7 +83,7 @@ def find_orphans(store: Store, snapshot: Snapshot, before_ms: EpochMs) -> dict[s
 class Orphans:
     """Deletes orphans of one table; called by one thread at a time. Otherwise as `Expiry`."""
 
-    def __init__(self, store: Store, commit: Commit, generation: int | None = None) -> None:
+    def __init__(self, store: Store, commit: CommitIntent, generation: int | None = None) -> None:
         self._store = store
         self._commit = commit
         self._generation = generation

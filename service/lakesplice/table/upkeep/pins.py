@@ -12,23 +12,20 @@ The commit is valid only if no vacuum was committed since the version was found 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from lakesplice.errors import UsageError
 from lakesplice.model.manifest import Pin, Retention
 from lakesplice.model.moments import NO_MOMENT, EpochMs
 from lakesplice.table.files.whole_files import put_file, read_file
-from lakesplice.table.protocol.commit import Committed, Conflict
-from lakesplice.table.protocol.intents import ChangePins, Intent
+from lakesplice.table.protocol.commit import CommitIntent, Committed
+from lakesplice.table.protocol.intents import ChangePins
 from lakesplice.table.protocol.layout import pinned_path
 from lakesplice.table.protocol.ports import Entropy, Store
 from lakesplice.table.protocol.retries import Retries
 from lakesplice.table.protocol.snapshot import Snapshot, latest, manifest_ref, open_retained
 
 PIN, UNPIN = "PIN", "UNPIN"
-Commit = Callable[[Intent], Committed | Conflict]
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
-_OVERTAKEN = "other writers committed first every time; try again later"
 
 
 def require_pin_name(name: str) -> None:
@@ -45,7 +42,7 @@ def pin(
     store: Store,
     snapshot: Snapshot,
     name: str,
-    commit: Commit,
+    commit: CommitIntent,
     *,
     entropy: Entropy,
     retries: Retries,
@@ -70,14 +67,14 @@ def pin(
         intent = _intent(snapshot, (*others, made), PIN, counts, generation)
         if isinstance(commit(intent), Committed):
             return made
-        retries.require_another(_OVERTAKEN)
+        retries.require_another()
 
 
 def unpin(
     store: Store,
     snapshot: Snapshot,
     name: str,
-    commit: Commit,
+    commit: CommitIntent,
     *,
     retries: Retries,
     generation: int | None = None,
@@ -93,7 +90,7 @@ def unpin(
         intent = _intent(snapshot, left, UNPIN, {"version": found.version}, generation)
         if isinstance(commit(intent), Committed):
             return found.version
-        retries.require_another(_OVERTAKEN)
+        retries.require_another()
 
 
 def required_pin(retention: Retention, name: str) -> Pin:

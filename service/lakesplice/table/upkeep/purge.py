@@ -29,9 +29,10 @@ from lakesplice.planning.upkeep.purging import (
     state_of,
 )
 from lakesplice.table.files.base_files import open_base
+from lakesplice.table.files.index_runs import write_entries
 from lakesplice.table.protocol.intents import Purge
 from lakesplice.table.protocol.ports import UNWATCHED, Entropy, Progress, Store, watched
-from lakesplice.table.upkeep.remaining_rows import RemainingRows, write_entries
+from lakesplice.table.upkeep.remaining_rows import RemainingRows
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,18 +10,16 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from lakesplice.formats.rowindex import Entries, encode_run
+from lakesplice.formats.rowindex import Entries
 from lakesplice.model.address import BaseFile, Segment
 from lakesplice.model.arrays import KeyHashes, Mask, Unsigned
-from lakesplice.model.manifest import Manifest, RunRef
+from lakesplice.model.manifest import Manifest
 from lakesplice.model.names import IS_DELETED
-from lakesplice.planning.rows.index_merge import concatenated, sorted_entries, take
+from lakesplice.planning.rows.index_merge import take
 from lakesplice.planning.rows.keyhash import key_hash
-from lakesplice.planning.rows.locate import locate
 from lakesplice.table.files.base_files import addresses, create_base_of, open_base
-from lakesplice.table.files.index_runs import RunCache
-from lakesplice.table.files.whole_files import put_file
-from lakesplice.table.protocol.layout import base_path, partition_folder, run_path
+from lakesplice.table.files.index_runs import are_indexed_at
+from lakesplice.table.protocol.layout import base_path, partition_folder
 from lakesplice.table.protocol.new_files import NewFile
 from lakesplice.table.protocol.ports import Entropy, Store
 
@@ -74,12 +72,9 @@ class RemainingRows:
         deleted = np.concatenate(self._deleted)
         if not self._schema.partitioned_by or not deleted.any():
             return found
-        live = np.array(sorted(manifest.groups), np.int64)
-        runs = RunCache().open_runs(self._store, manifest.runs)
-        known = locate(runs, keys, live)
         remaining = np.flatnonzero(~np.concatenate(self._away))
         here = addresses(self._file, remaining)
-        return take(found, ~deleted | ((known.group == here.group) & (known.row == here.row)))
+        return take(found, ~deleted | are_indexed_at(self._store, manifest, keys, here))
 
     def _rows(self) -> Iterator[pa.Table]:
         with open_base(self._store, self._file, self._schema) as reader:
@@ -90,11 +85,3 @@ class RemainingRows:
                 deleted = table.column(IS_DELETED).combine_chunks()
                 self._deleted.append(deleted.fill_null(False).to_numpy(zero_copy_only=False))
                 yield table
-
-
-def write_entries(store: Store, pieces: Sequence[Entries], entropy: Entropy) -> RunRef | None:
-    """Write the index run of rows that remain; None if there are none."""
-    entries, _ = sorted_entries(concatenated(pieces))
-    if not len(entries.high):
-        return None
-    return RunRef(put_file(store, run_path(entropy), encode_run(*entries)), len(entries.high))

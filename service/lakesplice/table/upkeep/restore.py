@@ -6,11 +6,9 @@ are read again. The rows end the same, since no change makes a row older.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from lakesplice.errors import UsageError
-from lakesplice.table.protocol.commit import Committed, Conflict
-from lakesplice.table.protocol.intents import Intent, Restore
+from lakesplice.table.protocol.commit import CommitIntent, Committed
+from lakesplice.table.protocol.intents import Restore
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.retries import Retries
 from lakesplice.table.protocol.snapshot import Snapshot, latest, open_retained
@@ -38,7 +36,7 @@ def restore(
     store: Store,
     snapshot: Snapshot,
     version: int,
-    commit: Callable[[Intent], Committed | Conflict],
+    commit: CommitIntent,
     generation: int | None = None,
     *,
     retries: Retries,
@@ -53,4 +51,4 @@ def restore(
         outcome = commit(plan_restore(store, snapshot, version, generation))
         if isinstance(outcome, Committed):
             return outcome.snapshot
-        retries.require_another("other writers committed first every time; try again later")
+        retries.require_another()

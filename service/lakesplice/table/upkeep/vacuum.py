@@ -14,11 +14,11 @@ from lakesplice.planning.upkeep.retention import (
     RETENTION_SECONDS_MIN,
     deletion_moment,
 )
-from lakesplice.table.protocol.commit import Conflict
+from lakesplice.table.protocol.commit import CommitIntent, Conflict
 from lakesplice.table.protocol.layout import probe_path
 from lakesplice.table.protocol.ports import Clock, Entropy, Store
 from lakesplice.table.protocol.snapshot import Snapshot, latest
-from lakesplice.table.upkeep.expiry import Commit, Expiry, plan_expiry, there
+from lakesplice.table.upkeep.expiry import Expiry, plan_expiry, there
 from lakesplice.table.upkeep.orphans import Orphans, find_orphans
 
 _VERSIONS_MAX = 1_000_000
@@ -80,7 +80,7 @@ def plan_vacuum(
 def vacuum(
     store: Store,
     snapshot: Snapshot,
-    commit: Commit,
+    commit: CommitIntent,
     now_ms: EpochMs,
     retention_seconds: float,
     generation: int | None = None,

@@ -39,6 +39,7 @@ from lakesplice.planning.by_hand.adoption import (
     refuse,
 )
 from lakesplice.planning.by_hand.hand_fed_schema import adopted_schema
+from lakesplice.planning.upkeep.retention import LOG_RETENTION_HOURS
 from lakesplice.table.by_hand.adoption.adopted_files import (
     ForeignFile,
     FoundFile,
@@ -56,8 +57,6 @@ from lakesplice.table.protocol.layout import base_path, commit_path, run_path
 from lakesplice.table.protocol.new_files import NewFile
 from lakesplice.table.protocol.ports import UNWATCHED, Clock, Entropy, Progress, Store
 from lakesplice.table.protocol.snapshot import Snapshot, read_log
-
-LOG_RETENTION_HOURS = 168
 
 
 @dataclass(frozen=True, slots=True)

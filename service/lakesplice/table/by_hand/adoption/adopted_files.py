@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Self
 
 import pyarrow as pa
@@ -123,17 +123,17 @@ class ForeignFile:
             for name, value in constants.items()
         )
         stats = "" if unfit else delta_stats(footer, schema)
-        rows, sum_ = footer.num_rows, checksum(tail)
-        found = FoundFile(
+        return FoundFile(
             path=self._path,
             bytes=size,
-            rows=rows,
+            rows=footer.num_rows,
             tail_bytes=len(tail),
-            tail_checksum=sum_,
+            tail_checksum=checksum(tail),
             stats=stats,
             unfit=unfit,
+            constants=constants,
+            fits_with_them=fits_with_them,
         )
-        return replace(found, constants=constants, fits_with_them=fits_with_them)
 
 
 def look_into(

@@ -62,7 +62,7 @@ def replace_table(
             writer.tidy()
             count = intent.counts.get
             return Upserted(writer.version, count("inserted", 0), 0, count("deleted", 0))
-        retries.require_another("other writers committed first every time; try again later")
+        retries.require_another()
 
 
 def replacement(

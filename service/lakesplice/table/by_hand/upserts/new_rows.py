@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lakesplice.errors import UsageError
 from lakesplice.formats.parquet import ROWS_PER_PAGE
-from lakesplice.formats.rowindex import Entries, encode_run
+from lakesplice.formats.rowindex import Entries
 from lakesplice.model.address import GROUP_BITS, Segment
 from lakesplice.model.manifest import RunRef
 from lakesplice.model.schema import TableSchema
@@ -18,8 +18,8 @@ from lakesplice.planning.by_hand.hand_fed_changes import base_rows
 from lakesplice.planning.rows.index_merge import concatenated, sorted_entries
 from lakesplice.planning.rows.keyhash import key_hash
 from lakesplice.table.files.base_files import create_base_of
-from lakesplice.table.files.whole_files import put_file
-from lakesplice.table.protocol import layout
+from lakesplice.table.files.index_runs import put_run
+from lakesplice.table.protocol.layout import base_path
 from lakesplice.table.protocol.new_files import NewFile
 from lakesplice.table.protocol.ports import Entropy, Store
 
@@ -59,14 +59,13 @@ def write_new_rows(
     entries, first = sorted_entries(concatenated(pieces))
     if not first.all():
         raise UsageError("a key occurs twice in the given rows; give only one row for each key")
-    run = RunRef(put_file(store, layout.run_path(entropy), encode_run(*entries)), len(first))
-    return NewRows(tuple(files), (run,))
+    return NewRows(tuple(files), (put_run(store, entries, entropy),))
 
 
 def _write(
     store: Store, rows: pa.Table, group: int, schema: TableSchema, entropy: Entropy
 ) -> NewFile:
-    path = layout.base_path(group, 0, entropy)
+    path = base_path(group, 0, entropy)
     return create_base_of(store, path, Segment(group, rows.num_rows), [rows], schema)
 
 

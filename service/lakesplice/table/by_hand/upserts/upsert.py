@@ -27,7 +27,7 @@ from lakesplice.model.names import GROUP, ROW
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.by_hand.hand_fed_changes import near_keys, widened
 from lakesplice.planning.by_hand.merge_choice import MergeReason, merge_reason
-from lakesplice.planning.rows.locate import UNKNOWN, locate
+from lakesplice.planning.rows.locate import UNKNOWN
 from lakesplice.table.by_hand.upserts.delta_pieces import pieces
 from lakesplice.table.by_hand.upserts.direct_merge import in_full, merge_changes
 from lakesplice.table.by_hand.upserts.located_rows import (
@@ -48,7 +48,7 @@ from lakesplice.table.by_hand.upserts.upsert_request import (
     require_fed_by_hand,
 )
 from lakesplice.table.files.change_images import ImageWriter
-from lakesplice.table.files.index_runs import RunCache
+from lakesplice.table.files.index_runs import RunCache, located
 from lakesplice.table.files.tombstones import deleted_rows
 from lakesplice.table.ingest.append import write_delta
 from lakesplice.table.protocol.commit import Committed, commit
@@ -218,9 +218,7 @@ class Upserter:
         return self._located(snapshot.manifest, keys).live
 
     def _located(self, manifest: Manifest, keys: KeyHashes) -> FoundRows:
-        runs = self._runs.open_runs(self._store, manifest.runs)
-        live = np.array(sorted(manifest.groups), np.int64)
-        found = locate(runs, keys, live)
+        found = located(self._store, manifest, keys, self._runs)
         known = found.group != UNKNOWN
         upserts = manifest.upserts
         if upserts is not None and upserts.has_deleted and known.any():

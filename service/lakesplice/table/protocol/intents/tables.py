@@ -13,6 +13,7 @@ from lakesplice.model.parking import ParkReason
 from lakesplice.model.progress.backfill import BackfillState
 from lakesplice.model.progress.source_state import SourceState
 from lakesplice.model.schema import TableSchema
+from lakesplice.planning.upkeep.retention import LOG_RETENTION_HOURS
 from lakesplice.table.protocol.new_files import NewFile
 
 
@@ -28,7 +29,7 @@ class Create:
     schema: TableSchema = field(default_factory=TableSchema)
     source: SourceState | None = None
     parked: ParkReason | None = None
-    log_retention_hours: int = 168
+    log_retention_hours: int = LOG_RETENTION_HOURS
     upserts: UpsertState | None = None
     files: tuple[NewFile, ...] = ()
     runs: tuple[RunRef, ...] = ()
@@ -188,4 +189,4 @@ class Swap:
     planned_on: int | None
     manifest: Manifest
     stats: Mapping[str, str | None]
-    log_retention_hours: int = 168
+    log_retention_hours: int = LOG_RETENTION_HOURS

@@ -11,17 +11,16 @@ import numpy as np
 import pyarrow as pa
 
 from lakesplice.formats.deltas import encode_delta
-from lakesplice.formats.rowindex import Entries, encode_run
+from lakesplice.formats.rowindex import Entries
 from lakesplice.model.address import Segment
 from lakesplice.model.arrays import Integers, KeyHashes, RowAddresses
 from lakesplice.model.manifest import DeltaRef, Manifest, RunRef
 from lakesplice.model.names import GROUP, POSITION_FILE, POSITION_OFFSET, ROW
-from lakesplice.planning.rows.index_merge import sorted_entries, take
-from lakesplice.planning.rows.locate import locate
-from lakesplice.table.files.index_runs import RunCache
+from lakesplice.planning.rows.index_merge import take
+from lakesplice.table.files.index_runs import are_indexed_at, write_entries
 from lakesplice.table.files.pending_changes import read_waiting
 from lakesplice.table.files.whole_files import put_file
-from lakesplice.table.protocol.layout import delta_path, run_path
+from lakesplice.table.protocol.layout import delta_path
 from lakesplice.table.protocol.new_files import NewFile
 from lakesplice.table.protocol.ports import Entropy, Store
 
@@ -86,7 +85,7 @@ def segments_of(outputs: Iterable[NewFile]) -> tuple[Segment, ...]:
     return tuple(segment for new in outputs for segment in new.base.segments)
 
 
-def write_run(
+def write_moved_run(
     store: Store,
     manifest: Manifest,
     hashes: KeyHashes,
@@ -104,14 +103,9 @@ def write_run(
     """
     entries = Entries(*hashes, *_addresses(new, places))
     if manifest.schema.partitioned_by:
-        runs = RunCache().open_runs(store, manifest.runs)
-        known = locate(runs, hashes, np.array(sorted(manifest.groups), np.int64))
         here = _addresses(former, np.arange(len(places)))
-        entries = take(entries, (known.group == here.group) & (known.row == here.row))
-    ordered, _ = sorted_entries(entries)
-    if not len(ordered.high):
-        return None
-    return RunRef(put_file(store, run_path(entropy), encode_run(*ordered)), len(ordered.high))
+        entries = take(entries, are_indexed_at(store, manifest, hashes, here))
+    return write_entries(store, [entries], entropy)
 
 
 def _addresses(segments: tuple[Segment, ...], numbers: Integers) -> RowAddresses:

@@ -25,7 +25,7 @@ from lakesplice.table.files.base_files import (
 from lakesplice.table.protocol.layout import base_path, partition_folder
 from lakesplice.table.protocol.new_files import NewFile
 from lakesplice.table.protocol.ports import UNWATCHED, Entropy, Progress, Store, watched
-from lakesplice.table.upkeep.clustering.moved_rows import MovedRows, segments_of, write_run
+from lakesplice.table.upkeep.clustering.moved_rows import MovedRows, segments_of, write_moved_run
 from lakesplice.table.upkeep.clustering.row_pieces import OpenScratch, RowPieces
 
 
@@ -73,7 +73,7 @@ def rearrange(task: Rearrangement, progress: Progress = UNWATCHED) -> MovedRows:
         outputs.append(_written(task, pieces.rows(number), cube))
         progress.advance(size * (number + 1) // count - size * number // count)
     segments = tuple(segment for file in task.files for segment in file.segments)
-    run = write_run(
+    run = write_moved_run(
         store=task.store,
         manifest=task.manifest,
         hashes=KeyHashes(*(np.concatenate(part) for part in zip(*hashes, strict=True))),

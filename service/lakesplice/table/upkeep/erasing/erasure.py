@@ -11,11 +11,11 @@ changes meanwhile, the commit fails, and the rows are searched again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakesplice.errors import UsageError
 from lakesplice.model.manifest import Manifest
-from lakesplice.table.protocol.commit import Committed
+from lakesplice.table.protocol.commit import CommitIntent, Committed
 from lakesplice.table.protocol.intents import Erase, Splice
 from lakesplice.table.protocol.ports import (
     UNWATCHED,
@@ -34,7 +34,6 @@ from lakesplice.table.upkeep.erasing.found_parts import FoundParts, WantedKeys
 from lakesplice.table.upkeep.erasing.found_versions import find_versions
 from lakesplice.table.upkeep.erasing.older_versions import end_older_versions
 from lakesplice.table.upkeep.erasing.rewriting import write_without
-from lakesplice.table.upkeep.expiry import Commit
 
 _OVERTAKEN = "other writers committed first every time; erase again"
 
@@ -44,7 +43,7 @@ class ErasureTools:
     """The tools of an erasure: the table's store, how it commits, and its generation."""
 
     store: Store
-    commit: Commit
+    commit: CommitIntent
     generation: int
     clock: Clock
     entropy: Entropy
@@ -117,15 +116,9 @@ def erase(
         counts=counts,
         retries=tools.retries,
     )
-    return Erased(
+    return replace(
+        done,
         version=ended.version,
-        keys=done.keys,
-        rows=done.rows,
-        live=done.live,
-        files=done.files,
-        runs=done.runs,
-        deltas=done.deltas,
-        dead_letters=done.dead_letters,
         versions=ended.versions,
         deleted=ended.files + ended.log_files,
     )

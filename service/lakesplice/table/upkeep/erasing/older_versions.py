@@ -22,13 +22,13 @@ from dataclasses import dataclass
 
 from lakesplice.errors import RetryableError
 from lakesplice.model.moments import NO_MOMENT, EpochMs
-from lakesplice.table.protocol.commit import Committed
+from lakesplice.table.protocol.commit import CommitIntent, Committed
 from lakesplice.table.protocol.intents import EndVersions
 from lakesplice.table.protocol.layout import LAST_CHECKPOINT, LOG
 from lakesplice.table.protocol.ports import LogKeeper, Store
 from lakesplice.table.protocol.retries import Retries
 from lakesplice.table.protocol.snapshot import Snapshot, latest
-from lakesplice.table.upkeep.expiry import Commit, first_there, plan_expiry, there
+from lakesplice.table.upkeep.expiry import first_there, plan_expiry, there
 from lakesplice.table.upkeep.log_maintenance import clean_up
 from lakesplice.table.upkeep.mirroring.mirror_floor import end_mirrors
 from lakesplice.table.upkeep.orphans import Orphans
@@ -55,7 +55,7 @@ class EndedVersions:
 def end_older_versions(
     store: Store,
     snapshot: Snapshot,
-    commit: Commit,
+    commit: CommitIntent,
     keeper: LogKeeper,
     generation: int,
     counts: Mapping[str, int],
@@ -90,7 +90,7 @@ def end_older_versions(
 def _ended(
     store: Store,
     snapshot: Snapshot,
-    commit: Commit,
+    commit: CommitIntent,
     generation: int,
     counts: Mapping[str, int],
     retries: Retries,

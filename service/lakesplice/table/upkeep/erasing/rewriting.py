@@ -22,7 +22,7 @@ from lakesplice.planning.rows.keyhash import key_hash
 from lakesplice.planning.upkeep.purging import purge_bound
 from lakesplice.table.files.dead_letters import read_dead_letters, write_dead_letters
 from lakesplice.table.files.erased_keys import read_erased, write_erased
-from lakesplice.table.files.index_runs import RunCache, write_run
+from lakesplice.table.files.index_runs import RunCache, write_entries, write_run
 from lakesplice.table.files.pending_changes import read_waiting
 from lakesplice.table.files.whole_files import put_file
 from lakesplice.table.protocol.intents import Erase, Rewritten
@@ -31,7 +31,7 @@ from lakesplice.table.protocol.new_files import NewFile
 from lakesplice.table.protocol.ports import Entropy, Progress, Store
 from lakesplice.table.protocol.snapshot import Snapshot
 from lakesplice.table.upkeep.erasing.found_parts import FoundParts, WantedKeys
-from lakesplice.table.upkeep.remaining_rows import RemainingRows, write_entries
+from lakesplice.table.upkeep.remaining_rows import RemainingRows
 
 _SALT_BITS = 128
 
