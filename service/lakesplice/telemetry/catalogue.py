@@ -57,6 +57,7 @@ from lakesplice.telemetry.families.verification import EQUAL as EQUAL
 from lakesplice.telemetry.families.verification import UNLINKED_CHANGES as UNLINKED_CHANGES
 from lakesplice.telemetry.families.verification import UNSETTLED as UNSETTLED
 from lakesplice.telemetry.families.verification import VERIFICATION_AGE as VERIFICATION_AGE
+from lakesplice.telemetry.families.verification import VERIFICATION_FAILED as VERIFICATION_FAILED
 from lakesplice.telemetry.families.verification import VERIFICATIONS as VERIFICATIONS
 from lakesplice.telemetry.metric import (
     TABLE,

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.sources.group_offsets import GroupOffsets
-from lakesplice.apps.service.tables import HeldTables
+from lakesplice.apps.service.tables import DriverTables
 from lakesplice.config import KafkaSettings, Settings
 from lakesplice.spark.kafka.admin import KafkaAdmin
 from lakesplice.spark.kafka.consumer_group import ConsumerGroup
@@ -24,7 +24,7 @@ def topic_catalogue(session: SparkSession, kafka: KafkaSettings) -> TopicCatalog
 
 
 def group_offsets(
-    stack: ExitStack, driver: Driver, tables: HeldTables, session: SparkSession
+    stack: ExitStack, driver: Driver, tables: DriverTables, session: SparkSession
 ) -> GroupOffsets | None:
     """Return the reporter of offsets to a consumer group; None if the settings name no group."""
     kafka = driver.settings.kafka

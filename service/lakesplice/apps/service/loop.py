@@ -44,9 +44,9 @@ class QueryLoop:
         self._stopping = stopping
         self._reporter = reporter
         self._group = group
-        feed = ShadowFeed(session, driver.settings, driver.lake, driver.entropy, driver.schemas)
+        shadows = ShadowFeed(session, driver.settings, driver.lake, driver.entropy, driver.schemas)
         sources = [reading.sources for reading in readings]
-        self._requests = Requests(driver, sources, stopping, self._tick, feed)
+        self._requests = Requests(driver, sources, stopping, self._tick, shadows)
         self._failures = 0
 
     def run(self, on_start: Callable[[], None], *, once: bool) -> None:

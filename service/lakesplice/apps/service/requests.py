@@ -33,8 +33,8 @@ class Requests:
     """The lake's requests; used by the main loop's thread while no batch runs.
 
     `selections` choose the topics of the tables of current rows, and of the history tables beside
-    them. `tick` is called repeatedly while a request is executed, since some take long. `feed` is
-    for shadows.
+    them. `tick` is called repeatedly while a request is executed, since some take long. `shadows`
+    reads topics for shadows.
     """
 
     def __init__(
@@ -43,13 +43,13 @@ class Requests:
         selections: Sequence[TopicSelection],
         stopping: threading.Event,
         tick: Callable[[], None],
-        feed: ShadowFeed | None = None,
+        shadows: ShadowFeed,
     ) -> None:
         self._driver = driver
         self._selections = tuple(selections)
         self._stopping = stopping
         self._tick = tick
-        self._shadows = feed
+        self._shadows = shadows
 
     def waiting(self) -> bool:
         """Whether a request waits; costs one listing."""
@@ -136,15 +136,12 @@ class Requests:
                     return selection, table
         return self._selections[0], None
 
-    def _feed_of(self, name: TableName) -> Callable[[DriverTable, Offsets], None] | None:
+    def _feed_of(self, name: TableName) -> Callable[[DriverTable, Offsets], None]:
         """Return what brings a shadow of a table up to offsets of its topic."""
-        if self._shadows is None:
-            return None
-        shadows = self._shadows
 
         def feed(table: DriverTable, ends: Offsets) -> None:
             origin = self._names.of(table.source.topic)
-            shadows.feed(table, name, origin, ends, self._history(table.source))
+            self._shadows.feed(table, name, origin, ends, self._history(table.source))
 
         return feed
 

@@ -55,3 +55,28 @@ class RetryPauses:
     def end(self) -> None:
         """Forget failures that have passed."""
         self.failures, self.reason, self._until = 0, "", 0.0
+
+
+class PausesByName:
+    """The pauses of several things that fail independently, such as tables. Safe from several
+    threads, one for each thing.
+    """
+
+    def __init__(self, clock: Clock, pauses_seconds: Sequence[float]) -> None:
+        self._clock = clock
+        self._pauses_seconds = pauses_seconds
+        self._failing: dict[str, RetryPauses] = {}
+
+    def is_on(self, name: str) -> bool:
+        """Whether it is too early for the next attempt at one of them."""
+        pauses = self._failing.get(name)
+        return pauses is not None and pauses.is_on
+
+    def begin(self, name: str, reason: str) -> float:
+        """Begin a pause after a failure of one of them; return its length in seconds."""
+        pauses = RetryPauses(self._clock, self._pauses_seconds)
+        return self._failing.setdefault(name, pauses).begin(reason)
+
+    def end(self, name: str) -> None:
+        """Forget the failures of one of them, which has succeeded."""
+        self._failing.pop(name, None)

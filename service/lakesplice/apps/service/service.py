@@ -228,7 +228,7 @@ class Service:
             group=group_offsets(stack, driver, tables, session),
         )
         self._run_loop(loop, compactor, mirrors)
-        self._tell_end(reporter.close(), tables)
+        self._log_end(reporter.close(), tables)
 
     def _start_workers(self, stack: ExitStack, session: SparkSession) -> None:
         over = threading.Event()
@@ -262,7 +262,7 @@ class Service:
         stack.callback(opened.close)
         return opened
 
-    def _tell_end(self, status: DriverStatus, tables: AllTables) -> None:
+    def _log_end(self, status: DriverStatus, tables: AllTables) -> None:
         """Log what was done, if everything was to be read once and was."""
         if self._once and not self._stopping.is_set():
             self.exit_code = 0 if log_once_summary(self._log, status, tables) else EXIT_NOT_ALL
@@ -323,12 +323,12 @@ def run(settings: Settings, *, once: bool = False) -> int:
     configure_logs(settings.logging.level, settings.logging.format)
     service = Service(settings, once=once)
     threading.excepthook = service.errors.report_unhandled
-    wished = threading.Event()
+    stop_asked = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: wished.set())
+        signal.signal(number, lambda *_: stop_asked.set())
     service.begin()
     while not service.wait(_TICK_SECONDS):
-        if wished.is_set():
+        if stop_asked.is_set():
             break
     service.stop()
     return service.exit_code

@@ -8,7 +8,7 @@ from lakesplice.telemetry.metric import TABLE, Label, age, counter, rare_counter
 
 EQUAL, DIFFERENT, UNSETTLED = "equal", "different", "unsettled"
 """The outcomes of a comparison."""
-NOT_COMPARED, FAILED = "not compared", "failed"
+NOT_COMPARED, VERIFICATION_FAILED = "not compared", "failed"
 """How a comparison ends if it has no outcome."""
 
 VERIFICATIONS = counter(
@@ -21,7 +21,7 @@ VERIFICATIONS = counter(
     "`different`: `lakesplice history` shows when; run `lakesplice verify` for the table again."
     " `unsettled`: compare the table when it changes less. `not compared`: the page says why."
     " `failed`: the log says why; usually the database doesn't answer.",
-    Label("outcome", (EQUAL, DIFFERENT, UNSETTLED, NOT_COMPARED, FAILED)),
+    Label("outcome", (EQUAL, DIFFERENT, UNSETTLED, NOT_COMPARED, VERIFICATION_FAILED)),
 )
 VERIFICATION_AGE = age(
     "last_verification_age_seconds",

@@ -93,8 +93,8 @@ class BatchRunner:
         with self._busy:
             if self._ending.is_set():
                 return
-            moment = self._driver.clock
-            began_ms, began = moment.now_ms(), moment.monotonic()
+            clock = self._driver.clock
+            began_ms, began = clock.now_ms(), clock.monotonic()
             try:
                 with (
                     log_context(lane=self._lane, batch=batch_id),
@@ -106,7 +106,7 @@ class BatchRunner:
                 raise
             except Exception:
                 self._driver.metrics.add(metric.BATCHES, result="failed")
-                seconds = moment.monotonic() - began
+                seconds = clock.monotonic() - began
                 self._driver.activity.add_batch(Batch(began_ms, seconds, None, None, "failed"))
                 raise
 

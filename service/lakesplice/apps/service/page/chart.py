@@ -51,8 +51,7 @@ def chart(batches: Sequence[BatchAnswer]) -> Chart:
     seconds = sum(batch.seconds for batch in shown)
     mean = seconds / len(shown) if shown else 0.0
     title = (
-        f"{len(shown)} batches, {failed} not completely committed; {mean:.2f} s on average, the "
-        f"longest"
-        f" {longest:.2f} s"
+        f"{len(shown)} batches, {failed} not completely committed; {mean:.2f} s on average,"
+        f" the longest {longest:.2f} s"
     )
     return Chart(_BARS * _STEP, _HEIGHT, title, tuple(bars))

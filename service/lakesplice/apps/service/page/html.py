@@ -153,8 +153,8 @@ class Pages:
 
 
 def _heading(selection: Selection, sort: str) -> Heading:
-    words = {ASCENDING: "ascending"}
-    is_sorted = words.get(selection.order, "descending") if selection.sort == sort else ""
+    order = "ascending" if selection.order == ASCENDING else "descending"
+    is_sorted = order if selection.sort == sort else ""
     text = _SORTS[sort][:1].upper() + _SORTS[sort][1:]
     kind = "t" if sort in _TEXTS else "n"
     return Heading(sort, text, selection.sorted_by(sort).query, is_sorted, kind)

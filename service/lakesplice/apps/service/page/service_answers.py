@@ -28,7 +28,7 @@ from lakesplice.apps.service.page.table_answers import (
     topic_answer,
 )
 from lakesplice.apps.service.status.status_reporter import StatusReporter
-from lakesplice.apps.service.tables import HeldTables, ServiceTable
+from lakesplice.apps.service.tables import DriverTables, ServiceTable
 from lakesplice.config import Settings
 from lakesplice.model.driver_status import DriverStatus
 from lakesplice.model.moments import EpochMs, utc_time
@@ -46,7 +46,7 @@ class RunningDriver:
     """A running driver, and the objects that know its state."""
 
     driver: Driver
-    tables: HeldTables
+    tables: DriverTables
     reporter: StatusReporter
 
     def table(self, name: str) -> ServiceTable | None:
@@ -72,7 +72,7 @@ class ServiceAnswers:
         self._overdue_seconds = limits_of(settings).silence_seconds_max.value
         self.driving: RunningDriver | None = None
 
-    def show(self, driver: Driver, tables: HeldTables, reporter: StatusReporter) -> None:
+    def show(self, driver: Driver, tables: DriverTables, reporter: StatusReporter) -> None:
         """Set the driver to show from now on."""
         self.driving = RunningDriver(driver, tables, reporter)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.tables import HeldTables, ServiceTable
+from lakesplice.apps.service.tables import DriverTables, ServiceTable
 from lakesplice.apps.table_commands.resetting import reset_request
 from lakesplice.errors import SourceUnavailable
 from lakesplice.model.moments import later
@@ -54,7 +54,7 @@ class GroupOffsets:
     """The group of one lake; used by the main loop's thread."""
 
     driver: Driver
-    tables: HeldTables
+    tables: DriverTables
     group: Group
     _known: dict[TopicPartition, Offset] = field(default_factory=dict)
     _asked: dict[str, _Asked] = field(default_factory=dict)

@@ -61,10 +61,8 @@ class NewTopics:
         table = self._tables.get(topic)
         if table is not None and table.snapshot is not None:
             return False
-        driver = self._driver
         try:
-            name = driver.settings.target(self._tables.names.of(topic))
-            store = driver.lake.within(name.path)
+            store = self._store(topic)
             return bool(open_shadows(store)) and _is_new(store)
         except LakespliceError:
             return False  # the error is reported where its table is opened
@@ -77,25 +75,22 @@ class NewTopics:
 
     def _was_made(self, topic: str) -> bool:
         """Whether another writer has created the topic's table: its first version exists."""
-        driver = self._driver
         try:
-            name = driver.settings.target(self._tables.names.of(topic))
-            return driver.lake.within(name.path).size(commit_path(0)) is not None
+            return self._store(topic).size(commit_path(0)) is not None
         except LakespliceError:
             return False  # the store may answer later
 
     def _is_unwanted(self, topic: str) -> bool:
-        settings = self._driver.settings
         try:
-            origin = self._tables.names.of(topic)
-            if not settings.policy(origin).ignores_new_tables:
-                return False
-            open_snapshot(self._driver.lake.within(settings.target(origin).path))
-        except TableNotFoundError:
-            return True
+            policy = self._driver.settings.policy(self._tables.names.of(topic))
+            return policy.ignores_new_tables and _is_new(self._store(topic))
         except LakespliceError:
             return False  # the error is reported where its table is opened
-        return False
+
+    def _store(self, topic: str) -> Store:
+        """Return the folder of the topic's table, whether there is a table or not."""
+        driver = self._driver
+        return driver.lake.within(driver.settings.target(self._tables.names.of(topic)).path)
 
 
 def _is_new(store: Store) -> bool:

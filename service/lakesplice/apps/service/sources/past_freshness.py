@@ -34,7 +34,7 @@ class PastFreshness:
         self._before: Mapping[tuple[str, str], int] | None = None
         self._asked: set[str] = set()
 
-    def tell(self, topics: Mapping[str, Topic]) -> None:
+    def set_for(self, topics: Mapping[str, Topic]) -> None:
         """Set the freshness of every table of these topics that has a version, but no known
         freshness yet; each topic is asked about once.
         """

@@ -111,7 +111,7 @@ class TopicSelection:
             table = self._tables.get(name)
             if table is not None:
                 table.note_topic_ends(topic, moment)
-        self._past.tell(topics)
+        self._past.set_for(topics)
         self._connectors.look(topics)
         return ReadableTopics(starts, backlogs)
 
@@ -119,11 +119,11 @@ class TopicSelection:
         """Return the state of each topic that matched when the broker was last asked. If none did,
         `other_topics` are those that it has.
         """
-        names, told = self._tables.names, self._matching
+        names, shown = self._tables.names, self._matching
         if self._driver.feeds_histories:
             # A topic with two tables has two states; one whose tables aren't known has one.
-            told = [one for one in told if not names.is_unknown(one) and self._concerns(one)]
-        return {topic: self._standing(topic) for topic in told}
+            shown = [one for one in shown if not names.is_unknown(one) and self._concerns(one)]
+        return {topic: self._standing(topic) for topic in shown}
 
     def _standing(self, topic: str) -> TopicCondition:
         if topic in self._excluded:
@@ -203,7 +203,7 @@ class TopicSelection:
             starts[name] = table.next_offsets(topic.earliest) if table else dict(topic.earliest)
             backlogs[name] = self._backlog(topic, starts[name])
         # Also of tables whose first batch ended since.
-        self._past.tell(topics)
+        self._past.set_for(topics)
         return ReadableTopics(starts, backlogs)
 
     def _backlog(self, topic: Topic, offsets: Offsets) -> TopicBacklog:

@@ -7,9 +7,9 @@ compactions, the topics' selection or the page.
 from lakesplice.apps.service.tables.service_table import ServiceTable
 from lakesplice.apps.service.tables.tables import (
     AllTables,
-    HeldTables,
+    DriverTables,
     ServiceTables,
     initial_source,
 )
 
-__all__ = ["AllTables", "HeldTables", "ServiceTable", "ServiceTables", "initial_source"]
+__all__ = ["AllTables", "DriverTables", "ServiceTable", "ServiceTables", "initial_source"]

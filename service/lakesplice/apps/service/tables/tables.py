@@ -20,7 +20,7 @@ from lakesplice.planning.sources.shards import joining_problem
 from lakesplice.table.ingest.driver_table import DriverTable
 
 
-class HeldTables(Protocol):
+class DriverTables(Protocol):
     """Tables that a driver has. Safe from any thread."""
 
     def __iter__(self) -> Iterator[ServiceTable]:
@@ -152,7 +152,7 @@ class AllTables:
         return (table for kind in self._kinds for table in kind)
 
     def of_topics(self) -> Iterator[ServiceTable]:
-        """See `HeldTables.of_topics`."""
+        """See `DriverTables.of_topics`."""
         return (table for kind in self._kinds for table in kind.of_topics())
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable
+from lakesplice.apps.service.upkeep.table_memory import ComputedOnce
 from lakesplice.errors import UsageError
 from lakesplice.model.manifest import Manifest
 from lakesplice.planning.upkeep.clustering import (
@@ -51,7 +52,7 @@ class Clusterings:
             new_share_min=settings.cluster.new_share_min,
         )
         self._working = threading.Lock()
-        self._waits: dict[str, tuple[Manifest, bool]] = {}
+        self._waits = ComputedOnce(self._has_enough_new)
         # The version of the table's columns with which it was refused.
         self._refused: dict[str, int] = {}
 
@@ -59,20 +60,11 @@ class Clusterings:
         """Whether enough of a table that has `cluster_by` is in new files, and no other table is
         being laid out.
         """
-        name = str(table.name)
         if not table.cluster_by or table.snapshot is None:
             return False
-        manifest = table.manifest
-        if self._refused.get(name) == manifest.schema.version:
+        if self._refused.get(str(table.name)) == table.manifest.schema.version:
             return False
-        # Computed once per manifest, since every turn of a compactor looks at every table.
-        known = self._waits.get(name)
-        if known is None or known[0] is not manifest:
-            files = manifest.files.values()
-            new = bytes_of(file for file in files if file.cube is None)
-            self._driver.metrics.set(metric.UNCLUSTERED_BYTES, new, table=name)
-            known = self._waits[name] = manifest, waits_for_clustering(files, self._policy)
-        return known[1] and not self._working.locked()
+        return self._waits.of(table) and not self._working.locked()
 
     def see_to(self, table: ServiceTable) -> None:
         """Lay out the next cube; the caller handles errors, except that a table without these
@@ -88,6 +80,12 @@ class Clusterings:
             self._driver.log.warning("clustering-refused", table=str(table.name), error=str(error))
         finally:
             self._working.release()
+
+    def _has_enough_new(self, name: str, manifest: Manifest) -> bool:
+        files = manifest.files.values()
+        new = bytes_of(file for file in files if file.cube is None)
+        self._driver.metrics.set(metric.UNCLUSTERED_BYTES, new, table=name)
+        return waits_for_clustering(files, self._policy)
 
     def _lay_out(self, table: ServiceTable, by: Sequence[str]) -> None:
         driver, name = self._driver, str(table.name)

@@ -16,19 +16,20 @@ from pyspark.sql import SparkSession
 
 from lakesplice.apps.service.activity import Failure, Work
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.retry_pauses import RetryPauses
-from lakesplice.apps.service.tables import HeldTables, ServiceTable
+from lakesplice.apps.service.retry_pauses import PausesByName
+from lakesplice.apps.service.tables import DriverTables, ServiceTable
 from lakesplice.apps.service.threads import Slots, repeat
+from lakesplice.apps.service.upkeep.table_memory import ComputedOnce
 from lakesplice.apps.service.upkeep.table_upkeep import Upkeep
 from lakesplice.errors import CorruptFileError, FencedError, LakespliceError
 from lakesplice.formats.parquet import ROWS_PER_PAGE
 from lakesplice.model.driver_status import MissingChanges
 from lakesplice.model.manifest import Manifest
+from lakesplice.model.moments import later
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.planning.upkeep.compaction import (
     CompactionPolicy,
     Pressure,
-    TableBacklog,
     backlog,
     ingest_must_wait,
     next_tables,
@@ -64,7 +65,7 @@ class Compactor:
     def __init__(
         self,
         driver: Driver,
-        tables: HeldTables,
+        tables: DriverTables,
         session: SparkSession,
         rewrite: Callable[[SparkSession, Sequence[RewriteTask]], list[Compacted]] = rewrite_files,
     ) -> None:
@@ -85,8 +86,8 @@ class Compactor:
         self._slots = Slots(self._tasks)
         self._lock = threading.Lock()
         self._running: set[str] = set()
-        self._rests: dict[str, RetryPauses] = {}
-        self._backlogs: dict[str, tuple[Manifest, TableBacklog]] = {}
+        self._pauses = PausesByName(driver.clock, _PAUSES_SECONDS)
+        self._backlogs = ComputedOnce(lambda _, manifest: backlog(manifest, ROWS_PER_PAGE))
         self._stopping = threading.Event()
         self._threads: list[threading.Thread] = []
 
@@ -124,7 +125,7 @@ class Compactor:
         most = self._driver.settings.compaction.back_pressure_deltas
         for table in tables:
             held = False
-            while ingest_must_wait(backlog(table.manifest, ROWS_PER_PAGE), most):
+            while ingest_must_wait(self._backlogs.of(table), most):
                 if not held:
                     self._driver.log.warning("ingest-waits", table=str(table.name), deltas_max=most)
                 held = waited = True
@@ -183,27 +184,16 @@ class Compactor:
         return free[chosen[0]] if chosen else None
 
     def _pressure(self, table: ServiceTable) -> Pressure:
-        found = pressure(self._backlog(table), self._policy, self._driver.clock.now_ms())
+        found = pressure(self._backlogs.of(table), self._policy, self._driver.clock.now_ms())
         if found.score and table.parked is not None and table.parked.code is ParkCode.CORRUPT:
             return Pressure(0.0, 0.0, 0.0, 0.0, 0.0)
         return found
 
-    def _backlog(self, table: ServiceTable) -> TableBacklog:
-        """Return what waits in the table. It is computed once per manifest, since every turn looks
-        at every table.
-        """
-        name, manifest = str(table.name), table.manifest
-        known = self._backlogs.get(name)
-        if known is None or known[0] is not manifest:
-            known = self._backlogs[name] = manifest, backlog(manifest, ROWS_PER_PAGE)
-        return known[1]
-
     def _is_paused(self, table: ServiceTable) -> bool:
-        rest = self._rests.get(str(table.name))
-        return rest is not None and rest.is_on
+        return self._pauses.is_on(str(table.name))
 
     def _compact(self, table: ServiceTable) -> None:
-        driver, name, waiting = self._driver, str(table.name), self._backlog(table)
+        driver, name, waiting = self._driver, str(table.name), self._backlogs.of(table)
         now_ms = driver.clock.now_ms()
         work = Work(name, "compaction", now_ms, waiting.changes, waiting.bytes)
         try:
@@ -222,7 +212,7 @@ class Compactor:
         except (LakespliceError, PySparkException) as error:
             self._pause(table, error)
             return
-        self._rests.pop(name, None)
+        self._pauses.end(name)
         driver.activity.compaction_ended(name)
         result = "committed" if committed else "conflict"
         driver.metrics.add(metric.COMPACTIONS, table=name, result=result)
@@ -296,11 +286,9 @@ class Compactor:
         )
 
     def _pause(self, table: ServiceTable, error: Exception) -> None:
-        rest = self._rests.setdefault(
-            str(table.name), RetryPauses(self._driver.clock, _PAUSES_SECONDS)
-        )
-        rest.begin(str(error))
-        failure = Failure(str(error), rest.retry_ms)
-        self._driver.activity.compaction_failed(str(table.name), failure)
-        self._driver.metrics.add(metric.COMPACTIONS, table=str(table.name), result="failed")
-        self._driver.log.error("compaction-failed", table=str(table.name), error=str(error))
+        driver, name, reason = self._driver, str(table.name), str(error)
+        seconds = self._pauses.begin(name, reason)
+        retry_ms = later(driver.clock.now_ms(), seconds)
+        driver.activity.compaction_failed(name, Failure(reason, retry_ms))
+        driver.metrics.add(metric.COMPACTIONS, table=name, result="failed")
+        driver.log.error("compaction-failed", table=name, error=reason)

@@ -12,7 +12,7 @@ from functools import partial
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.retry_pauses import RetryPauses
-from lakesplice.apps.service.tables import HeldTables, ServiceTable
+from lakesplice.apps.service.tables import DriverTables, ServiceTable
 from lakesplice.apps.service.threads import repeat
 from lakesplice.errors import FencedError, LakespliceError
 from lakesplice.model.driver_status import MirrorStatus
@@ -76,7 +76,7 @@ class Mirrors:
     """
 
     def __init__(
-        self, driver: Driver, tables: HeldTables, open_catalog: Open | None = None
+        self, driver: Driver, tables: DriverTables, open_catalog: Open | None = None
     ) -> None:
         self._driver = driver
         self._tables = tables

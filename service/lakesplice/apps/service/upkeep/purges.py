@@ -8,14 +8,12 @@ from collections.abc import Callable
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable
+from lakesplice.apps.service.upkeep.table_memory import Intervals
 from lakesplice.spark.jobs.rewrites import PurgeTask
 from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.intents import Purge
 from lakesplice.table.upkeep.purge import PurgeRules
 from lakesplice.telemetry import catalogue as metric
-
-# Reading every table would delay the service's start.
-_FIRST = 1 / 24
 
 
 class Purges:
@@ -27,21 +25,18 @@ class Purges:
     def __init__(self, driver: Driver, run: Callable[[PurgeTask], Purge | None]) -> None:
         self._driver = driver
         self._run = run
-        self._next: dict[str, float] = {}
+        self._intervals = Intervals(driver.clock, driver.settings.purge.every)
 
     def is_due(self, table: ServiceTable) -> bool:
         """Whether it is time to look for rows that may be purged."""
         if self._purge_after(table) is None or table.snapshot is None:
             return False
-        name, now = str(table.name), self._driver.clock.monotonic()
-        first = now + self._driver.settings.purge.every * _FIRST
-        return now >= self._next.setdefault(name, first)
+        return self._intervals.is_due(table)
 
     def see_to(self, table: ServiceTable) -> None:
         """Purge some files; the caller handles errors, and what failed is retried in its turn."""
         driver, after = self._driver, self._purge_after(table)
-        now = driver.clock.monotonic()
-        self._next[str(table.name)] = now + driver.settings.purge.every
+        self._intervals.begin(table)
         if after is None:
             return
         now_ms = driver.deletion_clock.now_ms()
@@ -52,7 +47,7 @@ class Purges:
         )
         if intent is None:
             return
-        self._next[str(table.name)] = now  # there may be more files, or changes came for these
+        self._intervals.end(table)  # there may be more files, or changes came for these
         if isinstance(table.commit(intent), Committed):
             rows, name = intent.counts["rows"], str(table.name)
             driver.metrics.add(metric.PURGED_ROWS, rows)

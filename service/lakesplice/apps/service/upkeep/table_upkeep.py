@@ -11,10 +11,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.retry_pauses import RetryPauses
+from lakesplice.apps.service.retry_pauses import PausesByName
 from lakesplice.apps.service.tables import ServiceTable
 from lakesplice.apps.service.upkeep.clusterings import Clusterings
 from lakesplice.apps.service.upkeep.purges import Purges
+from lakesplice.apps.service.upkeep.table_memory import ComputedOnce
 from lakesplice.apps.service.upkeep.vacuums import Vacuums
 from lakesplice.errors import FencedError, LakespliceError, UsageError
 from lakesplice.model.manifest import Manifest
@@ -77,9 +78,9 @@ class Upkeep:
         self._session = session
         self._logs: dict[str, Maintenance] = {}
         self._seen: dict[str, int] = {}
-        self._file_merges: dict[str, tuple[Manifest, tuple[str, ...] | None]] = {}
+        self._file_merges = ComputedOnce(self._plan_file_merge)
         self._no_file_merge_until: dict[str, float] = {}
-        self._rests: dict[str, RetryPauses] = {}
+        self._pauses = PausesByName(driver.clock, _PAUSES_SECONDS)
         self._vacuums = Vacuums(driver)
         self._purges = Purges(driver, partial(purge_table, session))
         self._feeds = ChangeFeeds(driver)
@@ -90,8 +91,7 @@ class Upkeep:
         it, it is time for a vacuum or a purge, the change feed is to begin or end, or files are to
         be laid out by columns.
         """
-        rest = self._rests.get(str(table.name))
-        if table.snapshot is None or (rest is not None and rest.is_on):
+        if table.snapshot is None or self._pauses.is_on(str(table.name)):
             return False
         every, version = self._driver.settings.log.checkpoint_every, table.snapshot.version
         # After a start, counted from the last multiple: else hundreds of tables are due at once.
@@ -121,12 +121,9 @@ class Upkeep:
             raise
         except (LakespliceError, PySparkException) as error:
             self._driver.log.error("upkeep-failed", table=str(table.name), error=str(error))
-            rest = self._rests.setdefault(
-                str(table.name), RetryPauses(self._driver.clock, _PAUSES_SECONDS)
-            )
-            rest.begin(str(error))
+            self._pauses.begin(str(table.name), str(error))
         else:
-            self._rests.pop(str(table.name), None)
+            self._pauses.end(str(table.name))
 
     def _merge_plan(self, table: ServiceTable) -> range | None:
         sizes = [run.entries for run in table.manifest.runs]
@@ -142,22 +139,17 @@ class Upkeep:
 
     def _file_merge_plan(self, table: ServiceTable) -> tuple[str, ...] | None:
         now = self._driver.clock.monotonic()
-        name, manifest = str(table.name), table.manifest
-        if now < self._no_file_merge_until.get(name, now):
+        if now < self._no_file_merge_until.get(str(table.name), now):
             return None
-        # Planned once per manifest, since every turn of a compactor looks at every table.
-        known = self._file_merges.get(name)
-        if known is None or known[0] is not manifest:
-            known = self._file_merges[name] = manifest, self._plan_file_merge(table)
-        return known[1]
+        return self._file_merges.of(table)
 
-    def _plan_file_merge(self, table: ServiceTable) -> tuple[str, ...] | None:
+    def _plan_file_merge(self, name: str, manifest: Manifest) -> tuple[str, ...] | None:
         settings = self._driver.settings.merge
         policy = FileMergePolicy(settings.small_bytes, settings.files_max, settings.target_bytes)
-        files = table.manifest.files.values()
+        files = manifest.files.values()
         small_bytes, _ = policy.sizes(bytes_of(files))
         small = sum(file.bytes < small_bytes for file in files)
-        self._driver.metrics.set(metric.SMALL_FILES, small, table=str(table.name))
+        self._driver.metrics.set(metric.SMALL_FILES, small, table=name)
         chosen = plan_file_merge(files, policy)
         return None if chosen is None else tuple(file.path for file in chosen)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable
+from lakesplice.apps.service.upkeep.table_memory import Intervals
 from lakesplice.planning.upkeep.retention import temporaries_before_ms
 from lakesplice.storage.stores import drop_temporaries
 from lakesplice.table.protocol.commit import Conflict
@@ -15,37 +16,29 @@ from lakesplice.table.upkeep.orphans import Orphans
 from lakesplice.table.upkeep.vacuum import orphans_before_ms
 from lakesplice.telemetry import catalogue as metric
 
-# A table is first looked at after this share of the usual interval: looking at every table at once
-# would delay the service's start.
-_FIRST = 1 / 24
-
 
 class Vacuums:
     """Vacuums one table at a time; two threads never call it for one table."""
 
     def __init__(self, driver: Driver) -> None:
+        clock, settings = driver.clock, driver.settings.vacuum
         self._driver = driver
-        self._next_expiry: dict[str, float] = {}
-        self._next_sweep: dict[str, float] = {}
+        self._expiries = Intervals(clock, settings.every)
+        self._sweeps = Intervals(clock, settings.orphans_every)
 
     def is_due(self, table: ServiceTable) -> bool:
         """Whether it is time to look for files to delete."""
-        name, now = str(table.name), self._driver.clock.monotonic()
-        vacuum = self._driver.settings.vacuum
-        sweep = self._next_sweep.setdefault(name, now + vacuum.orphans_every * _FIRST)
-        expiry = self._next_expiry.setdefault(name, now + vacuum.every * _FIRST)
-        return now >= min(sweep, expiry)
+        due = [self._sweeps.is_due(table), self._expiries.is_due(table)]
+        return any(due)
 
     def see_to(self, table: ServiceTable, log: Maintenance) -> None:
         """Do what is due; the caller handles errors, and what failed is retried in its turn."""
-        name, now = str(table.name), self._driver.clock.monotonic()
-        vacuum = self._driver.settings.vacuum
-        if now >= self._next_expiry.get(name, now):
-            self._next_expiry[name] = now + vacuum.every
+        if self._expiries.is_due(table):
+            self._expiries.begin(table)
             if table.snapshot is not None:
                 self.note(table, log.expire(table.snapshot))
-        if now >= self._next_sweep.get(name, now):
-            self._next_sweep[name] = now + vacuum.orphans_every
+        if self._sweeps.is_due(table):
+            self._sweeps.begin(table)
             self._sweep(table)
 
     def note(self, table: ServiceTable, expired: Expired | Conflict | None) -> None:
@@ -57,7 +50,7 @@ class Vacuums:
             now = self._driver.clock.now_ms() / 1000
             self._driver.metrics.since(metric.LAST_VACUUM, now, table=str(table.name))
         else:
-            self._next_expiry[str(table.name)] = self._driver.clock.monotonic()
+            self._expiries.end(table)
 
     def _sweep(self, table: ServiceTable) -> None:
         driver, name = self._driver, str(table.name)

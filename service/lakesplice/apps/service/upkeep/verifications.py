@@ -11,12 +11,11 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 
 from lakesplice.apps.service.activity import VERIFICATION, Work
 from lakesplice.apps.service.driver import Driver
-from lakesplice.apps.service.retry_pauses import RetryPauses
+from lakesplice.apps.service.retry_pauses import PausesByName
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
 from lakesplice.apps.service.threads import repeat
 from lakesplice.apps.table_commands.work import VERIFY, verified_arguments
@@ -37,7 +36,6 @@ _POLL_SECONDS = 60.0
 _JOIN_SECONDS = 1.0
 _PAUSES_SECONDS = (60.0, 300.0, 900.0, 3600.0)
 _BY = "verify.every"
-_FAILED = "failed"
 
 Verify = Callable[[TableName, str, Clock, Progress], TableReport]
 
@@ -61,7 +59,7 @@ class Verifications:
         self._verify = verify or self._of_database
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="verifier", daemon=True)
-        self._rests: dict[str, RetryPauses] = {}
+        self._pauses = PausesByName(driver.clock, _PAUSES_SECONDS)
 
     def start(self) -> None:
         """Start the thread."""
@@ -110,10 +108,8 @@ class Verifications:
         """Whether a table can be compared: a parked one doesn't follow its source, so differences
         would stay unsettled.
         """
-        rest = self._rests.get(table.topic)
-        rests = rest is not None and rest.is_on
         has_rows = table.snapshot is not None and table.topic in table.manifest.sources
-        return has_rows and table.parked is None and not rests
+        return has_rows and table.parked is None and not self._pauses.is_on(table.topic)
 
     def _compare(self, table: ServiceTable) -> None:
         driver, name = self._driver, str(table.name)
@@ -132,9 +128,8 @@ class Verifications:
             )
             keep_result(driver.lake, report.result(table.topic, driver.clock.now_ms()))
         except Exception as error:  # the others are compared meanwhile
-            pauses = RetryPauses(driver.clock, _PAUSES_SECONDS)
-            seconds = self._rests.setdefault(table.topic, pauses).begin(str(error))
-            driver.metrics.add(metric.VERIFICATIONS, outcome=_FAILED)
+            seconds = self._pauses.begin(table.topic, str(error))
+            driver.metrics.add(metric.VERIFICATIONS, outcome=metric.VERIFICATION_FAILED)
             driver.log.warning(
                 "verification-failed",
                 table=name,
@@ -144,7 +139,7 @@ class Verifications:
                 exc_info=not isinstance(error, LakespliceError),
             )
             return
-        self._rests.pop(table.topic, None)
+        self._pauses.end(table.topic)
         if report.outcome is ComparisonOutcome.NOT_COMPARED:
             driver.metrics.add(metric.VERIFICATIONS, outcome=report.outcome.value)
         driver.log.info(
@@ -179,9 +174,7 @@ class Verifications:
     ) -> TableReport:
         settings = self._driver.settings
         sources = SourceAccess(settings, os.environ.get("MYSQL_PWD", ""), clock=clock)
-        request = replace(
-            VerificationRequest(), quick=settings.verify.quick, share=settings.verify.sample
-        )
+        request = VerificationRequest(quick=settings.verify.quick, share=settings.verify.sample)
         lake = open_store(settings.lake.address, settings.lake.options)
         return verify_topic(lake, sources, name, topic, request, progress)
 
