@@ -13,6 +13,7 @@ ASKED = """
 import time
 from lakesplice.errors import LakespliceError
 from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars
+from lakesplice.spark.kafka.access import BrokerAccess
 from lakesplice.spark.kafka.admin import KafkaAdmin
 from lakesplice.spark.session import build_session
 from lakesplice.spark.kafka.topics import TopicCatalogue
@@ -27,7 +28,8 @@ for servers, options in (
 ):
     started = time.monotonic()
     try:
-        TopicCatalogue(KafkaAdmin.in_session(session, servers, options, 3.0)).matching(".*")
+        access = BrokerAccess(servers, options, 3.0)
+        TopicCatalogue(KafkaAdmin.in_session(session, access)).matching(".*")
     except LakespliceError as error:
         print(type(error).__name__, error, time.monotonic() - started < 10, sep=" | ")
 """

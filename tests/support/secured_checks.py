@@ -16,6 +16,7 @@ from lakesplice.errors import LakespliceError
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.offsets import Offset
 from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars
+from lakesplice.spark.kafka.access import BrokerAccess
 from lakesplice.spark.kafka.admin import KafkaAdmin
 from lakesplice.spark.kafka.consumer_group import ConsumerGroup
 from lakesplice.spark.kafka.dead_letter_topic import DeadLetterTopic
@@ -33,8 +34,8 @@ class Client:
 
     def __init__(self, session: SparkSession, case: Case) -> None:
         self._session, self._case = session, case
-        self._servers, self._options = case["servers"], case["options"]
-        self._admin = KafkaAdmin.in_session(session, self._servers, self._options, _TIMEOUT)
+        self._access = BrokerAccess(case["servers"], case["options"], _TIMEOUT)
+        self._admin = KafkaAdmin.in_session(session, self._access)
 
     def topics(self) -> dict[str, bool]:
         """The topics that are seen, and whether their records may be read."""
@@ -50,7 +51,7 @@ class Client:
             seen.append(frame.count())
 
         starts = {self._case["topic"]: {0: Offset(0)}}
-        plan = QueryPlan(self._servers, starts, self._options, 1_000, None)
+        plan = QueryPlan(self._access, starts, 1_000, None)
         query = Query(self._session, plan, count)
         try:
             assert query.wait(_QUERY_SECONDS)
@@ -67,9 +68,7 @@ class Client:
 
     def letter(self) -> str:
         """A dead letter that is sent."""
-        topic = DeadLetterTopic(
-            self._session, self._servers, self._options, self._case["letters"], _TIMEOUT
-        )
+        topic = DeadLetterTopic(self._session, self._access, self._case["letters"])
         now, content = EpochMs(0), (b"key", b"value", "not-json", "", "[]")
         letter = DeadLetter("shop.goods", 0, Offset(0), now, *content, now, now, 0)
         try:

@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from lakesplice.errors import RetryableError
+from lakesplice.spark.kafka.access import BrokerAccess
 from lakesplice.spark.kafka.query import Query, QueryPlan
 from lakesplice.spark.kafka.query_folders import QueryFolder, remove_leftovers
 from tests.support.running import environment
@@ -50,7 +51,7 @@ def test_a_full_disk_delays_a_query_and_ends_no_service(
     temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = cast(SparkSession, SessionOnFullDisk())
-    plan = QueryPlan("127.0.0.1:1", {}, {}, 1, None)
+    plan = QueryPlan(BrokerAccess("127.0.0.1:1", {}, 1.0), {}, 1, None)
     with pytest.raises(RetryableError, match="set TMPDIR") as full:
         Query(session, plan, lambda *_: None)
     assert "No space left on device" in str(full.value)

@@ -10,7 +10,7 @@ from pathlib import Path
 import structlog
 from pyspark.sql import SparkSession
 
-from lakesplice.apps.record_reading import reading_of, registry_of
+from lakesplice.apps.record_reading import broker_access, reading_of, registry_of
 from lakesplice.apps.service.schema_topics import SchemaTopics, schema_topics_of
 from lakesplice.config import Settings, settings_for
 from lakesplice.model.names import TableName, ways_to_read
@@ -37,11 +37,8 @@ def record_access(settings: Settings, table: TableName) -> Iterator[RecordAccess
     with ExitStack() as stack:
         session = reading_session(settings, _MASTER)
         stack.callback(session.stop)
-        kafka = settings.kafka
-        servers, options = kafka.bootstrap_servers, kafka.options
-        catalogue = TopicCatalogue(
-            KafkaAdmin.in_session(session, servers, options, kafka.request_timeout_seconds)
-        )
+        access = broker_access(settings.kafka)
+        catalogue = TopicCatalogue(KafkaAdmin.in_session(session, access))
         stack.callback(catalogue.close)
         types = reported_types(settings, session, catalogue)
 
@@ -50,7 +47,7 @@ def record_access(settings: Settings, table: TableName) -> Iterator[RecordAccess
             history = None if types is None else types.types(source, origin)
             return reading_of(feeding, origin, history)
 
-        reader = TopicReader(session, catalogue, servers, options)
+        reader = TopicReader(session, catalogue, access)
         yield RecordAccess(reader, reading, registry_of(settings.schema_registry))
 
 

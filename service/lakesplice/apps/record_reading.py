@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from lakesplice.config import Settings
+from lakesplice.config.sections.kafka import KafkaSettings
 from lakesplice.config.sections.schema_registry import SchemaRegistrySettings
 from lakesplice.formats.events import declare
 from lakesplice.formats.events.values.column_types import TypeHistory
 from lakesplice.model.names import TableName
 from lakesplice.planning.intake.line import RecordReading
+from lakesplice.spark.kafka.access import BrokerAccess
 from lakesplice.storage.schema_registry import RegistryAccess, SchemaRegistry
 from lakesplice.table.protocol.ports import SchemaSource
 
@@ -31,6 +33,11 @@ def reading_of(
         keeps_versions=settings.keeps_versions(name),
         policy=settings.policy(name),
     )
+
+
+def broker_access(kafka: KafkaSettings) -> BrokerAccess:
+    """Return how the broker is reached; nothing is asked yet."""
+    return BrokerAccess(kafka.bootstrap_servers, kafka.options, kafka.request_timeout_seconds)
 
 
 def registry_of(settings: SchemaRegistrySettings) -> SchemaSource | None:

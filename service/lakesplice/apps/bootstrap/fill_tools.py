@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 
 from lakesplice.apps.bootstrap.source_chunks import LoadBounds
 from lakesplice.apps.record_access import reading_session, reported_types
-from lakesplice.apps.record_reading import reading_of, registry_of
+from lakesplice.apps.record_reading import broker_access, reading_of, registry_of
 from lakesplice.apps.service.schema_topics import SchemaTopics
 from lakesplice.apps.service.shadow_feed import ShadowFeed
 from lakesplice.apps.table_commands.dispatch import RequestWait
@@ -128,10 +128,8 @@ def fill_tools(
     with ExitStack() as stack:
         session = reading_session(settings, _MASTER)
         stack.callback(session.stop)
-        kafka = settings.kafka
-        servers, options = kafka.bootstrap_servers, kafka.options
-        admin = KafkaAdmin.in_session(session, servers, options, kafka.request_timeout_seconds)
-        catalogue = TopicCatalogue(admin)
+        access = broker_access(settings.kafka)
+        catalogue = TopicCatalogue(KafkaAdmin.in_session(session, access))
         stack.callback(catalogue.close)
         lake = open_store(settings.lake.address, settings.lake.options)
         registry, entropy = registry_of(settings.schema_registry), SystemEntropy()
@@ -139,7 +137,7 @@ def fill_tools(
             settings=settings,
             lake=lake,
             catalogue=catalogue,
-            reader=TopicReader(session, catalogue, servers, options),
+            reader=TopicReader(session, catalogue, access),
             shadow_feed=ShadowFeed(session, settings, lake, entropy, registry),
             types=reported_types(settings, session, catalogue),
             database=database,

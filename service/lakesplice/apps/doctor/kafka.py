@@ -11,12 +11,13 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from lakesplice.apps.doctor.records import record_facts, table_of
 from lakesplice.apps.doctor.step_runner import failure
-from lakesplice.apps.record_reading import registry_of
+from lakesplice.apps.record_reading import broker_access, registry_of
 from lakesplice.config import Settings, history_settings
 from lakesplice.errors import ConfigurationError, LakespliceError, SourceUnavailable, UsageError
 from lakesplice.model.names import TableName
@@ -40,6 +41,7 @@ from lakesplice.planning.shape.shaping import shard_of
 from lakesplice.spark.class_archive import use_archive
 from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars, folder_of
 from lakesplice.spark.jvm import start_jvm
+from lakesplice.spark.kafka.access import BrokerAccess
 from lakesplice.spark.kafka.admin import KafkaAdmin
 from lakesplice.spark.kafka.broker_questions import cluster, topic_descriptions
 from lakesplice.spark.kafka.consumer_group import ConsumerGroup
@@ -107,8 +109,7 @@ class KafkaExamination:
                 lines = written.read().decode(errors="replace").splitlines()
                 cause = {"cause": lines[-1]} if lines else {}
                 raise ConfigurationError(error.message, **cause) from error
-        kafka = self._settings.kafka
-        self._admin = KafkaAdmin(self._jvm, kafka.bootstrap_servers, kafka.options, self._timeout)
+        self._admin = KafkaAdmin(self._jvm, self._access)
         try:
             self._brokers, level = cluster(self._admin)
         except SourceUnavailable as error:
@@ -209,8 +210,11 @@ class KafkaExamination:
         return ""
 
     def _sampler(self) -> RecordSampler:
-        kafka = self._settings.kafka
-        return RecordSampler(self._jvm, kafka.bootstrap_servers, kafka.options, self._timeout)
+        return RecordSampler(self._jvm, self._access)
+
+    @property
+    def _access(self) -> BrokerAccess:
+        return replace(broker_access(self._settings.kafka), timeout_seconds=self._timeout)
 
     def _refusal(self, server: str) -> str:
         """Why no connection to a server can be made; empty if it can."""

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 
 from pyspark.sql import SparkSession
 
+from lakesplice.apps.record_reading import broker_access
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.sources.group_offsets import GroupOffsets
 from lakesplice.apps.service.tables import DriverTables
@@ -19,8 +20,7 @@ from lakesplice.spark.kafka.topics import TopicCatalogue
 
 def topic_catalogue(session: SparkSession, kafka: KafkaSettings) -> TopicCatalogue:
     """Return the catalogue of the broker's topics, which uses one client."""
-    servers, seconds = kafka.bootstrap_servers, kafka.request_timeout_seconds
-    return TopicCatalogue(KafkaAdmin.in_session(session, servers, kafka.options, seconds))
+    return TopicCatalogue(KafkaAdmin.in_session(session, broker_access(kafka)))
 
 
 def group_offsets(
@@ -30,8 +30,7 @@ def group_offsets(
     kafka = driver.settings.kafka
     if kafka.group_id is None:
         return None
-    servers, seconds = kafka.bootstrap_servers, kafka.request_timeout_seconds
-    admin = KafkaAdmin.in_session(session, servers, kafka.options, seconds)
+    admin = KafkaAdmin.in_session(session, broker_access(kafka))
     stack.callback(admin.close)
     return GroupOffsets(driver, tables, ConsumerGroup(admin, kafka.group_id))
 
@@ -40,16 +39,9 @@ def dead_letter_topic(session: SparkSession, kafka: KafkaSettings) -> DeadLetter
     """Return the topic to which dead letters are also sent; None if the settings name none."""
     if kafka.dead_letter_topic is None:
         return None
-    return DeadLetterTopic(
-        session,
-        kafka.bootstrap_servers,
-        kafka.options,
-        kafka.dead_letter_topic,
-        kafka.request_timeout_seconds,
-    )
+    return DeadLetterTopic(session, broker_access(kafka), kafka.dead_letter_topic)
 
 
 def first_record_reader(settings: Settings, session: SparkSession) -> FirstRecordReader:
     """Return the reader of first records, for topics whose names don't show their table."""
-    kafka = settings.kafka
-    return FirstRecordReader(session, kafka.bootstrap_servers, kafka.options)
+    return FirstRecordReader(session, broker_access(settings.kafka))

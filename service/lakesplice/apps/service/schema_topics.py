@@ -18,6 +18,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from lakesplice.apps.record_reading import broker_access
 from lakesplice.config import Settings
 from lakesplice.config.sections.schema_topics import SchemaChangeTopicSettings
 from lakesplice.formats.events import TypeHistory
@@ -181,8 +182,8 @@ class SchemaTopics:
 
 def schema_topics_of(settings: Settings, session: SparkSession, log: Any) -> SchemaTopics | None:
     """Return the reader of the configured topics of schema changes; None if there are none."""
-    kafka, topics = settings.kafka, settings.schema_change_topics
+    topics = settings.schema_change_topics
     if not topics.names and not topics.maxwell:
         return None
-    reader = SchemaTopicReader(session, kafka.bootstrap_servers, kafka.options)
+    reader = SchemaTopicReader(session, broker_access(settings.kafka))
     return SchemaTopics(topics, reader, log)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from lakesplice.apps.record_reading import reading_of
+from lakesplice.apps.record_reading import broker_access, reading_of
 from lakesplice.config import Settings
 from lakesplice.errors import ParkedTableError, RetryableError, SourceUnavailable
 from lakesplice.formats.events import TypeHistory
@@ -110,9 +110,9 @@ class ShadowFeed:
             reading=reading_of(self.settings, fed.origin, fed.history),
             known=table.known(ends),
         )
-        kafka = self.settings.kafka
+        access = broker_access(self.settings.kafka)
         ranges = {at: OffsetRange(starts[at], end) for at, end in ends.items() if starts[at] < end}
-        frame = records_between(self.session, kafka.bootstrap_servers, kafka.options, topic, ranges)
+        frame = records_between(self.session, access, topic, ranges)
         batch = BatchPlan(self.lake, self.entropy, (plan,), count, count, self.schemas)
         try:
             return run_batch(frame, batch).get(topic, TopicResult(topic))

@@ -11,6 +11,7 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
+from lakesplice.apps.record_reading import broker_access
 from lakesplice.apps.service.batching.batches import BatchRunner
 from lakesplice.apps.service.batching.dropped_tables import TableDrops
 from lakesplice.apps.service.broker import first_record_reader
@@ -56,7 +57,7 @@ def topic_reading(
     dead_letters: DeadLetterTopic | None,
 ) -> TopicReading:
     """Return what reads topics for tables of a kind; arguments as those of `BatchRunner`."""
-    driver, kafka = kind.driver, kind.driver.settings.kafka
+    driver = kind.driver
     drops = TableDrops(driver, kind.tables, catalogue)
     runner = partial(
         BatchRunner,
@@ -68,6 +69,6 @@ def topic_reading(
         drops=drops,
         dead_letters=dead_letters,
     )
-    records = TopicReader(session, catalogue, kafka.bootstrap_servers, kafka.options)
+    records = TopicReader(session, catalogue, broker_access(driver.settings.kafka))
     sources = TopicSelection(driver, kind.tables, catalogue, records)
     return TopicReading(driver, session, sources, drops, runners=(runner(), runner()))

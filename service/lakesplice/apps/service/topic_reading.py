@@ -9,6 +9,7 @@ from typing import Protocol
 
 from pyspark.sql import SparkSession
 
+from lakesplice.apps.record_reading import broker_access
 from lakesplice.apps.service.batching.batches import BatchRunner
 from lakesplice.apps.service.batching.dropped_tables import TableDrops
 from lakesplice.apps.service.batching.restart import RestartReason
@@ -194,9 +195,8 @@ class TopicReading:
         # Jobs of the query inherit the pool of the thread that starts it.
         self._session.sparkContext.setLocalProperty("spark.scheduler.pool", INGEST_POOL)
         plan = QueryPlan(
-            settings.kafka.bootstrap_servers,
+            broker_access(settings.kafka),
             starts,
-            settings.kafka.options,
             settings.kafka.offsets_per_batch_max,
             None if once else settings.trigger,
         )

@@ -16,6 +16,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j 
 from pyspark.sql import SparkSession
 
 from lakesplice.errors import ConfigurationError, CredentialsRefused, SourceUnavailable
+from lakesplice.spark.kafka.access import BrokerAccess
 
 # How the names of Kafka's errors end.
 _NOT_BELIEVED = ("AuthenticationException", "UnsupportedSaslMechanismException")
@@ -24,50 +25,22 @@ _CAUSE = "Caused by: "
 _UNRESOLVED = "No resolvable bootstrap urls"
 
 
-def client_settings(
-    bootstrap_servers: str, options: Mapping[str, str], timeout_seconds: float
-) -> dict[str, str]:
-    """Return the settings of a Kafka client whose calls end within the timeout, unless `options`
-    say otherwise.
-    """
-    timeout_ms = str(int(timeout_seconds * 1000))
-    return {
-        "request.timeout.ms": timeout_ms,
-        "default.api.timeout.ms": timeout_ms,
-        **options,
-        "bootstrap.servers": bootstrap_servers,
-    }
-
-
 class KafkaAdmin:
     """Kafka's administrative client in a JVM. Every call blocks for at most the timeout; safe from
     several threads.
     """
 
-    def __init__(
-        self,
-        jvm: Any,
-        bootstrap_servers: str,
-        options: Mapping[str, str],
-        timeout_seconds: float,
-    ) -> None:
+    def __init__(self, jvm: Any, access: BrokerAccess) -> None:
         """`jvm` is py4j's view of the JVM; nothing is asked yet."""
         self.jvm = jvm
-        self._servers = bootstrap_servers
-        settings = client_settings(bootstrap_servers, options, timeout_seconds)
-        self._properties = java_properties(jvm, settings)
+        self._servers = access.servers
+        self._properties = java_properties(jvm, access.client_settings())
         self._client: Any = None
 
     @classmethod
-    def in_session(
-        cls,
-        session: SparkSession,
-        bootstrap_servers: str,
-        options: Mapping[str, str],
-        timeout_seconds: float,
-    ) -> Self:
+    def in_session(cls, session: SparkSession, access: BrokerAccess) -> Self:
         """Return a client in the JVM of a session, for which Spark has no public interface."""
-        return cls(session._jvm, bootstrap_servers, options, timeout_seconds)
+        return cls(session._jvm, access)
 
     def ask(self, question: Callable[[Any], Any], right: str = "") -> str:
         """Return the text of the answer. Raises `SourceUnavailable` if the broker doesn't answer or

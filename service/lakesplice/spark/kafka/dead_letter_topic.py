@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import threading
 from base64 import b64decode
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.sql import SparkSession
 
 from lakesplice.errors import SourceUnavailable
-from lakesplice.spark.kafka.admin import innermost, lacks_right
+from lakesplice.spark.kafka.access import BrokerAccess
+from lakesplice.spark.kafka.admin import innermost, java_properties, lacks_right
 from lakesplice.table.files.dead_letters import DeadLetter
 
 # As large as the source's topic accepted them, if the broker accepts that here.
@@ -28,27 +29,19 @@ class DeadLetterTopic:
     letters again.
     """
 
-    def __init__(
-        self,
-        session: SparkSession,
-        bootstrap_servers: str,
-        options: Mapping[str, str],
-        topic: str,
-        timeout_seconds: float,
-    ) -> None:
+    def __init__(self, session: SparkSession, access: BrokerAccess, topic: str) -> None:
         jvm: Any = session._jvm  # there is no public way to the JVM of the driver
         self._jvm = jvm
         self._topic = topic
-        timeout_ms = str(int(timeout_seconds * 1000))
         self._settings = {
             "linger.ms": "0",
-            "request.timeout.ms": timeout_ms,
-            "delivery.timeout.ms": timeout_ms,
-            "max.block.ms": timeout_ms,
+            "request.timeout.ms": access.timeout_ms,
+            "delivery.timeout.ms": access.timeout_ms,
+            "max.block.ms": access.timeout_ms,
             "max.request.size": str(_REQUEST_BYTES_MAX),
-            **options,
+            **access.options,
             "acks": "all",
-            "bootstrap.servers": bootstrap_servers,
+            "bootstrap.servers": access.servers,
         }
         self._producer: Any = None
         self._opening = threading.Lock()
@@ -81,9 +74,7 @@ class DeadLetterTopic:
     def _opened(self) -> Any:
         with self._opening:
             if self._producer is None:
-                properties = self._jvm.java.util.Properties()
-                for name, value in self._settings.items():
-                    properties.put(name, value)
+                properties = java_properties(self._jvm, self._settings)
                 serializer = self._jvm.org.apache.kafka.common.serialization.ByteArraySerializer
                 producer = self._jvm.org.apache.kafka.clients.producer.KafkaProducer
                 self._producer = producer(properties, serializer(), serializer())

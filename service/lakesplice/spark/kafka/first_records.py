@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakesplice.errors import SourceUnavailable
 from lakesplice.model.offsets import Offset, OffsetRange
+from lakesplice.spark.kafka.access import BrokerAccess
 from lakesplice.spark.kafka.admin import innermost_line
 from lakesplice.spark.kafka.topic_ranges import records_between
 from lakesplice.spark.kafka.topics import Topic
@@ -21,23 +20,20 @@ _SCHEMA = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("offset", pa
 class FirstRecordReader:
     """Reads the beginning of a partition that has records. Blocks."""
 
-    def __init__(
-        self, session: SparkSession, bootstrap_servers: str, options: Mapping[str, str]
-    ) -> None:
+    def __init__(self, session: SparkSession, access: BrokerAccess) -> None:
         self._session = session
-        self._servers = bootstrap_servers
-        self._options = options
+        self._access = access
 
     def __call__(self, topic: Topic) -> pa.RecordBatch:
         """Return up to 100 records (key, value, offset) of one partition, in offset order.
 
         Raises `SourceUnavailable` if the broker doesn't return them.
         """
-        at = max(topic.latest, key=lambda number: topic.latest[number] - topic.earliest[number])
+        at = topic.fullest
         start = topic.earliest[at]
         end = min(topic.latest[at], Offset(start + _RECORDS_MAX))
         ranges = {at: OffsetRange(start, end)}
-        frame = records_between(self._session, self._servers, self._options, topic.name, ranges)
+        frame = records_between(self._session, self._access, topic.name, ranges)
         try:
             rows = frame.select("offset", "key", "value").collect()
         except PySparkException as error:

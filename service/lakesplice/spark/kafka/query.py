@@ -18,6 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from lakesplice.errors import CorruptFileError, RetryableError
 from lakesplice.model.offsets import Offsets
+from lakesplice.spark.kafka.access import BrokerAccess
 from lakesplice.spark.kafka.admin import innermost_line
 from lakesplice.spark.kafka.query_folders import QueryFolder
 
@@ -33,11 +34,10 @@ _FETCH_BYTES_MIN, _FETCH_BYTES_MAX = 64 << 10, 1 << 20
 
 @dataclass(frozen=True)
 class QueryPlan:
-    """What to read: each partition's first offset, with the Kafka client's own options."""
+    """What to read, each partition from its first offset, and from which broker."""
 
-    bootstrap_servers: str
+    access: BrokerAccess
     starts: TopicOffsets
-    options: Mapping[str, str]
     offsets_per_batch_max: int
     trigger_seconds: float | None
 
@@ -102,7 +102,6 @@ class Query:
             topic: {str(number): offset for number, offset in partitions.items()}
             for topic, partitions in plan.starts.items()
         }
-        reader = session.readStream.format("kafka")
         options = {
             # Spark waits this long once per topic partition; the default is half a second.
             "kafka.fetch.max.wait.ms": "10",
@@ -110,19 +109,13 @@ class Query:
             "kafka.auto.include.jmx.reporter": "false",
             "kafka.enable.metrics.push": "false",
             "kafka.max.partition.fetch.bytes": str(_fetch_bytes(plan.starts)),
-            **{f"kafka.{name}": value for name, value in plan.options.items()},
-            "kafka.bootstrap.servers": plan.bootstrap_servers,
-            "kafka.isolation.level": "read_committed",
+            **plan.access.source_options(),
             "assign": json.dumps(assign),
             "startingOffsets": json.dumps(starts),
-            "failOnDataLoss": "true",
-            # Needed for dead letters, which store the whole record.
-            "includeHeaders": "true",
             "maxOffsetsPerTrigger": str(plan.offsets_per_batch_max),
         }
-        for name, value in options.items():
-            reader = reader.option(name, value)
-        writer = reader.load().writeStream.foreachBatch(self._batch)
+        records = session.readStream.format("kafka").options(**options).load()
+        writer = records.writeStream.foreachBatch(self._batch)
         # With its scheme, since a cluster's default file system is rarely this machine's disk.
         writer = writer.option("checkpointLocation", self._checkpoint.as_uri())
         if plan.trigger_seconds is None:

@@ -4,14 +4,14 @@ session.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Self
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
 
 from lakesplice.errors import SourceUnavailable
-from lakesplice.spark.kafka.admin import client_settings, innermost, java_list, java_properties
+from lakesplice.spark.kafka.access import BrokerAccess
+from lakesplice.spark.kafka.admin import innermost, java_list, java_properties
 from lakesplice.spark.kafka.topics import Topic
 
 _BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
@@ -23,24 +23,18 @@ _FETCHED_BYTES_MAX = 4 << 20
 class RecordSampler:
     """Reads some records of topics; commits nothing and joins no group. Blocks; for one thread."""
 
-    def __init__(
-        self,
-        jvm: Any,
-        bootstrap_servers: str,
-        options: Mapping[str, str],
-        timeout_seconds: float,
-    ) -> None:
-        """`timeout_seconds` is how long to wait for records of one place."""
+    def __init__(self, jvm: Any, access: BrokerAccess) -> None:
+        """The timeout of `access` is also how long to wait for records of one place."""
         self._jvm = jvm
         settings = {
             "fetch.max.bytes": str(_FETCHED_BYTES_MAX),
-            **client_settings(bootstrap_servers, options, timeout_seconds),
+            **access.client_settings(),
             "enable.auto.commit": "false",
             "isolation.level": "read_committed",
             "key.deserializer": _BYTES,
             "value.deserializer": _BYTES,
         }
-        self._wait = jvm.java.time.Duration.ofMillis(int(timeout_seconds * 1000))
+        self._wait = jvm.java.time.Duration.ofMillis(int(access.timeout_ms))
         consumer = jvm.org.apache.kafka.clients.consumer.KafkaConsumer
         self._consumer = consumer(java_properties(jvm, settings))
 
@@ -56,7 +50,7 @@ class RecordSampler:
 
         `SourceUnavailable` if the broker doesn't return them.
         """
-        at = max(topic.latest, key=lambda number: topic.latest[number] - topic.earliest[number])
+        at = topic.fullest
         start, end = topic.earliest[at], topic.latest[at]
         starts: dict[int, int] = {start: min(end, start + first)}
         later = max(starts[start], end - newest)

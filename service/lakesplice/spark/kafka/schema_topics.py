@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakesplice.errors import SourceUnavailable
 from lakesplice.model.offsets import Offset, OffsetRanges
+from lakesplice.spark.kafka.access import BrokerAccess
 from lakesplice.spark.kafka.admin import innermost_line
 from lakesplice.spark.kafka.topic_ranges import records_between
 
@@ -16,12 +15,9 @@ from lakesplice.spark.kafka.topic_ranges import records_between
 class SchemaTopicReader:
     """Reads ranges of a topic's partitions. Blocks."""
 
-    def __init__(
-        self, session: SparkSession, bootstrap_servers: str, options: Mapping[str, str]
-    ) -> None:
+    def __init__(self, session: SparkSession, access: BrokerAccess) -> None:
         self._session = session
-        self._servers = bootstrap_servers
-        self._options = options
+        self._access = access
 
     def __call__(
         self, topic: str, ranges: OffsetRanges, mark: str | None = None
@@ -32,7 +28,7 @@ class SchemaTopicReader:
         With `mark`, a regular expression, only records whose text matches; the others don't leave
         the executors. Raises `SourceUnavailable` if the broker doesn't return them.
         """
-        frame = records_between(self._session, self._servers, self._options, topic, ranges)
+        frame = records_between(self._session, self._access, topic, ranges)
         try:
             records = frame.select("partition", "offset", "value")
             if mark is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lakesplice.errors import SourceUnavailable, UsageError
 from lakesplice.model.offsets import OffsetRange, OffsetRanges
+from lakesplice.spark.kafka.access import BrokerAccess
 from lakesplice.spark.kafka.topics import TopicCatalogue
 
 # The columns that the service's own batches pass to the intake line.
@@ -22,8 +23,7 @@ _OF_RECORDS = ("offset", "timestamp", "key", "value", "headers")
 
 def records_between(
     session: SparkSession,
-    bootstrap_servers: str,
-    options: Mapping[str, str],
+    access: BrokerAccess,
     topic: str,
     ranges: OffsetRanges,
 ) -> DataFrame:
@@ -31,35 +31,23 @@ def records_between(
     They are read when the result is used, which raises `PySparkException`.
     """
     settings = {
-        **{f"kafka.{name}": value for name, value in options.items()},
-        "kafka.bootstrap.servers": bootstrap_servers,
-        "kafka.isolation.level": "read_committed",
+        **access.source_options(),
         "assign": json.dumps({topic: list(ranges)}),
         "startingOffsets": json.dumps({topic: {at: start for at, (start, _) in ranges.items()}}),
         "endingOffsets": json.dumps({topic: {at: end for at, (_, end) in ranges.items()}}),
-        "failOnDataLoss": "true",
-        "includeHeaders": "true",
     }
-    reader = session.read.format("kafka")
-    for name, value in settings.items():
-        reader = reader.option(name, value)
-    return reader.load()
+    return session.read.format("kafka").options(**settings).load()
 
 
 class TopicReader:
     """Reads topics again, for `explain-key`. Blocks; holds the records of a call in memory."""
 
     def __init__(
-        self,
-        session: SparkSession,
-        catalogue: TopicCatalogue,
-        bootstrap_servers: str,
-        options: Mapping[str, str],
+        self, session: SparkSession, catalogue: TopicCatalogue, access: BrokerAccess
     ) -> None:
         self._session = session
         self._catalogue = catalogue
-        self._servers = bootstrap_servers
-        self._options = options
+        self._access = access
 
     def offsets(self, topic: str) -> OffsetRanges:
         """Return per partition the earliest offset and one after the last; `UsageError` for a topic
@@ -75,7 +63,7 @@ class TopicReader:
 
         Raises `SourceUnavailable` if the broker doesn't return them.
         """
-        frame = records_between(self._session, self._servers, self._options, topic, ranges)
+        frame = records_between(self._session, self._access, topic, ranges)
         try:
             records = frame.selectExpr(*_COLUMNS).toArrow()
         except PySparkException as error:

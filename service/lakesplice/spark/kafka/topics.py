@@ -35,6 +35,11 @@ class Topic:
     latest: Offsets
     is_readable: bool = True
 
+    @property
+    def fullest(self) -> int:
+        """The partition with the most records."""
+        return max(self.latest, key=lambda at: self.latest[at] - self.earliest[at])
+
     def behind(self, offsets: Offsets) -> int:
         """Return how many offsets there are between the given next offsets and the topic's ends."""
         return sum(max(0, end - offsets.get(at, 0)) for at, end in self.latest.items())
@@ -101,13 +106,10 @@ class TopicCatalogue:
         pairs = [(topic.name, at) for topic in topics for at in sorted(topic.latest)]
         spec = self._jvm.org.apache.kafka.clients.admin.OffsetSpec.forTimestamp(moment_ms)
         found = self._listed(self._specified(pairs, spec), pairs) if pairs else {}
-        firsts = {
-            topic.name: {at: found[topic.name, at] for at in topic.latest} for topic in topics
-        }
         return {
             topic.name: {
-                at: Offset(topic.latest[at] if first < 0 else first)
-                for at, first in firsts[topic.name].items()
+                at: end if (first := found[topic.name, at]) < 0 else Offset(first)
+                for at, end in topic.latest.items()
             }
             for topic in topics
         }
