@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from lakesplice.apps.record_reading import broker_access, reading_of, registry_of
 from lakesplice.apps.service.schema_topics import SchemaTopics, schema_topics_of
 from lakesplice.config import Settings, settings_for
-from lakesplice.model.names import TableName, ways_to_read
+from lakesplice.model.names import TableName, possible_tables
 from lakesplice.model.progress.source_state import SourceState
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.spark.class_archive import use_archive
@@ -75,6 +75,6 @@ def reported_types(
 def _fed(settings: Settings, topic: str, table: TableName) -> tuple[Settings, TableName]:
     """Return the settings by which a topic feeds a table, and the source's name of the table."""
     feeding = settings_for(settings, table, [topic])
-    ways = [TableName.from_topic(topic), *ways_to_read(topic)]
-    fitting = (name for name in ways if feeding.target(name) == table)
-    return feeding, next(fitting, ways[0])
+    origins = [TableName.from_topic(topic), *possible_tables(topic)]
+    fitting = (name for name in origins if feeding.target(name) == table)
+    return feeding, next(fitting, origins[0])

@@ -13,7 +13,7 @@ from contextlib import suppress
 from lakesplice.config.sections.tables import TableSettings
 from lakesplice.config.settings import Settings
 from lakesplice.errors import UsageError
-from lakesplice.model.names import TableName, ways_to_read
+from lakesplice.model.names import TableName, possible_tables
 
 _UNREAD = TableSettings(match="*", read=False)
 
@@ -54,7 +54,7 @@ def settings_for(settings: Settings, table: TableName, topics: Iterable[str]) ->
     beside = history_settings(settings)
     if beside is None:
         return settings
-    origins = (way for topic in topics for way in _origins(topic))
+    origins = (origin for topic in topics for origin in _origins(topic))
     is_beside = any(beside.has_history(one) and beside.target(one) == table for one in origins)
     return beside if is_beside else settings
 
@@ -63,7 +63,7 @@ def _origins(topic: str) -> Iterator[TableName]:
     """Yield the source's tables that a topic may belong to; none if its name isn't valid."""
     with suppress(UsageError):
         yield TableName.from_topic(topic)
-    yield from ways_to_read(topic)
+    yield from possible_tables(topic)
 
 
 def _stored_as(entry: TableSettings, name: TableName) -> TableName:

@@ -136,7 +136,7 @@ class TableName:
         return f"{self.database}.{self.table}"
 
 
-def ways_to_read(topic: str) -> Sequence[TableName]:
+def possible_tables(topic: str) -> Sequence[TableName]:
     """Return the tables that a topic with a prefix may belong to, first the one of its last two
     parts.
     """

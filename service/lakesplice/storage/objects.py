@@ -1,8 +1,8 @@
 """A store in a bucket: S3 and servers with its interface, Google Cloud Storage, Azure Blob Storage.
 
-    put_new   one PUT that only creates, with a token of its own in the object's metadata writer an
-    upload in parts, visible when complete; a small file is put at once open      the last bytes and
-    the size by one request, then ranges
+    put_new   one PUT that only creates, with a token of its own in the object's metadata
+    writer    an upload in parts, visible when complete; a small file is put at once
+    open      the last bytes and the size by one request, then ranges
 
 Failed requests are retried with growing pauses, for `Bucket.patience` in all. An answer may get
 lost after the store acted on the request: then the next attempt finds an object, and the token

@@ -104,53 +104,61 @@ class _Client:
     def schema(self, number: int) -> SchemaText | None:
         """Return one schema, None if the registry says that it has no schema of that number."""
         if number not in self._known:
-            own = _OWN.get(self._access.numbers)
-            found = self._confluent(number) if own is None else self._apicurio(own, number)
-            if found is None:
+            kind = _OWN.get(self._access.numbers)
+            read = self._read(f"/schemas/ids/{number}" if kind is None else f"/ids/{kind}/{number}")
+            if read is None:
                 return None
-            self._known[number] = found
+            text, references = read
+            referenced: dict[str, str] = {}
+            self._follow(references, referenced, ())
+            self._known[number] = SchemaText(text, tuple(referenced.values()))
         return self._known[number]
 
-    def _confluent(self, number: int) -> SchemaText | None:
-        answer = self._get(f"/schemas/ids/{number}")
+    def _read(self, path: str) -> tuple[str, list[Any]] | None:
+        """Return the text of the schema at a path and its references, in the registry's own form;
+        None if the registry lacks it.
+        """
+        answer = self._get(path)
         if answer is None:
             return None
-        kept = _members(answer)
-        return SchemaText(str(kept["schema"]), self._referenced(kept.get("references"), _subject))
+        try:
+            if self._is_own:
+                listed = json.loads(self._get(f"{path}/references") or b"[]")
+                return answer.decode("utf-8"), [*listed]
+            kept = json.loads(answer)
+            return str(kept["schema"]), [*(kept.get("references") or ())]
+        except (ValueError, TypeError, KeyError, AttributeError):
+            raise _no_registry(answer.decode("utf-8", "replace")) from None
 
-    def _apicurio(self, kind: str, number: int) -> SchemaText | None:
-        answer = self._get(f"/ids/{kind}/{number}")
-        if answer is None:
-            return None
-        listed = json.loads(self._get(f"/ids/{kind}/{number}/references") or b"[]")
-        return SchemaText(answer.decode("utf-8"), self._referenced(listed, _artifact))
+    @property
+    def _is_own(self) -> bool:
+        """Whether the interface is Apicurio's own, and not one like Confluent's."""
+        return self._access.numbers in _OWN
 
-    def _referenced(self, listed: Any, path_of: Any) -> tuple[str, ...]:
-        """Return the schemas that references lead to, each after those that it refers to."""
-        found: dict[str, str] = {}
-        self._follow(listed or [], path_of, found, ())
-        return tuple(found.values())
+    def _path_of(self, reference: Any) -> str:
+        try:
+            return _artifact(reference) if self._is_own else _subject(reference)
+        except (TypeError, KeyError, AttributeError):
+            raise _no_registry(str(reference)) from None
 
     def _follow(
-        self, listed: Sequence[Any], path_of: Any, found: dict[str, str], above: tuple[str, ...]
+        self, references: Sequence[Any], found: dict[str, str], above: tuple[str, ...]
     ) -> None:
-        for reference in listed:
-            path = path_of(reference)
+        """Add to `found` the schemas that references lead to, each after those that it refers to,
+        by their paths; `above` are the paths of those that lead here.
+        """
+        for reference in references:
+            path = self._path_of(reference)
             if path in found:
                 continue
-            answer = self._get(path)
-            if answer is None or path in above or len(found) + len(above) > _REFERENCES_MAX:
+            read = self._read(path)
+            if read is None or path in above or len(found) + len(above) > _REFERENCES_MAX:
                 raise SourceUnavailable(
                     "a schema's references are missing, circular or too many; correct them",
                     path=path,
                 )
-            if path_of is _subject:
-                kept = _members(answer)
-                text, further = str(kept["schema"]), kept.get("references") or []
-            else:
-                text = answer.decode("utf-8")
-                further = json.loads(self._get(f"{path}/references") or b"[]")
-            self._follow(further, path_of, found, (*above, path))
+            text, further = read
+            self._follow(further, found, (*above, path))
             found[path] = text
 
     def _get(self, path: str) -> bytes | None:
@@ -216,18 +224,11 @@ def _artifact(reference: Mapping[str, object]) -> str:
     return f"/groups/{group}/artifacts/{artifact}/versions/{reference['version']}"
 
 
-def _members(answer: bytes) -> Mapping[str, Any]:
-    """Decode an answer, which must be an object with a schema."""
-    try:
-        kept = json.loads(answer)
-    except ValueError:
-        kept = None
-    if not isinstance(kept, dict) or "schema" not in kept:
-        raise SourceUnavailable(
-            "the server that answers isn't a schema registry; correct schema_registry.url",
-            answer=answer[:200].decode("utf-8", "replace"),
-        )
-    return kept
+def _no_registry(answer: str) -> SourceUnavailable:
+    return SourceUnavailable(
+        "the server that answers isn't a schema registry; correct schema_registry.url",
+        answer=answer[:200],
+    )
 
 
 def _says_lacking(body: bytes) -> bool:

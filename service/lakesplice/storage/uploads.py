@@ -94,7 +94,7 @@ class PartsUpload:
         """See `Upload.complete`."""
         if self._upload_id is None:
             if not self._put(bytes(self._held)):
-                raise self._exists()
+                raise _name_exists(self._key)
             return
         if self._held:
             self._send(len(self._held))
@@ -176,13 +176,6 @@ class PartsUpload:
             return False  # why completing failed says more
         return bool(found.get("Metadata", {}).get(MARK) == self._token)
 
-    def _exists(self) -> StorageError:
-        return StorageError(
-            "a file of this name exists; names are never used twice, so this is a bug in"
-            " Lakesplice",
-            path=self._key,
-        )
-
     def _close(self) -> None:
         if self._pool is not None:
             for part in self._parts:
@@ -210,7 +203,7 @@ class StreamUpload:
         """See `Upload.complete`; above some megabytes the name is not asked for before."""
         if self._writer is None:
             if not self._put(bytes(self._held)):
-                raise StorageError("a file of this name exists", path=self._key)
+                raise _name_exists(self._key)
             return
         self._flush()
         self._writer.close()
@@ -251,3 +244,10 @@ class PartsSink(StreamSink):
     def tell(self) -> int:
         """See `Sink.tell`."""
         return super().tell() + self._copied
+
+
+def _name_exists(key: str) -> StorageError:
+    return StorageError(
+        "a file of this name exists; names are never used twice, so this is a bug in Lakesplice",
+        path=key,
+    )

@@ -36,16 +36,16 @@ def configure_logs(level: str, format: str, stream: TextIO | None = None) -> Non
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         error_facts,
     ]
+    is_json = format == "json"
     final: list[structlog.typing.Processor] = [
-        structlog.stdlib.ProcessorFormatter.remove_processors_meta
+        structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+        # Tracebacks become text first, so that secrets in them are masked, too.
+        structlog.processors.format_exc_info,
+        mask_secrets,
+        structlog.processors.JSONRenderer(default=str)
+        if is_json
+        else structlog.dev.ConsoleRenderer(colors=out.isatty()),
     ]
-    if format == "json":
-        final += [structlog.processors.format_exc_info, mask_secrets]
-        final += [structlog.processors.JSONRenderer(default=str)]
-    else:
-        # Without colours and boxes, so that secrets in a traceback are masked and grep works.
-        final += [structlog.processors.format_exc_info, mask_secrets]
-        final += [structlog.dev.ConsoleRenderer(colors=out.isatty())]
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),

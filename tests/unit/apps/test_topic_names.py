@@ -12,7 +12,7 @@ from lakesplice.apps.service.sources.topic_selection import TopicSelection
 from lakesplice.apps.service.tables import ServiceTables
 from lakesplice.errors import SourceUnavailable
 from lakesplice.model.driver_status import TopicState
-from lakesplice.model.names import TableName, ways_to_read
+from lakesplice.model.names import TableName, possible_tables
 from lakesplice.model.schema import TableSchema
 from lakesplice.spark.kafka.topics import Topic
 from tests.support.canal_messages import message, row
@@ -57,7 +57,7 @@ class Dotted(Scene):
 
 
 def test_a_name_with_dots_may_be_read_in_every_way_behind_a_prefix() -> None:
-    assert list(ways_to_read(TOPIC)) == [
+    assert list(possible_tables(TOPIC)) == [
         TableName("db", "goods"),
         TableName("my.db", "goods"),
         TableName("my", "db.goods"),

@@ -17,7 +17,7 @@ from lakesplice.formats.events import (
     schema_ids,
 )
 from lakesplice.model.change import Op
-from lakesplice.model.names import TableName, ways_to_read
+from lakesplice.model.names import TableName, possible_tables
 from lakesplice.model.parking import ParkCode
 from lakesplice.planning.diagnosis.records import RecordFacts
 from lakesplice.spark.kafka.record_samples import RecordSampler
@@ -84,7 +84,7 @@ def table_of(
     for records in sampler.sample(known, 1, 0):
         fitting = [
             name
-            for name in ways_to_read(topic)
+            for name in possible_tables(topic)
             if DeadReason.WRONG_TABLE not in _decoded(settings, None, name, records).dead.reason
         ]
         return fitting[0] if len(fitting) == 1 else plain

@@ -26,7 +26,7 @@ from lakesplice.apps.verifying.source_sums import SourceSums, add_source_sums
 from lakesplice.apps.verifying.stored_sums import StoredSums
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.moments import EpochMs
-from lakesplice.model.names import TableName, ways_to_read
+from lakesplice.model.names import TableName, possible_tables
 from lakesplice.planning.source_rows.checksums import BUCKETS, BucketSums
 from lakesplice.storage.source.rows import SourceConnection
 from lakesplice.storage.source.tables import SourceTable
@@ -134,7 +134,7 @@ def _problem(access: VerificationTools, manifest: Manifest, topic: str) -> str:
 
 
 def _source_table(connection: SourceConnection, topic: str) -> SourceTable | None:
-    found = (connection.table(name.database, name.table) for name in ways_to_read(topic))
+    found = (connection.table(name.database, name.table) for name in possible_tables(topic))
     return next((table for table in found if table is not None), None)
 
 

@@ -7,10 +7,9 @@ import re
 from pydantic import Field, field_validator
 
 from lakesplice.config.quantities import Seconds
-from lakesplice.config.sections.section import DAY, Secret, Section
+from lakesplice.config.sections.section import DAY, SOURCE_SERVER, Secret, Section
 
 _CONNECT = re.compile(r"https?://[^\s/@?#]+(/[^\s@?#]*)?")
-_DATABASE = re.compile(r"mysql://[^\s/@:]+@[^\s/@?#]+/?")
 
 
 class DoctorSettings(Section):
@@ -56,6 +55,6 @@ class DoctorSettings(Section):
     @field_validator("database")
     @classmethod
     def _of_database(cls, value: str | None) -> str | None:
-        if value is not None and not _DATABASE.fullmatch(value):
+        if value is not None and not SOURCE_SERVER.fullmatch(value):
             raise ValueError("must be mysql://user@host:port; the password belongs in MYSQL_PWD")
         return value

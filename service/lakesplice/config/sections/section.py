@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, PlainSerializer
@@ -11,6 +12,8 @@ from lakesplice.secrets import MASK
 DAY = 86_400.0
 # 96 bits if drawn from letters and digits, out of reach of guessing.
 SECRET_CHARS_MIN = 16
+# A server without a database; the password belongs in MYSQL_PWD.
+SOURCE_SERVER = re.compile(r"mysql://[^\s/@:]+@[^\s/@?#]+/?")
 Secret = Annotated[str | None, PlainSerializer(lambda value: MASK if value else None)]
 
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Self
 
 from pydantic import Field, model_validator
 
 from lakesplice.config.options import Options
 from lakesplice.config.quantities import Seconds
-from lakesplice.config.sections.section import Section
-
-_DATABASE = re.compile(r"mysql://[^\s/@:]+@[^\s/@?#]+/?")
+from lakesplice.config.sections.section import SOURCE_SERVER, Section
 
 
 class VerifySettings(Section):
@@ -67,7 +64,7 @@ class VerifySettings(Section):
     @model_validator(mode="after")
     def _addresses(self) -> Self:
         for prefix, address in self.databases.items():
-            if not _DATABASE.fullmatch(address):
+            if not SOURCE_SERVER.fullmatch(address):
                 raise ValueError(
                     f"databases: {prefix} must be mysql://user@host:port; the password belongs in"
                     " MYSQL_PWD"

@@ -10,13 +10,10 @@ from dataclasses import dataclass, field
 
 from lakesplice.errors import SourceUnavailable
 from lakesplice.spark.kafka.admin import KafkaAdmin, java_list
+from lakesplice.spark.kafka.topics import TOPIC_DESCRIPTION, operations_in
 
 _NODE = re.compile(r"\(id: -?\d+ ")
 _LEVEL = re.compile(r"metadata\.version -> FinalizedVersionRange\[.*?max_version_level:(\d+)\]")
-_TOPIC = re.compile(
-    r"\(name=([^,]+), internal=(?:true|false), partitions=(.*?),"
-    r" authorizedOperations=(\[.*?\]|null)\)"
-)
 _PARTITION = re.compile(r"\(partition=\d+, leader=(.*?), replicas=(.*?), isr=")
 _CONFIG = re.compile(r"ConfigResource\(type=TOPIC, name='([^']+)'\)=Config\(entries=\[(.*?)\]\)")
 _ENTRY = re.compile(r"ConfigEntry\(name=([\w.]+), value=(.*?), source=")
@@ -64,21 +61,17 @@ def topic_descriptions(
     answer = admin.ask(lambda client: client.describeTopics(request, options).allTopicNames().get())
     kept = _settings(admin, names, frozenset(settings))
     found = {}
-    for name, partitions, operations in _TOPIC.findall(answer):
+    for name, partitions, operations in TOPIC_DESCRIPTION.findall(answer):
         parts = _PARTITION.findall(partitions)
         found[name] = TopicDescription(
             name,
             len(parts),
             sum(leader.startswith(_LEADERLESS) for leader, _ in parts),
             min((len(_NODE.findall(replicas)) for _, replicas in parts), default=0),
-            _operations(operations),
+            operations_in(operations),
             kept.get(name, {}),
         )
     return found
-
-
-def _operations(text: str) -> frozenset[str] | None:
-    return None if text == "null" else frozenset(text.strip("[]").replace(" ", "").split(","))
 
 
 def _settings(

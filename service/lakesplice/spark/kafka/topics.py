@@ -12,7 +12,7 @@ from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.spark.kafka.admin import KafkaAdmin, java_list, misread
 
 _LISTING = re.compile(r"\(name=([^,]+), topicId=([^,]+), internal=(true|false)\)")
-_DESCRIPTION = re.compile(
+TOPIC_DESCRIPTION = re.compile(
     r"\(name=([^,]+), internal=(?:true|false), partitions=(.*?),"
     r" authorizedOperations=(\[.*?\]|null)\)"
 )
@@ -144,9 +144,9 @@ class TopicCatalogue:
         found = {
             name: _Described(
                 tuple(int(number) for number in _PARTITION.findall(partitions)),
-                operations == "null" or "READ" in operations.strip("[]").split(", "),
+                (allowed := operations_in(operations)) is None or "READ" in allowed,
             )
-            for name, partitions, operations in _DESCRIPTION.findall(answer)
+            for name, partitions, operations in TOPIC_DESCRIPTION.findall(answer)
         }
         if found.keys() != names or not all(one.partitions for one in found.values()):
             raise misread("describeTopics", answer)
@@ -191,3 +191,8 @@ class TopicCatalogue:
         for topic, number in pairs:
             request.put(partition(topic, number), spec)
         return request
+
+
+def operations_in(text: str) -> frozenset[str] | None:
+    """Return what we may do with a topic, from its description; None if the broker didn't say."""
+    return None if text == "null" else frozenset(text.strip("[]").replace(" ", "").split(","))

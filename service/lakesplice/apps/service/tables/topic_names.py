@@ -13,7 +13,7 @@ import pyarrow as pa
 from lakesplice.apps.service.driver import Driver
 from lakesplice.errors import LakespliceError, TableNotFoundError
 from lakesplice.formats.events import DeadReason, DecodeContext, decode, schema_ids
-from lakesplice.model.names import TableName, ways_to_read
+from lakesplice.model.names import TableName, possible_tables
 from lakesplice.spark.kafka.topics import Topic
 from lakesplice.table.protocol.snapshot import open_snapshot
 
@@ -63,7 +63,7 @@ class TopicNames:
 
     def _in_lake(self, topic: str) -> TableName | None:
         settings = self._driver.settings
-        for name in ways_to_read(topic):
+        for name in possible_tables(topic):
             try:
                 found = open_snapshot(self._driver.lake.within(settings.target(name).path))
             except TableNotFoundError:
@@ -76,7 +76,7 @@ class TopicNames:
         if self._read is None or not topic.behind(topic.earliest):
             return None
         records = self._read(topic)
-        names = ways_to_read(topic.name)
+        names = possible_tables(topic.name)
         fitting = [name for name in names if self._records_fit(records, name)]
         # If events don't name their table, or name several, the last two parts count.
         return fitting[0] if len(fitting) == 1 else names[0]
