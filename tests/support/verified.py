@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lakesplice.apps.table_commands.dispatch import RequestWait, tell_driver
+from lakesplice.apps.table_commands.dispatch import RequestWait, ask_driver
 from lakesplice.apps.table_commands.work import VERIFIED
 from lakesplice.model.names import TableName
 from lakesplice.storage.local import LocalStore
@@ -26,4 +26,4 @@ def note_comparison(
         "unsettled": unsettled,
     }
     name = TableName(database, table)
-    assert tell_driver(LocalStore(lake.root), name, VERIFIED, found, RequestWait())
+    assert ask_driver(LocalStore(lake.root), name, VERIFIED, found, RequestWait())

@@ -11,13 +11,32 @@ from pathlib import Path
 
 from lakesplice.errors import LakespliceError, TableNotFoundError, UsageError
 from lakesplice.model.names import TableName
-from lakesplice.storage.stores import AnyStore, open_store, parent_store, require_usable_address
+from lakesplice.storage.stores import (
+    AnyStore,
+    is_there,
+    open_store,
+    parent_store,
+    require_usable_address,
+)
 from lakesplice.table.files.inner_tables import require_no_outer_table
 from lakesplice.table.protocol.layout import LOG
 
 LEVELS = 2
 _PATTERN = re.compile(r"[*?\[]")
 _NEAR, _NEAR_MAX = 0.6, 3
+
+
+def existing_lake(address: str | Path, options: Mapping[str, str] | None = None) -> AnyStore:
+    """Return the lake at an address; `TableNotFoundError` if there is nothing. `options` say how a
+    bucket is reached, as `lake.options` do.
+    """
+    lake = open_store(address, options)
+    if not is_there(lake):
+        raise TableNotFoundError(
+            "there is no lake here; give the folder that contains the tables' folders",
+            path=str(address),
+        )
+    return lake
 
 
 def table_names(lake: AnyStore) -> list[TableName]:

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from lakesplice.apps.lake import table_names
+from lakesplice.apps.lake import existing_lake, table_names
 from lakesplice.errors import TableNotFoundError
 from lakesplice.model.driver_status import DriverStatus, TopicState
 from lakesplice.model.names import names_list
-from lakesplice.storage.stores import AnyStore, is_there, open_store
+from lakesplice.storage.stores import AnyStore
 from lakesplice.table.driver.status import newest_status
 from lakesplice.table.protocol.snapshot import open_snapshot
 
@@ -42,12 +42,7 @@ def completeness(
     `TableNotFoundError` if there is no such lake, or no such table.
     """
     patterns = names_list(tables)
-    store = open_store(lake, options)
-    if not is_there(store):
-        raise TableNotFoundError(
-            "there is no lake here; give the folder that contains the tables' folders",
-            path=str(lake),
-        )
+    store = existing_lake(lake, options)
     # Before the tables are read: they have at least what the status says.
     status = newest_status(store)
     names = [

@@ -221,7 +221,7 @@ def _table_details(lake: AnyStore, name: TableName, count: RowCount) -> Row:
         "gaps": gap_names(manifest),
         "committed": moment(snapshot.timestamp_ms),
         "parked": _parked(manifest),
-        "by_hand": manifest.upserts is not None,
+        "by_hand": manifest.is_fed_by_hand,
     }
 
 

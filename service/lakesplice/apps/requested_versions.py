@@ -17,7 +17,7 @@ from lakesplice.table.reading.table import Moment, requested_version
 AtOffsets: TypeAlias = GivenOffsets | Mapping[str, GivenOffsets]
 
 
-def asked_snapshot(
+def requested_snapshot(
     store: AnyStore,
     *,
     version: int | None = None,

@@ -216,9 +216,14 @@ class Manifest:
         return BEFORE_ALL if self.source is None else self.source.purge_floor
 
     @property
+    def is_fed_by_hand(self) -> bool:
+        """Whether programs write the table, and no topic feeds it."""
+        return self.upserts is not None
+
+    @property
     def ordering(self) -> Ordering:
         """What the positions of the table's rows are; one table never mixes two orderings."""
-        if self.upserts is not None:
+        if self.is_fed_by_hand:
             return Ordering.COMMIT
         return self.met_ordering or Ordering.BINLOG
 

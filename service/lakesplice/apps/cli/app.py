@@ -21,15 +21,15 @@ from lakesplice.apps.cli.tables import (
     editing,
     erasing,
     indexes,
+    mirroring,
     optimizing,
     parking,
     pinning,
     resetting,
-    status,
     upkeep,
     verifying,
 )
-from lakesplice.apps.cli.tables.showing import explaining, listing, mirroring, reading, views
+from lakesplice.apps.cli.tables.showing import explaining, listing, reading, status, views
 from lakesplice.errors import ConfigurationError, LakespliceError, UsageError
 
 EXIT_FAILED = 1
@@ -91,7 +91,7 @@ app.add_typer(inspection.app, name="inspect")
 app.add_typer(dead_letters.app, name="dlq")
 
 
-def _tell_version(wanted: bool) -> None:
+def _version_option(wanted: bool) -> None:
     if wanted:
         show_version()
         raise typer.Exit
@@ -103,7 +103,7 @@ def _options(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_tell_version, is_eager=True, help="Show the version, and exit."
+            "--version", callback=_version_option, is_eager=True, help="Show the version, and exit."
         ),
     ] = False,
 ) -> None:

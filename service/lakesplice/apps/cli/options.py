@@ -159,6 +159,7 @@ AtOffsetsOption = Annotated[
 ]
 
 WAIT_SECONDS = 600.0
+LONGEST_SECONDS = 36_500 * 86_400.0
 WaitOption = Annotated[
     float,
     typer.Option(

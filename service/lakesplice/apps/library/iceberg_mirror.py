@@ -83,7 +83,7 @@ def mirror_table(
 
 def require_no_source(manifest: Manifest) -> None:
     """Raise `UsageError` for a table that a source feeds."""
-    if manifest.upserts is None:
+    if not manifest.is_fed_by_hand:
         raise UsageError(
             "a source feeds the table, so its service keeps the mirror; set also: [iceberg] for it"
             " under `tables`"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self, cast
 
 import pyarrow as pa
 
-from lakesplice.apps.requested_versions import AtOffsets, asked_snapshot
+from lakesplice.apps.requested_versions import AtOffsets, requested_snapshot
 from lakesplice.model.names import names_list
 from lakesplice.planning.keys.requested_key import KeyValues
 from lakesplice.planning.upkeep.retention import RETENTION_SECONDS
@@ -67,7 +67,7 @@ class Table(HandFedTable):
         isn't complete.
         """
         store = open_store(uri, options)
-        snapshot = asked_snapshot(
+        snapshot = requested_snapshot(
             store, version=version, as_of=as_of, pin=pin, at_offsets=at_offsets
         )
         return cls(store, _tools(store), snapshot=snapshot)

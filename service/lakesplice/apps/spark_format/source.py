@@ -29,7 +29,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from lakesplice.apps.requested_versions import asked_snapshot, offsets_of
+from lakesplice.apps.requested_versions import offsets_of, requested_snapshot
 from lakesplice.apps.spark_format.changes import Changes, ChangesReader, ChangesStream, version_of
 from lakesplice.errors import UsageError
 from lakesplice.model.manifest import FileRef, Manifest
@@ -160,7 +160,9 @@ class LakespliceSource(DataSource):
         as_of, pin = self.options.get("as_of"), self.options.get("pin")
         offsets = self.options.get("at_offsets")
         at_offsets = None if offsets is None else offsets_of(offsets)
-        return asked_snapshot(store, version=number, as_of=as_of, pin=pin, at_offsets=at_offsets)
+        return requested_snapshot(
+            store, version=number, as_of=as_of, pin=pin, at_offsets=at_offsets
+        )
 
     def _wanted(self) -> _Wanted:
         columns = self.options.get("columns")

@@ -77,16 +77,12 @@ def give_command(
     doesn't answer in time; `UsageError` if it refuses, or the arguments are not valid.
     """
     lake, name = lake_of(address, options)
-    clock = patience.clock
     request = _request(name, command, arguments, patience)
-    answered = ask(lake, request, clock, patience.wait)
-    if answered is None:
-        with _generation(lake, patience) as generation:
-            table = command_table(
-                lake, request, generation, clock, SystemEntropy(), progress=progress
-            )
-            return _executed(request, table, settings)
-    return _accepted(answered, name)
+    answered = ask(lake, request, patience.clock, patience.wait)
+    if answered is not None:
+        return _accepted(answered, name)
+    with _generation(lake, patience) as generation:
+        return _executed_here(lake, request, generation, patience.clock, settings, progress)
 
 
 def give_to_each(
@@ -135,11 +131,9 @@ def results_of_each(
     left = [name for name in names if name not in done]
     if left:
         with _generation(lake, patience) as generation:
-            clock, entropy = patience.clock, SystemEntropy()
 
             def here(name: TableName) -> CommandResult:
-                request = requests[name]
-                return execute_here(lake, request, generation, clock, entropy, settings)
+                return _executed_here(lake, requests[name], generation, patience.clock, settings)
 
             done |= {name: _or_error(partial(here, name)) for name in left}
     return {name: done[name] for name in names}
@@ -154,7 +148,7 @@ def _or_error(work: Callable[[], CommandResult]) -> CommandResult | LakespliceEr
         return error
 
 
-def tell_driver(
+def ask_driver(
     lake: AnyStore,
     name: TableName,
     command: str,
@@ -205,16 +199,16 @@ def answer_of(request: CommandRequest, table: CommandTable, settings: Settings) 
     return CommandAnswer(True, done.text, facts=done.facts)
 
 
-def execute_here(
+def _executed_here(
     lake: Store,
     request: CommandRequest,
     generation: Generation,
     clock: Clock,
-    entropy: Entropy,
     settings: Settings | None,
+    progress: Progress = UNWATCHED,
 ) -> CommandResult:
     """Execute a request under a generation of its own; errors as in `execute`."""
-    table = command_table(lake, request, generation, clock, entropy)
+    table = command_table(lake, request, generation, clock, SystemEntropy(), progress=progress)
     return _executed(request, table, settings)
 
 

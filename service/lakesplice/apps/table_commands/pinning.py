@@ -141,7 +141,7 @@ class _Tables:
     def by_hand(self) -> Mapping[TableName, Snapshot]:
         """Those fed by hand, to which any process may commit."""
         snapshots = self.snapshots.items()
-        return {one: found for one, found in snapshots if found.manifest.upserts is not None}
+        return {one: found for one, found in snapshots if found.manifest.is_fed_by_hand}
 
     def having(self, name: str) -> list[TableName]:
         """Those with a pin of this name."""

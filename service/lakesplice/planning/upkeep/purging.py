@@ -57,7 +57,7 @@ def purge_bound(manifest: Manifest, topic: str | None = None) -> Position | None
     """Return the position that the purge floor of a topic, by default the only one, must stay
     below; None if there is none.
     """
-    if manifest.upserts is not None:
+    if manifest.is_fed_by_hand:
         return None
     source = manifest.source if topic is None else manifest.sources.get(topic)
     if source is None:
@@ -69,7 +69,7 @@ def purge_bound(manifest: Manifest, topic: str | None = None) -> Position | None
 
 def purge_bounds(manifest: Manifest) -> tuple[PurgeBound, ...] | None:
     """Return the bound of each topic; None if all rows are below everything that may come."""
-    if manifest.upserts is not None:
+    if manifest.is_fed_by_hand:
         return None
     found = []
     for topic, source in manifest.sources.items():

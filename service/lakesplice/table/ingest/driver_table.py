@@ -100,7 +100,7 @@ class DriverTable(NewestTable):
     @property
     def parked(self) -> ParkReason | None:
         """Why the table is parked, or None. A table fed by hand counts as parked for a topic."""
-        if self.manifest.upserts is not None:
+        if self.manifest.is_fed_by_hand:
             detail = "the table is fed by hand; exclude its topic, or give the table another folder"
             return ParkReason(ParkCode.FED_BY_HAND, detail, self.source.topic)
         manifest, source = self.manifest, self.source

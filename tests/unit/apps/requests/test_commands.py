@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lakesplice.apps.table_commands.dispatch import give_command, tell_driver
+from lakesplice.apps.table_commands.dispatch import ask_driver, give_command
 from lakesplice.apps.table_commands.work import UNPARK, VERIFIED
 from lakesplice.config import Settings
 from lakesplice.errors import ParkedTableError, RetryableError, TableNotFoundError, UsageError
@@ -95,7 +95,7 @@ def test_a_verification_adds_its_result_to_the_history_and_changes_nothing_else(
     lake: LocalStore, table: MadeTable, settings: Settings
 ) -> None:
     name = TableName("shop", "orders")
-    assert tell_driver(lake, name, VERIFIED, FOUND, Time().patience()) is None
+    assert ask_driver(lake, name, VERIFIED, FOUND, Time().patience()) is None
     before, alive = open_snapshot(table.store), driver(lake)
 
     def beat() -> None:
@@ -104,7 +104,7 @@ def test_a_verification_adds_its_result_to_the_history_and_changes_nothing_else(
             answer(lake, asked, answered(lake, alive, asked, settings))
 
     time = Time(meanwhile=beat)
-    done = tell_driver(lake, name, VERIFIED, FOUND, time.patience())
+    done = ask_driver(lake, name, VERIFIED, FOUND, time.patience())
     assert done is not None
     after = open_snapshot(table.store)
     assert replace(after.manifest, generation=before.manifest.generation) == before.manifest
@@ -119,9 +119,9 @@ def test_a_verification_adds_its_result_to_the_history_and_changes_nothing_else(
         2,
     )
     assert "not_compared" not in info.parameters
-    tell_driver(lake, name, VERIFIED, FOUND | {"not_compared": "email"}, time.patience())
+    ask_driver(lake, name, VERIFIED, FOUND | {"not_compared": "email"}, time.patience())
     assert next(Table(table.store).history()).info.parameters["not_compared"] == "email"
-    tell_driver(lake, name, VERIFIED, FOUND | {"shadow": "7"}, time.patience())
+    ask_driver(lake, name, VERIFIED, FOUND | {"shadow": "7"}, time.patience())
     of_shadow = next(Table(table.store).history()).info
     assert (of_shadow.operation, of_shadow.parameters["shadow"]) == ("VERIFY SHADOW", "7")
 

@@ -125,7 +125,7 @@ def _erased(
     from lakesplice.apps.table_commands.work import ERASE
 
     opened = Table.open(table, options=options)
-    if opened.snapshot.manifest.upserts is not None:
+    if opened.snapshot.manifest.is_fed_by_hand:
         with progress_bar(ERASE) as progress:
             done = result_of(opened.erase(keys, also_live=also_live, progress=progress))
     else:

@@ -62,7 +62,7 @@ def optimize(
     options = lake_options(config)
     opened = Table.open(table, options=options)
     with progress_bar(OPTIMIZE) as progress:
-        if dry_run or opened.snapshot.manifest.upserts is not None:
+        if dry_run or opened.snapshot.manifest.is_fed_by_hand:
             found = opened.optimize(columns, full=full, dry_run=dry_run, progress=progress)
             done = result_of(found, dry_run=dry_run)
         else:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lakesplice.apps.cli.options import (
+    LONGEST_SECONDS,
     WAIT_SECONDS,
     ConfigOption,
     LakeArgument,
@@ -16,7 +17,6 @@ from lakesplice.apps.cli.options import (
     lake_options,
 )
 from lakesplice.apps.cli.output import Listing, ListingOption, ResultOption, show, show_result
-from lakesplice.errors import TableNotFoundError
 from lakesplice.model.moments import NO_MOMENT, EpochMs, later, utc_time
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from lakesplice.apps.table_commands.pinning import ListedPin
     from lakesplice.storage.stores import AnyStore
 
-_LONGEST = 36_500 * 86_400.0
 _COLUMNS = ("name", "state", "tables", "created", "ends", "complete_until")
 NameArgument = Annotated[str, typer.Argument(help="The pin's name.", show_default=False)]
 
@@ -38,7 +37,7 @@ def pin(
         float | None,
         typer.Option(
             "--expires",
-            parser=duration(60, _LONGEST),
+            parser=duration(60, LONGEST_SECONDS),
             help="When the pin ends, such as 30d from now; without this option it never ends.",
         ),
     ] = None,
@@ -100,14 +99,9 @@ def unpin(
 
 
 def _lake(address: str, config: Path | None) -> AnyStore:
-    from lakesplice.storage.stores import is_there, open_store
+    from lakesplice.apps.lake import existing_lake
 
-    root = open_store(address, lake_options(config))
-    if not is_there(root):
-        raise TableNotFoundError(
-            "there is no lake here; give the folder that contains the tables' folders", path=address
-        )
-    return root
+    return existing_lake(address, lake_options(config))
 
 
 def _row(found: ListedPin, now_ms: EpochMs) -> dict[str, Any]:

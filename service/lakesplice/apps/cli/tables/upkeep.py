@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lakesplice.apps.cli.options import (
+    LONGEST_SECONDS,
     WAIT_SECONDS,
     AsOfOption,
     ConfigOption,
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from lakesplice import Table
     from lakesplice.table.upkeep.vacuum import Vacuumed
 
-_LONGEST = 36_500 * 86_400.0
 _FILE_COLUMNS = ("path", "bytes", "kind")
 
 
@@ -48,7 +48,7 @@ def vacuum(
         typer.Option(
             "--retention",
             "--retention-hours",
-            parser=duration(0, _LONGEST, unit=3_600),
+            parser=duration(0, LONGEST_SECONDS, unit=3_600),
             help="Delete the files of versions that were replaced longer ago than this, such as"
             " 7d. A number without a unit is in hours.",
         ),
@@ -79,7 +79,7 @@ def vacuum(
     require_safe_retention(retention, readers_may_fail=readers_may_fail)
     options = lake_options(config)
     opened = Table.open(table, options=options)
-    if dry_run or opened.snapshot.manifest.upserts is not None:
+    if dry_run or opened.snapshot.manifest.is_fed_by_hand:
         done = opened.vacuum(
             retention_hours=retention / 3600, dry_run=dry_run, readers_may_fail=readers_may_fail
         )
@@ -153,7 +153,7 @@ def purge(
         typer.Option(
             "--older-than",
             "--older-than-hours",
-            parser=duration(0, _LONGEST, unit=3_600),
+            parser=duration(0, LONGEST_SECONDS, unit=3_600),
             help="Remove only rows that were deleted longer ago than this, such as 30d, by the"
             " source's clock. A number without a unit is in hours.",
         ),
@@ -206,7 +206,7 @@ def restore(
     if wanted is None:
         raise UsageError("say which version to restore: --version or --as-of")
     opened = Table.open(table, options=options)
-    if opened.snapshot.manifest.upserts is not None:
+    if opened.snapshot.manifest.is_fed_by_hand:
         made = opened.restore(wanted)
         text, versions = f"version {wanted} restored as version {made}", {"version": made}
         show_result(CommandResult(text, versions), as_json=as_json)
@@ -234,7 +234,7 @@ def _fed_by_hand(
 
     options = lake_options(config)
     opened = Table.open(address, options=options)
-    if opened.snapshot.manifest.upserts is not None:
+    if opened.snapshot.manifest.is_fed_by_hand:
         return opened
     with progress_bar(command) as progress:
         done = give_command(

@@ -74,7 +74,7 @@ RepairOption = Annotated[
     bool,
     typer.Option(
         "--repair",
-        help="Read the rows that are proven to differ again, and lay them over the table's.",
+        help="Read rows that are proven to differ again, and write them over the table's.",
     ),
 ]
 StateOption = Annotated[
@@ -138,7 +138,7 @@ def verify(
 
 def _note(lake: AnyStore, report: TableReport) -> None:
     """Let the service, if one is running, record the result in the table's history."""
-    from lakesplice.apps.table_commands.dispatch import RequestWait, tell_driver
+    from lakesplice.apps.table_commands.dispatch import RequestWait, ask_driver
     from lakesplice.apps.table_commands.work import VERIFIED
     from lakesplice.apps.verifying.report import ComparisonOutcome
     from lakesplice.model.names import TableName
@@ -148,7 +148,7 @@ def _note(lake: AnyStore, report: TableReport) -> None:
     arguments = report.as_arguments
     name = TableName.from_path(report.folder)
     try:
-        tell_driver(lake, name, VERIFIED, arguments, RequestWait(_NOTE_SECONDS))
+        ask_driver(lake, name, VERIFIED, arguments, RequestWait(_NOTE_SECONDS))
     except (RetryableError, UsageError) as error:
         typer.echo(
             f"{report.table}: the result couldn't be recorded in the history: {error}", err=True
@@ -156,7 +156,7 @@ def _note(lake: AnyStore, report: TableReport) -> None:
 
 
 def _repaired(lake: AnyStore, report: TableReport, settings: Settings) -> TableReport:
-    """Lay the rows that were read again over the table's, by the service if one runs."""
+    """Write the rows that were read again over the table's, by the service if one runs."""
     from dataclasses import replace
 
     from lakesplice.apps.table_commands.dispatch import RequestWait, results_of_each

@@ -83,7 +83,7 @@ def _access(
     if not wanted:
         return nullcontext()
     settings = settings_of(config)
-    if manifest.upserts is not None:
+    if manifest.is_fed_by_hand:
         raise UsageError("the table is fed by hand, so no topic has its records", table=table)
     if settings is None:
         raise UsageError("--from-topic needs the service's --config: it says how records are read")

@@ -15,7 +15,6 @@ from lakesplice.apps.cli.options import (
     lake_options,
 )
 from lakesplice.apps.cli.output import JsonOption, Listing, ListingOption, json_line, show
-from lakesplice.errors import TableNotFoundError
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.offsets import OffsetRanges
 
@@ -32,15 +31,11 @@ def tables(
     stopped.
     """
     from lakesplice.apps.cli.tables.showing.lake_overview import print_overview
+    from lakesplice.apps.lake import existing_lake
     from lakesplice.apps.lake_listing import listing
-    from lakesplice.storage.stores import is_there, open_store
     from lakesplice.table.driver.status import newest_status, unheard_driver
 
-    root = open_store(lake, lake_options(config))
-    if not is_there(root):
-        raise TableNotFoundError(
-            "there is no lake here; give the folder that contains the tables' folders", path=lake
-        )
+    root = existing_lake(lake, lake_options(config))
     status, now_ms = newest_status(root), EpochMs(round(time.time() * 1000))
     rows = listing(root, status, now_ms)
     if form is Listing.JSON:

@@ -13,7 +13,7 @@ import typer
 
 from lakesplice.apps.cli.options import ConfigOption, LakeArgument, duration, lake_options
 from lakesplice.apps.cli.output import JsonOption, how_fresh, json_line, visible
-from lakesplice.errors import TableNotFoundError, UsageError
+from lakesplice.errors import UsageError
 from lakesplice.model.driver_status import FED_BY_HAND, UNREAD, TopicState
 from lakesplice.model.moments import EpochMs, age
 
@@ -66,13 +66,9 @@ def status(
 
     Unlike `tables` it doesn't count rows, so it is quick for hundreds of tables.
     """
-    from lakesplice.storage.stores import is_there, open_store
+    from lakesplice.apps.lake import existing_lake
 
-    root = open_store(lake, lake_options(config))
-    if not is_there(root):
-        raise TableNotFoundError(
-            "there is no lake here; give the folder that contains the tables' folders", path=lake
-        )
+    root = existing_lake(lake, lake_options(config))
     if as_json:
         print(json_line(fleet(root, lake)))
     elif watch:
