@@ -21,7 +21,7 @@ from lakesplice.formats.log.actions import (
     TableProtocol,
 )
 from lakesplice.formats.log.commit_file import decode_commit, encode_commit
-from lakesplice.formats.log.schema_json import decode_schema, encode_schema
+from lakesplice.formats.log.schema_json import encode_schema
 from lakesplice.formats.log.state import replay, start
 from lakesplice.formats.manifests import (
     Pointer,
@@ -181,15 +181,14 @@ def test_arbitrary_text_is_no_pointer(noise: str) -> None:
 
 
 @given(schemas())
-def test_a_schema_is_given_back_but_for_its_history(schema: TableSchema) -> None:
-    back = decode_schema(encode_schema(schema), "x")
-    assert back == TableSchema(schema.columns, schema.key, (len(schema.columns),))
-
-
-@given(st.text(max_size=60))
-def test_arbitrary_text_is_no_schema(noise: str) -> None:
-    with pytest.raises(CorruptFileError):
-        decode_schema(noise, "x")
+def test_a_schema_in_the_log_has_each_column_with_its_names_and_types(schema: TableSchema) -> None:
+    fields = json.loads(encode_schema(schema))["fields"][: len(schema.columns)]
+    assert [(field["name"], field["type"]) for field in fields] == [
+        (column.name, column.type.name) for column in schema.columns
+    ]
+    assert [[*field["metadata"].values()][:3] for field in fields] == [
+        [column.id, column.source_name, column.source_type] for column in schema.columns
+    ]
 
 
 HEAD: tuple[Action, ...] = (TableProtocol(1, 2), TableMetadata("id", "{}"))

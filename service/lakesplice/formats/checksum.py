@@ -61,25 +61,6 @@ def verify(data: bytes | memoryview | pa.Buffer, ref: FileRef) -> None:
     _compare(checksum(data), ref)
 
 
-def verify_file(file: pa.NativeFile, ref: FileRef) -> None:
-    """Read an open file through from its start and return if it is what `ref` recorded.
-
-    Memory holds one piece at a time; afterwards the file's position is at its end.
-    """
-    running = Checksum()
-    file.seek(0)
-    while len(piece := file.read_buffer(_PIECE_BYTES)):
-        running.update(piece)
-    if running.bytes != ref.bytes:
-        raise CorruptFileError(
-            f"a file's size isn't the recorded one; {_REMEDY}",
-            path=ref.path,
-            bytes=running.bytes,
-            recorded_bytes=ref.bytes,
-        )
-    _compare(running.digest(), ref)
-
-
 def _compare(found: str, ref: FileRef) -> None:
     if found != ref.checksum:
         raise CorruptFileError(

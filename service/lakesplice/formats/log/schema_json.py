@@ -12,8 +12,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakesplice.errors import CorruptFileError
-from lakesplice.model.names import SYSTEM_COLUMNS
 from lakesplice.model.schema import SYSTEM_FIELDS, SYSTEM_TYPES, Column, TableSchema
 from lakesplice.model.types import ColumnType
 
@@ -40,24 +38,6 @@ def encode_schema(schema: TableSchema, required: Collection[str] = ()) -> str:
     return json.dumps({"type": "struct", "fields": fields + system})
 
 
-def decode_schema(text: str, path: str) -> TableSchema:
-    """Read back `encode_schema` as a schema of one version; else `CorruptFileError`."""
-    try:
-        fields = [
-            field for field in json.loads(text)["fields"] if field["name"] not in SYSTEM_COLUMNS
-        ]
-        columns = tuple(_column(field) for field in fields)
-        key_fields = [field for field in fields if KEY_ORDINAL in field["metadata"]]
-        key_fields.sort(key=lambda field: int(field["metadata"][KEY_ORDINAL]))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise CorruptFileError(
-            "a schema in the log isn't one that Lakesplice writes; restore the file",
-            path=path,
-            schema=text[:100],
-        ) from error
-    return TableSchema(columns, tuple(field["name"] for field in key_fields), (len(columns),))
-
-
 def _user_field(schema: TableSchema, column: Column, *, nullable: bool) -> dict[str, Any]:
     metadata: dict[str, Any] = {
         ID: column.id,
@@ -77,14 +57,3 @@ def _field(
     name: str, column_type: ColumnType, *, nullable: bool, metadata: dict[str, Any]
 ) -> dict[str, Any]:
     return {"name": name, "type": column_type.name, "nullable": nullable, "metadata": metadata}
-
-
-def _column(field: Any) -> Column:
-    metadata = field["metadata"]
-    return Column(
-        id=int(metadata[ID]),
-        name=str(field["name"]),
-        source_name=str(metadata[SOURCE_NAME]),
-        type=ColumnType.parse(field["type"]),
-        source_type=str(metadata[SOURCE_TYPE]),
-    )

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from lakesplice.model.column_values import promoted
 from lakesplice.model.names import IS_DELETED, POSITION_FILE, POSITION_OFFSET
-from lakesplice.model.schema import SYSTEM_FIELDS, SYSTEM_TYPES, TableSchema
+from lakesplice.model.schema import SYSTEM_TYPES, TableSchema
 from lakesplice.model.types import ColumnType, Primitive
 
 # A row that no change was applied to yet: as if the table had been created with it.
@@ -125,11 +125,6 @@ def missing(field: pa.Field, rows: int, fills: Mapping[str, pa.Scalar]) -> pa.Ar
     """Return the values of a column that a file lacks."""
     value = fills.get(field.name, SYSTEM_VALUES.get(field.name))
     return pa.nulls(rows, field.type) if value is None else pa.repeat(value, rows)
-
-
-def has_system_columns(names: frozenset[str]) -> bool:
-    """Whether a file with these columns shows itself which rows are deleted."""
-    return all(field.name in names for field in SYSTEM_FIELDS)
 
 
 def _cast(values: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:

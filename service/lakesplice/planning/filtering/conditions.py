@@ -42,7 +42,6 @@ TEXT_MAX = 100_000
 # process ended with a segmentation fault, with 4,000 not yet.
 COLUMNS_AND_VALUES_MAX = 2_000
 _SHOWN_MAX = 500
-_NULL = pa.scalar(None, pa.bool_())
 
 
 def parsed_condition(text: str, schema: pa.Schema) -> pc.Expression:

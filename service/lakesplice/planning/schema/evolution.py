@@ -116,7 +116,7 @@ def fit(
 def fit_as_new(
     current: TableSchema,
     image: SourceSchema,
-    policy: SchemaPolicy = DEFAULT_POLICY,
+    policy: SchemaPolicy,
     presences: ColumnPresences | None = None,
 ) -> SchemaFit:
     """Decide how an image fits `current` without comparing it with earlier versions.

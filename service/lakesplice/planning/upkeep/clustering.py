@@ -60,9 +60,7 @@ def usual_columns(files: Iterable[BaseFile]) -> tuple[int, ...]:
     return max(sizes, key=lambda by: (sizes[by], by), default=())
 
 
-def waits_for_clustering(
-    files: Collection[BaseFile], policy: ClusterPolicy = CLUSTER_POLICY
-) -> bool:
+def waits_for_clustering(files: Collection[BaseFile], policy: ClusterPolicy) -> bool:
     """Whether enough bytes are in new files: `new_share_min` of the table, but at least one file of
     the size that is written, and at most a cube.
     """

@@ -7,7 +7,7 @@ after the other. Offsets in an image count from the chunk's first byte.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 import pyarrow as pa
@@ -155,11 +155,6 @@ def dictionary_bytes(source: SourceFile, row_group: int, column: int) -> int:
         return before
     page = source.dictionary_page(row_group, column)
     return 0 if page is None else before or page.end - chunk.start
-
-
-def without_bloom(chunk: Chunk) -> Chunk:
-    """Return the chunk's description without a bloom filter."""
-    return replace(chunk, bloom_offset=None, bloom_length=None)
 
 
 def _bloom(source: SourceFile, chunk: Chunk) -> CopiedRange | None:

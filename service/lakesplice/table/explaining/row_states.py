@@ -66,7 +66,7 @@ def row_at(
     manifest: Manifest,
     key: RequestedKey,
     address: RowAddress,
-    columns: Sequence[str] = (),
+    columns: Sequence[str],
 ) -> RowState:
     """Read the row at an address of a version, with the values of `columns`.
 
@@ -111,7 +111,7 @@ def changes_at(
     deltas: Sequence[DeltaRef],
     schema: TableSchema,
     addresses: Sequence[RowAddress],
-    columns: Sequence[str] = (),
+    columns: Sequence[str],
 ) -> pa.Table:
     """Return the changes that some deltas have for the rows at some addresses. Blocks."""
     found = read_waiting(store, deltas, schema, {group for group, _ in addresses}, columns)

@@ -26,7 +26,7 @@ class DropResult:
 
 
 def due_decision(
-    table: DriverTable, drops: DropHistory, policy: SchemaPolicy, *, insert_only: bool = False
+    table: DriverTable, drops: DropHistory, policy: SchemaPolicy, *, insert_only: bool
 ) -> DropDecision | None:
     """Return what must be done about a DROP before more of the table's topic is read; None if
     nothing must be done.
@@ -60,7 +60,7 @@ def restart_without_columns(table: DriverTable) -> bool:
 
 
 def handle_drops(
-    table: DriverTable, drops: DropHistory, policy: SchemaPolicy, *, insert_only: bool = False
+    table: DriverTable, drops: DropHistory, policy: SchemaPolicy, *, insert_only: bool
 ) -> DropResult | None:
     """Do what the drops of a table require; None if nothing. It may be called again, but not while
     a batch of the table's topic runs. Blocks; errors as `DriverTable.commit` and `with_fence`.

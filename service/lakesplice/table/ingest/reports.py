@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 from lakesplice.model.manifest import DeadLetterRef, Manifest
 from lakesplice.model.offsets import Offset, Offsets
@@ -34,7 +33,7 @@ def ingest_intent(
     reports: Sequence[PartitionReport],
     appended: Sequence[Appended],
     dead_letters: Sequence[DeadLetterRef],
-    narrowed: Mapping[str, DeadLetterRef] = MappingProxyType({}),
+    narrowed: Mapping[str, DeadLetterRef],
 ) -> Ingest:
     """Return the ingest of one topic's batch, for the offsets `starts` to `ends` (exclusive).
 

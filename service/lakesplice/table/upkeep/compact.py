@@ -125,7 +125,7 @@ def rewrite_with(
     rewriter: Rewriter,
     entropy: Entropy,
     *,
-    images: ImageWriter | None = None,
+    images: ImageWriter | None,
     gathers: bool = False,
     tells: bool = False,
     progress: Progress = UNWATCHED,

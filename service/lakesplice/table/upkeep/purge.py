@@ -65,7 +65,7 @@ def purge(
     `manifest` is that of the version `planned_on`. Blocks; errors as in `purge_files`.
     """
     progress.expect(sum(file.bytes for file in manifest.files.values()))
-    files = find_purgeable(store, manifest, rules, progress=progress)
+    files = find_purgeable(store, manifest, rules, progress)
     if not files:
         return None
     paths = [file.path for file in files]
@@ -81,7 +81,7 @@ def purge(
 
 
 def find_purgeable(
-    store: Store, manifest: Manifest, rules: PurgeRules, *, progress: Progress = UNWATCHED
+    store: Store, manifest: Manifest, rules: PurgeRules, progress: Progress
 ) -> Sequence[BaseFile]:
     """Return the files to purge next; empty if there is nothing to purge.
 
