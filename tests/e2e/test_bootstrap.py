@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.fleet import Fleet, until
+from tests.support.fleet import Fleet
 from tests.support.running import take_in
 from tests.support.sources import SourceServer
+from tests.support.waiting import until
 
 # All kills in one test would last longer than a test may.
 _KILLS, _KILLS_MAX, _LIVES = 3, 30, 6
@@ -156,7 +157,7 @@ def finds_and_repairs(fleet: Fleet) -> None:
         found = fleet.results()
         return all(name in found and found[name].ended_ms > begun_ms + 20_000 for name in tables)
 
-    until(all_compared, "each table is compared again")
+    until(all_compared, "each table is compared again", 240.0)
     different = {name for name, one in fleet.results().items() if one.different}
     assert different == {"everything"}
     found = fleet.verified("everything", "--repair")

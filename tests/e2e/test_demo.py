@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
 from collections.abc import Callable
 from functools import partial
@@ -22,6 +21,7 @@ from deltalake import DeltaTable
 from lakesplice.testing.servers.connect import DEBEZIUM
 from lakesplice.testing.servers.mariadb import MARIADB, runs_here
 from tests.support import machine, short_jvms
+from tests.support.waiting import until
 
 COMMAND = [sys.executable, "-c", "from lakesplice.apps.cli import main; main()", "demo"]
 SECONDS_MAX = 300.0
@@ -96,26 +96,18 @@ def test_an_interrupted_demo_stops_all_that_it_started(
     assert status == 130, output
     assert "Traceback" not in output
     # A worker of Python's that was just forked sees a moment later that its parent is gone.
-    await_that(lambda: not _left_by(process.pid, tmp_path), "the end of all", LEFT_SECONDS_MAX)
+    until(lambda: not _left_by(process.pid, tmp_path), "the end of all", LEFT_SECONDS_MAX)
 
 
 def require_page(output: list[str]) -> None:
     """The page that the demo names shows its tables, to people and to programs."""
     (url,) = re.findall(r"page: (http\S+)", "".join(output))
     for address in (url, f"{url}api/v1/tables"):
-        await_that(partial(_names_orders, address), address)
+        until(partial(_names_orders, address), address, SECONDS_MAX)
 
 
 def _names_orders(address: str) -> bool:
     return b"shop.orders" in _answer(address)
-
-
-def await_that(holds: Callable[[], bool], what: str, seconds: float = SECONDS_MAX) -> None:
-    """Wait until it holds; a failure names what was waited for."""
-    deadline, pause = time.monotonic() + seconds, threading.Event()
-    while not holds():
-        assert time.monotonic() < deadline, what
-        pause.wait(0.1)
 
 
 def _answer(address: str) -> bytes:
@@ -147,14 +139,17 @@ def test_a_table_made_in_the_served_database_becomes_a_table_until_ctrl_c(
             for statement in OWN_TABLE:
                 connection.cursor().execute(statement)
         mine = Path(served["lake"]) / "mine" / "notes"
-        await_that(lambda: _notes(mine) == [(1, "one"), (3, "three")], "the rows in the lake")
+        rows = [(1, "one"), (3, "three")]
+        until(lambda: _notes(mine) == rows, "the rows in the lake", SECONDS_MAX)
         os.killpg(process.pid, signal.SIGINT)
         output = "".join(process.stdout)
         status = process.wait(SECONDS_MAX)
         guard.cancel()
     assert status == 0, output
     sessions = [process.pid, *served["processes"].values()]
-    await_that(lambda: not any(_left_by(one, tmp_path) for one in sessions), "the end of all")
+    until(
+        lambda: not any(_left_by(one, tmp_path) for one in sessions), "the end of all", SECONDS_MAX
+    )
 
 
 def _notes(table: Path) -> list[tuple[int, str]]:

@@ -8,13 +8,10 @@ from __future__ import annotations
 import secrets
 import signal
 import socket
-import threading
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from os import chown, kill
 from pathlib import Path
-from subprocess import Popen
 
 import pytest
 import yaml
@@ -26,6 +23,7 @@ from tests.support import image_inputs
 from tests.support.container import Container, Image, image
 from tests.support.ledgers import ledger
 from tests.support.topics import Sender, make_topics
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.nightly
 
@@ -96,7 +94,13 @@ def test_the_image_follows_a_topic_and_stops_cleanly_when_asked(
     mounts = {lake: "/lake", scratch: "/tmp", configuration: f"{CONFIGURATION}:ro"}
     log = tmp_path / "service.log"
     with container.running(*("run", "--config", CONFIGURATION), mounts=mounts, log=log) as service:
-        wait_for(lambda: any(lake.glob("shop/ledger/_delta_log/*.json")), service, log)
+        until(
+            lambda: any(lake.glob("shop/ledger/_delta_log/*.json")),
+            "the table",
+            _START_SECONDS_MAX,
+            works=lambda: service.poll() is None,
+            said=log.read_text,
+        )
         page = urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5)
         assert page.status == 200
         kill(container.init(service).pid, signal.SIGTERM)
@@ -105,14 +109,6 @@ def test_the_image_follows_a_topic_and_stops_cleanly_when_asked(
     assert compare(database.truth("ledger"), rows, ["id"]) is None
     elsewhere = f"find / -xdev -user {USER} -not -path '/proc/*' -not -path '/lake*'"
     assert container.shell(f"{elsewhere} -not -path '/tmp*'", user="0") == ""
-
-
-def wait_for(condition: Callable[[], bool], service: Popen[bytes], log: Path) -> None:
-    deadline, pause = time.monotonic() + _START_SECONDS_MAX, threading.Event()
-    while not condition():
-        assert service.poll() is None, log.read_text()
-        assert time.monotonic() < deadline, log.read_text()
-        pause.wait(0.2)
 
 
 def test_the_digest_of_the_images_inputs_is_recorded(

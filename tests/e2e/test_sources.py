@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -22,6 +20,7 @@ from tests.support.command_line import CommandLine
 from tests.support.ledgers import PARTITIONS, Ledger, partition_of, send
 from tests.support.running import Lake, RunningService, ends_of, require_table, take_in
 from tests.support.topics import Sender, make_topics
+from tests.support.waiting import until
 
 SECONDS_MAX = 60.0
 
@@ -130,10 +129,8 @@ def change_topics(servers: str, tables: Tables) -> None:
     )
     topics = {one.topic for one in anew}
     admin.delete_topics([*topics], timeout_ms=30_000)
-    pause, deadline = threading.Event(), time.monotonic() + SECONDS_MAX
-    while topics & set(admin.list_topics()):
-        assert time.monotonic() < deadline, f"the broker keeps {topics}"
-        pause.wait(0.1)
+    kept = f"the broker forgets {topics}"
+    until(lambda: not topics & set(admin.list_topics()), kept, SECONDS_MAX)
     admin.close()
     make_topics(servers, dict.fromkeys(topics, PARTITIONS))
     for one in anew:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-
 from lakesplice.apps.demo.generator import Generator
 from lakesplice.storage.system import SystemClock
 from lakesplice.testing.compare import compare
 from lakesplice.testing.oracle import replay
 from lakesplice.testing.producer import read_topics
 from lakesplice.testing.shop import Shop
+from tests.support.waiting import until
 
 EVENTS = 800
-POLL_SECONDS = 0.05
 
 
 def test_records_produced_until_the_shop_stops_are_its_rows(
@@ -22,9 +20,7 @@ def test_records_produced_until_the_shop_stops_are_its_rows(
     shop = Shop(3, rows=50, server=topic_name.replace(".", "-"), clock=clock)
     generator = Generator(kafka_broker, shop, rate=2_000, clock=clock)
     generator.start()
-    until = clock.monotonic() + 60
-    while generator.produced.events < EVENTS and clock.monotonic() < until:
-        threading.Event().wait(POLL_SECONDS)
+    until(lambda: generator.produced.events >= EVENTS, "enough events")
     generator.stop()
     records = read_topics(kafka_broker, shop.topics)
     produced = generator.produced

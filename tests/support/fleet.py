@@ -9,14 +9,10 @@ import secrets
 import signal
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
-
-from kafka import KafkaConsumer, TopicPartition
 
 from benchmarks.repeating import repeating
 from lakesplice.model.names import TableName
@@ -25,9 +21,16 @@ from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.last_results import last_results
 from lakesplice.testing.compare import compare
 from tests.support.running import Lake, environment
-from tests.support.sources import SourceServer, connector, debezium
+from tests.support.sources import (
+    SourceServer,
+    await_record,
+    connector,
+    debezium,
+    table_topic_ends,
+)
 from tests.support.statement_tables import tables
 from tests.support.statements import Statements
+from tests.support.waiting import until
 
 _MAIN = [sys.executable, "-c", "from lakesplice.apps.cli import main; main()"]
 _JSON = "org.apache.kafka.connect.json.JsonConverter"
@@ -88,28 +91,10 @@ class Fleet:
 
     def ends(self) -> dict[tuple[str, int], int]:
         """Where the topics end once every statement's events are in them."""
-        token = self.source.mark().encode()
-        consumer = KafkaConsumer(
-            self.topic("marks"),
-            bootstrap_servers=self._kafka,
-            auto_offset_reset="earliest",
-            consumer_timeout_ms=1_000,
+        await_record(
+            self._kafka, self.topic("marks"), self.source.mark(), self.connect, _SECONDS_MAX
         )
-        try:
-            deadline = time.monotonic() + _SECONDS_MAX
-            while not any(token in (record.value or b"") for record in consumer):
-                assert self.connect.failure() is None, self.connect.failure()
-                assert time.monotonic() < deadline, "the mark doesn't come"
-            names = [name for name in consumer.topics() if name.startswith(f"{self.prefix}.")]
-            places = [
-                TopicPartition(name, at)
-                for name in names
-                for at in consumer.partitions_for_topic(name)
-            ]
-            found = consumer.end_offsets(places)
-        finally:
-            consumer.close()
-        return {(place.topic, place.partition): end for place, end in found.items() if end}
+        return table_topic_ends(self._kafka, f"{self.prefix}.")
 
     def written_to(self) -> AbstractContextManager[None]:
         """The database while statements run at it, in another thread."""
@@ -150,7 +135,9 @@ class Fleet:
     def killed_once(self, condition: Callable[[], bool], *arguments: str) -> bool:
         """Kill a command once a condition holds; return whether it wasn't at its end before."""
         process = self.command(*arguments)
-        until(lambda: process.poll() is not None or condition(), "the moment of a kill")
+        until(
+            lambda: process.poll() is not None or condition(), "the moment of a kill", _SECONDS_MAX
+        )
         is_alive = process.poll() is None
         if is_alive:
             os.killpg(process.pid, signal.SIGKILL)
@@ -205,14 +192,11 @@ class Fleet:
             stdout=subprocess.PIPE,
             text=True,
         )
-        until(lambda: bool(self.source.mark()) and process.poll() is not None, "verify ends")
+        until(
+            lambda: bool(self.source.mark()) and process.poll() is not None,
+            "the end of verify",
+            _SECONDS_MAX,
+        )
         out, _ = process.communicate()
         found: dict[str, Any] = json.loads(out)
         return found
-
-
-def until(condition: Callable[[], bool], what: str) -> None:
-    deadline, pause = time.monotonic() + _SECONDS_MAX, threading.Event()
-    while not condition():
-        assert time.monotonic() < deadline, what
-        pause.wait(0.05)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 import time
 import urllib.error
 import urllib.parse
@@ -19,6 +18,7 @@ import yaml
 from lakesplice.testing.servers.process import HOST, LocalServer, free_port
 from tests.support import tools
 from tests.support.machine import ROOT
+from tests.support.waiting import until
 
 DASHBOARDS = sorted((ROOT / "deploy" / "grafana" / "dashboards").glob("*.json"))
 ALERTS = ROOT / "deploy" / "prometheus" / "alerts.yaml"
@@ -125,12 +125,14 @@ class Prometheus(LocalServer):
 
     def until(self, condition: Callable[[], bool], what: str, seconds_max: float = 60.0) -> None:
         """Wait until the condition holds."""
-        deadline, pause = time.monotonic() + seconds_max, threading.Event()
-        while not condition():
-            log = self.log_path.read_text()[-2_000:]
-            assert self.is_running, log
-            assert time.monotonic() < deadline, f"not in {seconds_max} s: {what}: {log}"
-            pause.wait(_SCRAPE_SECONDS / 2)
+        until(
+            condition,
+            what,
+            seconds_max,
+            _SCRAPE_SECONDS / 2,
+            works=lambda: self.is_running,
+            said=lambda: self.log_path.read_text()[-2_000:],
+        )
 
     def _configuration(self) -> dict[str, Any]:
         """The one that we ship, with other targets and quicker."""

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import random
 import secrets
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-
-from kafka import KafkaConsumer, TopicPartition
 
 from lakesplice import Table
 from lakesplice.errors import TableNotFoundError
@@ -22,7 +19,13 @@ from tests.support.command_line import CommandLine
 from tests.support.public_schemas import PublicSchemas
 from tests.support.public_tables import PublicTable, difference
 from tests.support.running import Lake
-from tests.support.sources import SourceServer, connector, debezium
+from tests.support.sources import (
+    SourceServer,
+    await_record,
+    connector,
+    debezium,
+    table_topic_ends,
+)
 from tests.support.statement_tables import Table as Made
 from tests.support.statement_tables import moved_tables, tables
 from tests.support.statements import Statements
@@ -201,28 +204,17 @@ class Chain:
 
     def all_sent(self) -> dict[tuple[str, int], int]:
         """Wait until every statement's events are in Kafka; return where their topics end."""
-        for form, source in self.sources.items():
-            self._await_mark(f"{self.prefix(form)}.{source.database}.marks", source.mark())
-        if self.public is not None:
-            self._await_mark(f"{self._public}.{self.public.marks}", self.public.mark())
-        consumer = KafkaConsumer(bootstrap_servers=self._kafka)
-        try:
-            topics = [name for name in consumer.topics() if name.startswith(f"{self._prefix}-")]
-            places = [
-                TopicPartition(name, at)
-                for name in topics
-                if name.count(".") == 2
-                for at in consumer.partitions_for_topic(name)
-            ]
-            ends = consumer.end_offsets(places)
-        finally:
-            consumer.close()
-        keyless = self._keyless()
-        return {
-            (place.topic, place.partition): end
-            for place, end in ends.items()
-            if end and place.topic not in keyless
+        marks = {
+            f"{self.prefix(form)}.{source.database}.marks": source.mark()
+            for form, source in self.sources.items()
         }
+        if self.public is not None:
+            marks[f"{self._public}.{self.public.marks}"] = self.public.mark()
+        for topic, token in marks.items():
+            await_record(self._kafka, topic, token, self.connect, _MARK_SECONDS_MAX)
+        keyless = self._keyless()
+        ends = table_topic_ends(self._kafka, f"{self._prefix}-")
+        return {place: end for place, end in ends.items() if place[0] not in keyless}
 
     def _keyless(self) -> set[str]:
         """Topics of public schemas' tables that park, since their rows can't be told apart."""
@@ -305,19 +297,3 @@ class Chain:
         One that reads a RENAME again, which its own history has, stops at it for good.
         """
         return all(self.connect.kept(form.name) >= place for form, place in places.items())
-
-    def _await_mark(self, topic: str, token: str) -> None:
-        consumer = KafkaConsumer(
-            topic,
-            bootstrap_servers=self._kafka,
-            auto_offset_reset="earliest",
-            consumer_timeout_ms=1_000,
-        )
-        deadline = time.monotonic() + _MARK_SECONDS_MAX
-        try:
-            while not any(token.encode() in (record.value or b"") for record in consumer):
-                failure = self.connect.failure()
-                assert failure is None, failure
-                assert time.monotonic() < deadline, f"no {token} in {topic}"
-        finally:
-            consumer.close()

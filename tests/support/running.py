@@ -7,8 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -27,6 +25,7 @@ from lakesplice.testing.compare import compare
 from lakesplice.testing.oracle import Record
 from tests.support import machine, short_jvms, warm_jvms
 from tests.support.privacy import PLANTED, require_private
+from tests.support.waiting import until
 from tests.support.warm_jvms import WarmJvm
 
 _COMMAND = [sys.executable, "-c", "from lakesplice.apps.cli import main; main()"]
@@ -34,7 +33,6 @@ RUN = [*_COMMAND, "run", "--config"]
 ONCE_SECONDS_MAX = 240.0
 EVENT_SECONDS_MAX = 240.0
 _COMMAND_SECONDS_MAX = 300.0
-_POLL_SECONDS = 0.1
 
 
 class Lake:
@@ -215,17 +213,8 @@ class RunningService:
     def until(
         self, condition: Callable[[], bool], what: str, seconds_max: float = EVENT_SECONDS_MAX
     ) -> None:
-        """Wait until the condition holds while the service runs. What takes long to find out is
-        asked less often, since the service needs the processor.
-        """
-        asked = time.monotonic()
-        deadline = asked + seconds_max
-        pause = threading.Event()
-        while not condition():
-            assert self.is_running, f"the service ended before {what}: {self.tail()}"
-            assert time.monotonic() < deadline, f"not in {seconds_max} s: {what}: {self.tail()}"
-            pause.wait(max(_POLL_SECONDS, time.monotonic() - asked))
-            asked = time.monotonic()
+        """Wait until the condition holds while the service runs."""
+        until(condition, what, seconds_max, works=lambda: self.is_running, said=self.tail)
 
     def tail(self) -> str:
         """The end of what the service wrote."""

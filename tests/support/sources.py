@@ -6,6 +6,7 @@ JVM of this machine in both cases, as Spark is.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 
 import pymysql
 import pytest
+from kafka import KafkaConsumer, TopicPartition
 
 from lakesplice.testing.servers.connect import DEBEZIUM, LocalConnect
 from lakesplice.testing.servers.mariadb import (
@@ -111,3 +113,37 @@ def connector(
         "enable.time.adjuster": "false",
         **properties,
     }
+
+
+def await_record(
+    kafka: str, topic: str, token: str, connect: LocalConnect, seconds_max: float
+) -> None:
+    """Wait until a topic has a record with the token; fail once the connector has failed."""
+    consumer = KafkaConsumer(
+        topic,
+        bootstrap_servers=kafka,
+        auto_offset_reset="earliest",
+        consumer_timeout_ms=1_000,
+    )
+    deadline = time.monotonic() + seconds_max
+    try:
+        while not any(token.encode() in (record.value or b"") for record in consumer):
+            failure = connect.failure()
+            assert failure is None, failure
+            assert time.monotonic() < deadline, f"no {token} in {topic}"
+    finally:
+        consumer.close()
+
+
+def table_topic_ends(kafka: str, prefix: str) -> dict[tuple[str, int], int]:
+    """Where the topics of tables end that begin with a prefix; partitions without records are left
+    out.
+    """
+    consumer = KafkaConsumer(bootstrap_servers=kafka)
+    try:
+        names = [n for n in consumer.topics() if n.startswith(prefix) and n.count(".") == 2]
+        places = [TopicPartition(n, at) for n in names for at in consumer.partitions_for_topic(n)]
+        ends = consumer.end_offsets(places)
+    finally:
+        consumer.close()
+    return {(place.topic, place.partition): end for place, end in ends.items() if end}

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -16,6 +14,7 @@ from lakesplice.apps.service import Service
 from lakesplice.config import Settings
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.protocol.layout import generation_path
+from tests.support.waiting import until
 
 TOKEN = "a token of the test"
 
@@ -38,10 +37,7 @@ def standby(tmp_path: Path) -> Iterator[Service]:
 
 
 def address(service: Service) -> str:
-    deadline, pause = time.monotonic() + 60, threading.Event()
-    while not service.page_url:
-        assert time.monotonic() < deadline
-        pause.wait(0.01)
+    until(lambda: bool(service.page_url), "the page's address", poll_seconds=0.01)
     return service.page_url
 
 
