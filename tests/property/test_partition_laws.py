@@ -33,13 +33,12 @@ ONE_FILE = st.tuples(st.just("compact a file"), st.integers(0, 5), st.just(0))
 POLICY = SchemaPolicy(partition_by=("name",))
 
 
-def started(source: Source, lake: Store, generation: int = 1) -> SimulatedDriver:
+def started(source: Source, lake: Store) -> SimulatedDriver:
     return SimulatedDriver(
         lake,
         source.topic,
         FixedClock(),
-        SeededEntropy(generation),
-        generation=generation,
+        SeededEntropy(1),
         ranges=2,
         read_tasks=2,
         policy=POLICY,

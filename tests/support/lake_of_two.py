@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,8 @@ SCHEMA = TableSchema(
 )
 
 
-def item(key: int, name: str | None, price: str = "1.50") -> dict[str, Any]:
-    from decimal import Decimal
-
-    return {"id": key, "name": name, "price": Decimal(price), "photo": b"\x00\xff"}
+def item(key: int, name: str | None) -> dict[str, Any]:
+    return {"id": key, "name": name, "price": Decimal("1.50"), "photo": b"\x00\xff"}
 
 
 def items_of(lake: Path) -> IndexedTable:

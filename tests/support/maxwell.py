@@ -13,10 +13,10 @@ DATABASE = "shop"
 Columns = Mapping[str, str]
 
 
-def definition(table: str, columns: Columns, charset: str = "utf8mb4") -> dict[str, Any]:
+def definition(table: str, columns: Columns) -> dict[str, Any]:
     """What Maxwell says of a table: its columns without the digits of decimals and bits."""
     return {
-        "database": DATABASE, "charset": charset, "table": table,
+        "database": DATABASE, "charset": "utf8mb4", "table": table,
         "columns": [_column(name, type_) for name, type_ in columns.items()],
         "primary-key": ["id"],
     }  # fmt: skip

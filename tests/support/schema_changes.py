@@ -74,10 +74,10 @@ def _change(
     return told
 
 
-def maxwell_record(sql: str, *, pos: int, database: str = "mx") -> bytes:
-    """A record of a schema change of the table `x`, or of its database, as Maxwell writes it."""
+def maxwell_record(sql: str, *, pos: int) -> bytes:
+    """A record of a schema change of the table `mx.x`, or of `mx`, as Maxwell writes it."""
     of_database = sql.startswith("DROP DATABASE")
     of = {"type": "database-drop"} if of_database else {"type": "table-alter", "table": "x"}
     said = {"sql": sql, "position": f"binlog.000001:{pos}", "schema_id": 5}
     tables: dict[str, Any] = {} if of_database else {"old": {}, "def": {}}
-    return compact({**of, "database": database, **tables, "ts": 1795248866000, **said})
+    return compact({**of, "database": "mx", **tables, "ts": 1795248866000, **said})

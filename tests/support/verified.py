@@ -11,19 +11,17 @@ from tests.support.running import Lake
 ROWS = 1_000
 
 
-def note_comparison(
-    lake: Lake, table: str, *, database: str = "shop", different: int = 0, unsettled: int = 0
-) -> None:
-    """Have the running service of a lake in a folder note that a table was compared."""
+def note_comparison(lake: Lake, table: str, *, different: int) -> None:
+    """Have the running service of a lake in a folder note that a table of `shop` was compared."""
     found = {
-        "outcome": "different" if different else "unsettled" if unsettled else "equal",
+        "outcome": "different" if different else "equal",
         "source": "mysql.example.org:3306",
         "binlog": "mariadb-bin.000001:1042",
         "method": "sha1",
         "share": 1.0,
         "rows": ROWS,
         "different": different,
-        "unsettled": unsettled,
+        "unsettled": 0,
     }
-    name = TableName(database, table)
+    name = TableName("shop", table)
     assert ask_driver(LocalStore(lake.root), name, VERIFIED, found, RequestWait())

@@ -111,6 +111,26 @@ def test_an_answer_that_is_not_a_registrys_does_not_mean_a_missing_schema(
         client(registry).schemas([1])
 
 
+@pytest.mark.parametrize("refers", [{}, {"subject": "b"}, "b", 7])
+def test_a_reference_in_another_form_says_that_no_registry_answers(refers: object) -> None:
+    answers = {"/schemas/ids/1": {"schema": "one", "references": [refers]}}
+    with (
+        serving(answers) as registry,
+        pytest.raises(SourceUnavailable, match="isn't a schema registry"),
+    ):
+        client(registry).schemas([1])
+
+
+@pytest.mark.parametrize("listed", [b"<html>", b"7", [{}], [{"version": "2"}]])
+def test_so_do_the_references_of_apicurios_own_interface(listed: object) -> None:
+    answers = {"/ids/contentIds/7": b"one", "/ids/contentIds/7/references": listed}
+    with (
+        serving(answers) as registry,
+        pytest.raises(SourceUnavailable, match="isn't a schema registry"),
+    ):
+        client(registry, numbers="content-id").schemas([7])
+
+
 def test_if_an_address_does_not_answer_the_next_one_is_asked() -> None:
     with serving(ONE) as gone:
         pass

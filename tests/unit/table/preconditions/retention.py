@@ -43,9 +43,9 @@ def _promised_what_is_deleted(before: Snapshot, after: Snapshot) -> bool:
     return after.manifest.retention.retained_from < before.manifest.retention.retained_from
 
 
-def _restore(table: TableUnderTest, generation: int = 1) -> Restore:
+def _restore(table: TableUnderTest) -> Restore:
     now, first = table.now(), open_snapshot(table.store, 0)
-    return Restore(generation, now.version, 0, first.manifest, {})
+    return Restore(1, now.version, 0, first.manifest, {})
 
 
 def _restore_of_a_deposed_driver(table: TableUnderTest) -> Intent:
