@@ -22,8 +22,9 @@ import pyarrow as pa
 
 from lakesplice.apps.library.table import Table as HandFed
 from lakesplice.apps.verifying.catch_up import CatchUp
+from lakesplice.apps.verifying.compared_sides import ComparedSides
 from lakesplice.apps.verifying.compared_table import ComparedTable
-from lakesplice.apps.verifying.differences import ComparedSides, differing_keys
+from lakesplice.apps.verifying.differences import differing_keys
 from lakesplice.apps.verifying.lake_rows import lake_sums
 from lakesplice.apps.verifying.read_limit import ReadLimit
 from lakesplice.apps.verifying.source_sums import SourceSums, add_source_sums

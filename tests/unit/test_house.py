@@ -86,6 +86,18 @@ def test_a_line_that_mypy_skips_says_why() -> None:
     assert not silent
 
 
+def test_modules_that_the_code_mentions_exist() -> None:
+    mentioned = re.compile(r"`([\w/]+\.py)`")
+    known = [*MODULES, *(ROOT / "tests").rglob("*.py")]
+    stale = [
+        f"{_name(path)}: {name}"
+        for path in MODULES
+        for name in mentioned.findall(path.read_text())
+        if not any(module.as_posix().endswith(f"/{name}") for module in known)
+    ]
+    assert not stale
+
+
 @pytest.mark.parametrize("folder", ["service", "benchmarks", "tools"])
 def test_calls_with_many_arguments_name_them(folder: str) -> None:
     assert not _found(folder).unnamed

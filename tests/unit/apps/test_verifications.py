@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lakesplice.apps.service.upkeep.verifications import Verifications
+from lakesplice.apps.verifying.lake_verification import SourceAccess
 from lakesplice.apps.verifying.report import (
     ComparisonOutcome,
     Difference,
@@ -22,6 +23,7 @@ from lakesplice.table.driver.last_results import keep_result, last_results
 from lakesplice.table.protocol.history import history
 from lakesplice.table.protocol.ports import Clock, Progress
 from lakesplice.telemetry import catalogue as metric
+from tests.support.service_settings import settings_of
 from tests.support.simulated_service import DATABASES, Scene
 
 HOUR = 3_600.0
@@ -190,3 +192,12 @@ def test_rows_are_read_no_faster_than_allowed(tmp_path: Path) -> None:
     scene = compared.scene
     Verifications(scene.driver, scene.tables, reads).turn()
     assert took == [pytest.approx(5.0)]
+
+
+def test_a_topic_is_of_the_connector_whose_prefix_fits_best() -> None:
+    databases = {"shop.eu": "mysql://reader@eu:3306", "shop": "mysql://reader@us:3306"}
+    sources = SourceAccess(settings_of("lake", verify={"databases": databases}))
+    hosts = [sources.address(f"{prefix}.sales.items").host for prefix in ("shop.eu", "shop")]
+    assert hosts == ["eu", "us"]
+    with pytest.raises(UsageError, match="no setting names the database"):
+        sources.address("other.sales.items")

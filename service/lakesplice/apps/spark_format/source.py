@@ -10,7 +10,7 @@ store needs beside, such as `aws_endpoint`.
 Spark doesn't tell Python data sources which columns a query uses: where a table is wide, name them.
 Filters aren't taken from Spark either, whose interface for them gives wrong rows
 (docs/decisions/0019-reading-in-spark.md). With `changes` it gives what commits changed instead, as
-a stream too (`spark_changes.py`).
+a stream too (`changes.py`).
 """
 
 from __future__ import annotations

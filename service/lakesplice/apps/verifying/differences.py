@@ -1,67 +1,41 @@
 """Finds the rows that differ in buckets whose sums differ, and proves that they do.
 
 Let S be the place in the binlog at which the source was read. A row is proven to differ if its
-newest change in the lake isn't after S and the lake has all changes up to S (`reached.py`). Any
+newest change in the lake isn't after S and the lake has all changes up to S (`catch_up.py`). Any
 other row may have changed since, or its change may not have arrived: it is read again, at a new S,
 for a few rounds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeVar
+from types import MappingProxyType
+from typing import Any
 
 import pyarrow as pa
 
-from lakesplice.apps.verifying.catch_up import CatchUp, epoch_of
+from lakesplice.apps.verifying.compared_sides import ComparedSides
 from lakesplice.apps.verifying.compared_table import ComparedTable
 from lakesplice.apps.verifying.known_causes import ROLLED_BACK, note_of
 from lakesplice.apps.verifying.lake_rows import KeyedRows, rows_in_buckets, rows_of_keys
-from lakesplice.apps.verifying.read_limit import ReadLimit
 from lakesplice.apps.verifying.report import Difference, DifferenceKind
-from lakesplice.apps.verifying.source_sums import SourceSums, highest
+from lakesplice.apps.verifying.source_sums import SourceSums, highest, lowest
 from lakesplice.model.position import Position
 from lakesplice.planning.source_rows.canonical_texts import canonical_texts
 from lakesplice.planning.source_rows.checksums import BUCKETS, BucketSums, row_texts
-from lakesplice.planning.source_rows.columns import ReadColumn
-from lakesplice.planning.source_rows.key_lookups import keys_sql
 from lakesplice.planning.source_rows.key_ranges import Bound, KeyRange, range_sql
 from lakesplice.planning.source_rows.row_text import rows_of_values
 from lakesplice.storage.source.binlog_places import BinlogPlace, SnapshotPlace
-from lakesplice.storage.source.rows import (
-    Snapshot,
-    SourceConnection,
-    SourceRows,
-    TableChanged,
-)
-from lakesplice.table.protocol.ports import Store
+from lakesplice.storage.source.rows import Snapshot
 from lakesplice.table.reading.table import Table
 
-ROUNDS = 5
-_Result = TypeVar("_Result")
-KEYS_AT_ONCE = 500
+_ROUNDS = 5
 # Of so many rows the server's binlog is looked at, with a statement each.
 _EXPLAINED_MAX = 100
 # Up to this number, keys are looked up at the source; for more its whole table is read.
 _LOOKUPS_MAX = 50_000
-
-
-@dataclass(frozen=True)
-class ComparedSides:
-    """Both sides of a table that is compared, and how they are read."""
-
-    connection: SourceConnection
-    store: Store
-    topic: str
-    table: ComparedTable
-    read_limit: ReadLimit
-    catch_up: CatchUp
-
-    def lake(self) -> Table:
-        """Return the lake's table at its newest version."""
-        return Table(self.store)
 
 
 @dataclass(frozen=True)
@@ -86,10 +60,6 @@ class _SourceRows:
     place: SnapshotPlace
 
 
-class ChangedMeanwhileError(Exception):
-    """The source's table was altered; the verification must start again."""
-
-
 def differing_keys(
     sides: ComparedSides, sums: SourceSums, lake: Table, buckets: Sequence[int]
 ) -> pa.Table:
@@ -98,26 +68,23 @@ def differing_keys(
     """
     table = sides.table
     here = rows_in_buckets(lake, table, buckets)
-    key = list(table.compared.key)
+    names = [column.name for column in table.compared.key]
     if table.by_key and here.rows.num_rows <= _LOOKUPS_MAX:
-        there = _looked_up(sides, here.rows, [column.name for column in key])
+        there = _looked_up(sides, here.rows.select(names))
         left = _without(there.sums, sums.sums, buckets)
     else:
         there, left = _Hashes(table), list(buckets)
     if left:
         there.add_all(_scanned(sides, left))
     hashes = table.compared.hashes(here.rows).tolist() if here.at else []
-    alive = {key: hashes[row] for key, row in here.at.items() if not here.is_deleted(key)}
+    alive = {key: hashes[row] for key, row in here.at.items() if here.is_alive(key)}
     differing = [
         here.at[key]
         for key, hashed in alive.items()
         if key in here.twice or there.hashes.get(key) != hashed
     ]
     absent = there.keys(k for k in there.hashes if k not in alive)
-    if not differing:
-        return absent
-    names = [column.name for column in table.compared.key]
-    own = here.rows.select(names).take(pa.array(differing))
+    own = here.rows.select(names).take(pa.array(differing, pa.int64()))
     return pa.concat_tables([absent, own.cast(absent.schema)])
 
 
@@ -132,15 +99,14 @@ def proven_differences(
     proven: list[Difference] = []
     proven_keys: list[pa.Table] = []
     place: BinlogPlace | None = None
-    for _ in range(ROUNDS):
+    for _ in range(_ROUNDS):
         if not left.num_rows:
             break
         there = _source_rows(sides, left)
         place = there.place.high
         past = sides.catch_up.wait(sides.store, sides.topic, place)
         here = rows_of_keys(sides.lake(), sides.table, left)
-        state = sides.lake().snapshot.manifest.sources[sides.topic]
-        low = there.place.low.position(epoch_of(state))
+        low = sides.position(there.place.low)
         open_: list[int] = []
         for row, key in enumerate(row_texts(left, sides.table.compared.key).to_list()):
             found = _compared(sides, key, there, here, values=values)
@@ -183,41 +149,37 @@ def _compared(
     sides: ComparedSides, key: str, there: _SourceRows, here: KeyedRows, *, values: bool
 ) -> Difference | None:
     """Return how a row differs; None if it doesn't."""
-    alive = key in here.at and not here.is_deleted(key)
-    names = [column.name for column in sides.table.compared.key]
+    alive = here.is_alive(key)
     if key not in there.at:
-        if not alive:
-            return None
-        shown = _values_as_text(here.rows, here.at[key], names)
-        return Difference(
-            shown, DifferenceKind.SURPLUS, note=note_of(sides.table, DifferenceKind.SURPLUS, {})
-        )
+        return _difference(sides, DifferenceKind.SURPLUS, here, key) if alive else None
     if key in here.twice:
-        note = "the lake has more than one row of the key"
-        return Difference(
-            _values_as_text(here.rows, here.at[key], names), DifferenceKind.SURPLUS, note=note
-        )
-    theirs = there.rows.slice(there.at[key], 1)
-    shown = _values_as_text(theirs, 0, names)
+        found = _difference(sides, DifferenceKind.SURPLUS, here, key)
+        return replace(found, note="the lake has more than one row of the key")
     if not alive:
-        return Difference(
-            shown, DifferenceKind.MISSING, note=note_of(sides.table, DifferenceKind.MISSING, {})
-        )
-    ours = here.rows.slice(here.at[key], 1)
+        return _difference(sides, DifferenceKind.MISSING, there, key)
+    theirs, ours = (side.rows.slice(side.at[key], 1) for side in (there, here))
     differing = {}
     for column in sides.table.compared.columns:
-        mine, source = (rows.column(column.name).combine_chunks() for rows in (ours, theirs))
+        source, mine = (rows.column(column.name).combine_chunks() for rows in (theirs, ours))
         if canonical_texts(column, mine).to_pylist() != canonical_texts(column, source).to_pylist():
             differing[column.name] = (source[0].as_py(), mine[0].as_py())
     if not differing:
         return None
-    note = note_of(sides.table, DifferenceKind.CHANGED, differing)
-    kept = differing if values else dict.fromkeys(differing, (None, None))
-    return Difference(shown, DifferenceKind.CHANGED, kept, note)
+    found = _difference(sides, DifferenceKind.CHANGED, there, key, differing)
+    return found if values else replace(found, columns=dict.fromkeys(differing, (None, None)))
 
 
-def _values_as_text(rows: pa.Table, row: int, names: Sequence[str]) -> dict[str, str]:
-    return {name: str(rows.column(name)[row].as_py()) for name in names}
+def _difference(
+    sides: ComparedSides,
+    kind: DifferenceKind,
+    side: _SourceRows | KeyedRows,
+    key: str,
+    columns: Mapping[str, tuple[Any, Any]] = MappingProxyType({}),
+) -> Difference:
+    """Return a difference with the values of the key that a side has."""
+    names = [column.name for column in sides.table.compared.key]
+    shown = {name: str(side.rows.column(name)[side.at[key]].as_py()) for name in names}
+    return Difference(shown, kind, columns, note_of(sides.table, kind, columns))
 
 
 class _Hashes:
@@ -254,13 +216,10 @@ class _Hashes:
         return pa.concat_tables([schema.empty_table(), *found])
 
 
-def _looked_up(sides: ComparedSides, rows: pa.Table, names: Sequence[str]) -> _Hashes:
+def _looked_up(sides: ComparedSides, keys: pa.Table) -> _Hashes:
     found = _Hashes(sides.table)
-    for start in range(0, rows.num_rows, KEYS_AT_ONCE):
-        keys = rows.select(list(names)).slice(start, KEYS_AT_ONCE)
-        condition = keys_sql(sides.table.lake_key, sides.table.compared.key, keys)
-        found.add(*in_snapshot(sides, partial(_hashed, sides, condition)))
-        sides.read_limit.spend(keys.num_rows)
+    for condition in sides.conditions(keys):
+        found.add(*sides.in_snapshot(partial(_hashed, sides, condition)))
     return found
 
 
@@ -272,8 +231,7 @@ def _scanned(sides: ComparedSides, buckets: Sequence[int]) -> Iterator[tuple[pa.
     while True:
         sides.read_limit.wait_until_idle(sides.connection)
         count = sides.read_limit.rows_at_once
-
-        after, rows = in_snapshot(sides, partial(_hashed_range, sides, after, count, only))
+        after, rows = sides.in_snapshot(partial(_hashed_range, sides, after, count, only))
         yield rows
         sides.read_limit.spend(count)
         if after is None:
@@ -304,34 +262,12 @@ def _without(found: BucketSums, expected: BucketSums, buckets: Sequence[int]) ->
 
 
 def _source_rows(sides: ComparedSides, keys: pa.Table) -> _SourceRows:
-    """Read all columns of these keys' rows; each part is read in a snapshot of its own."""
-    compared, parts = sides.table.compared, []
-    places: list[SnapshotPlace] = []
-    for start in range(0, keys.num_rows, KEYS_AT_ONCE):
-        condition = keys_sql(sides.table.lake_key, compared.key, keys.slice(start, KEYS_AT_ONCE))
-
-        place, found = in_snapshot(sides, partial(_placed_rows, compared.columns, condition))
+    """Read all columns of these keys' rows."""
+    places, parts = [], []
+    for place, found in sides.source_rows(keys):
         places.append(place)
-        parts.append(pa.table({name: c.values for name, c in found.columns.items()}))
-        sides.read_limit.spend(min(KEYS_AT_ONCE, keys.num_rows - start))
+        parts.append(found.table)
     rows = pa.concat_tables(parts).combine_chunks()
-    at = {text: row for row, text in enumerate(row_texts(rows, compared.key).to_list())}
-    low = min((place.low for place in places), key=BinlogPlace.position)
-    return _SourceRows(rows, at, SnapshotPlace(low, highest(*(place.high for place in places))))
-
-
-def _placed_rows(
-    columns: Sequence[ReadColumn], condition: str, snapshot: Snapshot
-) -> tuple[SnapshotPlace, SourceRows]:
-    return snapshot.place, snapshot.rows_where(columns, condition)
-
-
-def in_snapshot(sides: ComparedSides, work: Callable[[Snapshot], _Result]) -> _Result:
-    """Return what `work` makes of a snapshot of the source's table. Blocks.
-
-    Raises `ChangedMeanwhileError` if the table was altered.
-    """
-    found = sides.connection.in_snapshot(sides.table.source, work)
-    if isinstance(found, TableChanged):
-        raise ChangedMeanwhileError
-    return found
+    at = {text: row for row, text in enumerate(row_texts(rows, sides.table.compared.key).to_list())}
+    low, high = lowest(*(place.low for place in places)), highest(*(place.high for place in places))
+    return _SourceRows(rows, at, SnapshotPlace(low, high))

@@ -21,7 +21,7 @@ from lakesplice.apps.verifying.compared_table import ComparedTable
 from lakesplice.model.arrays import Integers, Unsigned
 from lakesplice.model.names import IS_DELETED, POSITION_FILE, POSITION_OFFSET
 from lakesplice.model.position import Position
-from lakesplice.planning.source_rows.checksums import BucketSums, row_texts
+from lakesplice.planning.source_rows.checksums import BUCKETS, BucketSums, row_texts
 from lakesplice.table.protocol.ports import Progress
 from lakesplice.table.reading.table import Table
 
@@ -52,9 +52,9 @@ class KeyedRows:
         file, offset = (self.rows.column(name)[row].as_py() for name in _SYSTEM[:2])
         return Position(file, offset)
 
-    def is_deleted(self, key: str) -> bool:
-        """Return whether the row is a tombstone."""
-        return bool(self.rows.column(IS_DELETED)[self.at[key]].as_py())
+    def is_alive(self, key: str) -> bool:
+        """Return whether there is a row of the key that isn't a tombstone."""
+        return key in self.at and not self.rows.column(IS_DELETED)[self.at[key]].as_py()
 
 
 def lake_sums(
@@ -64,7 +64,7 @@ def lake_sums(
     one scan of the real-time view.
     """
     sums, count = BucketSums(table.compared.quick), 0
-    work = partial(_hashed, table, _mask(buckets))
+    work = partial(_hashed, table, None if buckets is None else _mask(buckets))
     for of, hashes in _in_threads(work, _pieces(lake, table)):
         sums.add(of, hashes)
         count += len(of)
@@ -104,14 +104,11 @@ def _in_threads(work: Callable[[_Part], _Result], parts: Iterable[_Part]) -> Ite
 def rows_in_buckets(lake: Table, table: ComparedTable, buckets: Collection[int]) -> KeyedRows:
     """Return the rows and tombstones in these buckets. Blocks: one scan."""
     wanted = _mask(buckets)
-    assert wanted is not None
-    return _keyed(
-        table,
-        [
-            rows.filter(pa.array(wanted[table.compared.buckets(rows)]))
-            for rows in _read(lake, table, None, include_deleted=True)
-        ],
-    )
+    found = [
+        rows.filter(pa.array(wanted[table.compared.buckets(rows)]))
+        for rows in _read(lake, table, None, include_deleted=True)
+    ]
+    return _keyed(table, found)
 
 
 def rows_of_keys(lake: Table, table: ComparedTable, keys: pa.Table) -> KeyedRows:
@@ -145,7 +142,7 @@ def _read(
 
 def _keyed(table: ComparedTable, parts: Sequence[pa.Table]) -> KeyedRows:
     if not parts:
-        return KeyedRows(pa.table({}), {})
+        return KeyedRows(table.compared.schema.empty_table(), {})
     rows = pa.concat_tables(parts).combine_chunks()
     keys = row_texts(rows, table.compared.key).to_list()
     deleted = rows.column(IS_DELETED).to_pylist()
@@ -156,9 +153,7 @@ def _keyed(table: ComparedTable, parts: Sequence[pa.Table]) -> KeyedRows:
     return KeyedRows(rows, at, frozenset(key for key, count in counts.items() if count > 1))
 
 
-def _mask(buckets: Collection[int] | None) -> _Mask | None:
-    if buckets is None:
-        return None
-    mask = np.zeros(len(BucketSums().counts), np.bool_)
+def _mask(buckets: Collection[int]) -> _Mask:
+    mask = np.zeros(BUCKETS, np.bool_)
     mask[list(buckets)] = True
     return mask

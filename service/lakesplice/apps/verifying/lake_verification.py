@@ -45,16 +45,14 @@ class SourceAccess:
         """Return the server that a topic's connector reads; raises `UsageError` if no setting names
         it.
         """
-        prefix, address = topic.partition(".")[0], None
-        for known, given in self.settings.verify.databases.items():
-            if topic.startswith(f"{known}."):
-                prefix, address = known, given
-        address = address or self.settings.doctor.database
+        databases = self.settings.verify.databases
+        named = [prefix for prefix in databases if topic.startswith(f"{prefix}.")]
+        address = databases[max(named, key=len)] if named else self.settings.doctor.database
         if address is None:
             raise UsageError(
                 "no setting names the database that feeds the topic; set doctor.database, or"
                 " verify.databases with the connector's topic.prefix",
-                prefix=prefix,
+                prefix=topic.partition(".")[0],
             )
         return DatabaseAddress.of_server(address, self.password)
 

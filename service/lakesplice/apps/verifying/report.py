@@ -58,7 +58,6 @@ class TableReport:
     unsettled: int = 0
     unexamined: int = 0
     not_compared: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
     place: str = ""
     version: int = -1
     method: str = "sha1"
@@ -75,28 +74,28 @@ class TableReport:
         return max(0, len(self.differences) - self.repaired)
 
     @property
+    def outcome_with_repair(self) -> ComparisonOutcome:
+        """The outcome if repaired rows count as equal."""
+        if self.outcome is not ComparisonOutcome.DIFFERENT or self.differs_still:
+            return self.outcome
+        unknown = self.unsettled or self.unexamined
+        return ComparisonOutcome.UNSETTLED if unknown else ComparisonOutcome.EQUAL
+
+    @property
     def exit_code(self) -> int:
         """The command's exit code: 0 equal, or all of it repaired; 1 different, 3 unsettled or not
         compared.
         """
-        if self.outcome is ComparisonOutcome.DIFFERENT and not self.differs_still:
-            return 3 if self.unsettled or self.unexamined else 0
-        return {ComparisonOutcome.EQUAL: 0, ComparisonOutcome.DIFFERENT: 1}.get(self.outcome, 3)
+        codes = {ComparisonOutcome.EQUAL: 0, ComparisonOutcome.DIFFERENT: 1}
+        return codes.get(self.outcome_with_repair, 3)
 
     def result(self, topic: str, ended_ms: EpochMs) -> LastResult:
         """Return the result as the lake stores it: repaired rows count as equal."""
-        outcome = self.outcome
-        if outcome is ComparisonOutcome.DIFFERENT and not self.differs_still:
-            outcome = (
-                ComparisonOutcome.UNSETTLED
-                if self.unsettled or self.unexamined
-                else ComparisonOutcome.EQUAL
-            )
         return LastResult(
             folder=self.folder,
             topic=topic,
             ended_ms=ended_ms,
-            outcome=outcome,
+            outcome=self.outcome_with_repair,
             reason=self.reason,
             rows=self.rows_at_source,
             different=self.differs_still,

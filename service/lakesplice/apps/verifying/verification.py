@@ -6,14 +6,13 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from lakesplice.apps.verifying.catch_up import CatchUp, epoch_of, newest_position
+from lakesplice.apps.verifying.compared_sides import ChangedMeanwhileError, ComparedSides
 from lakesplice.apps.verifying.compared_table import (
     ComparedTable,
     NotComparable,
     compared_table,
 )
 from lakesplice.apps.verifying.differences import (
-    ChangedMeanwhileError,
-    ComparedSides,
     FoundDifferences,
     differing_keys,
     proven_differences,

@@ -56,6 +56,11 @@ class Compared:
     quick: bool = False
 
     @property
+    def schema(self) -> pa.Schema:
+        """The columns as Arrow has them."""
+        return pa.schema([(column.name, column.type.arrow) for column in self.columns])
+
+    @property
     def bucket_sql(self) -> str:
         """The SQL expression of a row's bucket."""
         if _is_whole_number(self.key):

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
+import pyarrow as pa
 import pymysql
 from pymysql import converters
 
@@ -71,6 +72,11 @@ class SourceRows:
 
     count: int
     columns: dict[str, Column]
+
+    @property
+    def table(self) -> pa.Table:
+        """The values of the columns."""
+        return pa.table({name: column.values for name, column in self.columns.items()})
 
 
 class _ChangedError(Exception):
