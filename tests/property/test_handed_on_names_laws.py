@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from lakesplice.config.sections.schema_changes import SchemaChangeSettings, policy_of
@@ -181,6 +181,38 @@ def test_each_column_holds_its_own_values_under_its_present_name(
         assert [{name: row[name] for name in ("id", *source.columns)} for row in shown] == held
 
 
+def former_name_again() -> Source:
+    """A column gets its former name back after rows were sent under another."""
+    source = Source()
+    source.write(1)
+    for one, new, id_ in (("a", "h", 2), ("h", "a", 5)):
+        now = dict(source.columns)
+        now[new] = now.pop(one)
+        source.alter(f"ALTER TABLE t CHANGE {one} {new} int", now)
+        source.write(id_)
+    return source
+
+
+def former_name_by_a_swap() -> Source:
+    """A column gets its former name back from one that had it in between."""
+    source = Source()
+    source.write(1)
+    now = dict(source.columns)
+    now["g"] = now.pop("b")
+    source.alter("ALTER TABLE t CHANGE b g int", now)
+    source.write(1)
+    now = now | {"b": len(NAMES)}
+    source.rows[1][len(NAMES)] = 5
+    source.alter("ALTER TABLE t ADD b int NOT NULL DEFAULT 5", now)
+    source.write(1)
+    now = now | {"b": now["g"], "g": now["b"]}
+    source.alter("ALTER TABLE t RENAME COLUMN b TO g, RENAME COLUMN g TO b", now)
+    source.write(5)
+    return source
+
+
+@example(source=former_name_again(), cuts=[])
+@example(source=former_name_by_a_swap(), cuts=[])
 @settings(max_examples=examples(20), deadline=None)
 @given(
     source=sources((*NAMING, "change", "change", "drop", "widen", "add", "add")),

@@ -11,12 +11,13 @@ from lakesplice.model.types import ColumnType
 @dataclass(frozen=True, slots=True)
 class NamePeriod:
     """The range of positions in which a source's column has the name: from `first` on and before
-    `until`; None: it still has it.
+    `until`; None: it still has it. `alone`: no other column ever has the name.
     """
 
     name: str
     first: Position
     until: Position | None = None
+    alone: bool = False
 
     def has(self, position: Position) -> bool:
         """Whether the column has the name at the position."""
@@ -34,9 +35,9 @@ class SourceField:
     no other names before those. These names don't make schemas differ, since they change without
     any change of a row.
 
-    `tenures` do: for names that another column had or got as well, where this column has them. None
-    means that the field's name passed from one column to another, and that the change's position
-    relative to this is unknown.
+    `tenures` do: for names that another column had or got as well, or that this column got back,
+    where this column has them. None means that the field's name passed from one column to another,
+    and that the change's position relative to this is unknown.
     """
 
     name: str

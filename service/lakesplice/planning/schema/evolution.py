@@ -34,6 +34,7 @@ from lakesplice.planning.schema.source_names import (
     SINCE_UNKNOWN,
     column_of,
     formerly,
+    in_any_order,
     known_as,
     unplaced,
 )
@@ -48,11 +49,11 @@ class Fits:
     """The image has the columns of `version`; `mapping` maps its names to stored ones.
 
     For an earlier version `until` is a position at which the next version is known to be in force.
-    From there on the image isn't late, but shows that the source went back to the earlier columns;
-    `fit_as_new` decides about it. The image may then have some columns of the next version, too:
-    several ALTERs may have come through other partitions, or before the table was created, and were
-    seen as one. If the image is `partial`, `mapping` has the columns that it contains, and the
-    others stay unchanged.
+    From there on the image isn't late, but shows that the source went back to the earlier columns,
+    or renamed one and back; `fit_as_new` decides about it. The image may then have some columns of
+    the next version, too: several ALTERs may have come through other partitions, or before the
+    table was created, and were seen as one. If the image is `partial`, `mapping` has the columns
+    that it contains, and the others stay unchanged.
     """
 
     version: int
@@ -103,12 +104,18 @@ def fit(
         return unfit
     if accepted.key_alone and _has_key(current, accepted):
         return _mapped(current, accepted, current.version)
-    version = _version_of(current, accepted.whole if accepted.partial else accepted, presences)
+    whole, until = accepted.whole if accepted.partial else accepted, None
+    version = _version_of(current, whole, presences)
     if version is None:
-        return fit_as_new(current, image, policy, presences)
+        # A column that got its former name back may have another one only before the next version.
+        version = _version_of(current, in_any_order(whole), presences)
+        if version is None:
+            return fit_as_new(current, image, policy, presences)
+        until = current.since[min(version + 1, current.version)]
     positions = missing_positions(current, accepted)
     if accepted.left_out <= current.left_out and not positions:
-        return _mapped(current, accepted, version)
+        fits = _mapped(current, accepted, version)
+        return fits if until in (None, *SINCE_UNKNOWN) else replace(fits, until=until)
     noted = current.with_columns(positions, current.key)
     return Grows(replace(noted, left_out=current.left_out | accepted.left_out))
 
@@ -210,7 +217,8 @@ def plan_evolution(
 def _mapped(schema: TableSchema, image: SourceSchema, version: int) -> Fits:
     present = {column.id: column for column in schema.columns}
     between = schema.at(version), schema.at(version + 1)
-    columns_of_values = ((field.name, _column_of_values(between, field)) for field in image.fields)
+    fields = in_any_order(image).fields
+    columns_of_values = ((field.name, _column_of_values(between, field)) for field in fields)
     mapping = {name: present[column.id] for name, column in columns_of_values if column is not None}
     until = schema.since[version + 1] if version < schema.version else None
     return Fits(version, mapping, until, image.partial)
@@ -254,6 +262,7 @@ def _accepted_image(
     the policy the columns that it lacks keep their values.
     """
     applied = policy.partial_images is PartialImages.APPLY and bool(image.omitted)
+    image = in_any_order(image) if policy.goes_by_names else image
     image = replace(image, partial=image.partial or applied)
     if policy.add_column is not Behaviour.IGNORE or not current.columns:
         return image
@@ -265,7 +274,7 @@ def _accepted_image(
         )
         for part in (image.fields, image.omitted)
     )
-    left_out = _names(image) - {field.name for field in fields}
+    left_out = {field.name for field in image.fields} - {field.name for field in fields}
     partial = image.partial and bool(omitted)
     return replace(
         image, fields=fields, omitted=omitted, partial=partial, left_out=image.left_out | left_out
@@ -276,10 +285,6 @@ def _has_key(current: TableSchema, image: SourceSchema) -> bool:
     """Whether the image's key is the table's, with the same types."""
     columns = [(column_of(current, field), field) for field in image.fields]
     return all(column is not None and accepts(column, field) for column, field in columns)
-
-
-def _names(image: SourceSchema) -> set[str]:
-    return {field.name for field in image.fields}
 
 
 def _version_of(

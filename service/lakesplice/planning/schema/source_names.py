@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from lakesplice.model.position import AFTER_ALL, BEFORE_ALL
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.source_schema import NamePeriod, SourceField
+from lakesplice.model.source_schema import NamePeriod, SourceField, SourceSchema
 
 # A schema in which no version has a known beginning.
 SINCE_UNKNOWN = (BEFORE_ALL, AFTER_ALL)
@@ -40,6 +41,22 @@ def known_as(field: SourceField, *schemas: TableSchema) -> str:
     return field.name
 
 
+def in_any_order(image: SourceSchema) -> SourceSchema:
+    """Return the image without what shows when its columns had names that no other column had: each
+    of a column's names then finds it in a table, whether or not the table has followed that far.
+    """
+    fields, omitted = (
+        tuple(
+            replace(field, tenures=tuple(tenure for tenure in field.tenures if not tenure.alone))
+            if field.tenures
+            else field
+            for field in part
+        )
+        for part in (image.fields, image.omitted)
+    )
+    return replace(image, fields=fields, omitted=omitted)
+
+
 def columns_at(schema: TableSchema, names: Iterable[str], *, shard: bool) -> dict[str, Column]:
     """Return the column of each of a source's names that the schema has. A shard may still have a
     column under a former name, if only other shards have renamed it yet.
@@ -65,7 +82,7 @@ def unplaced(schema: TableSchema, fields: Iterable[SourceField]) -> str | None:
     - it isn't known since when the table's column has the name.
     """
     for field in fields:
-        names = {tenure.name for tenure in field.tenures or ()}
+        names = {tenure.name for tenure in field.tenures or () if not tenure.alone}
         # Without tenures, no DDL of the field was read.
         if field.tenures is None or (not names and field.name in schema.handed_on):
             return field.name

@@ -107,7 +107,8 @@ def stored_names(
     for column in renamed:
         own = {old.lower() for old, now in current.aliases.items() if now == column.name}
         free = taken - own if current.adopted else taken
-        after[column.id] = replace(column, name=_free(free, column.source_name))
+        # It may have been hidden beside its copy, which can't have the new name.
+        after[column.id] = replace(column, name=_free(free, column.source_name), hidden=False)
         taken.add(after[column.id].name.lower())
     names = tuple(_free(taken, name) for name in added)
     taken |= ever

@@ -198,5 +198,5 @@ def _type_name(version: TypeVersion, name: str) -> str | None:
 
 def _reuses_names(before: TypeVersion, after: TypeVersion) -> bool:
     """Whether a name is another column's than in the version before."""
-    ended = {(t.name, t.until) for own in before.tenures.values() for t in own}
+    ended = {(t.name, t.until) for own in before.tenures.values() for t in own if not t.alone}
     return any((t.name, t.first) in ended for own in after.tenures.values() for t in own)

@@ -4,6 +4,7 @@ them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -176,8 +177,8 @@ def _filled(type_: DeclaredType, fill: _Fill | None) -> DeclaredType:
 
 
 def _tenures(versions: Sequence[TableVersion]) -> list[dict[str, tuple[NamePeriod, ...]]]:
-    """Return per version, for columns whose names other columns had too, where they have these
-    names.
+    """Return per version, for columns whose names other columns had too, or that got a name back,
+    where they have these names.
 
     In versions whose columns aren't known, a name counts as staying with its column.
     """
@@ -211,12 +212,14 @@ def _tenures(versions: Sequence[TableVersion]) -> list[dict[str, tuple[NamePerio
 def _shared(
     now: Mapping[str, int], tenures: Mapping[int, Sequence[NamePeriod]]
 ) -> dict[str, tuple[NamePeriod, ...]]:
-    had: dict[str, set[int]] = {}
-    for mark, own in tenures.items():
-        for tenure in own:
-            had.setdefault(tenure.name, set()).add(mark)
+    held = Counter(tenure.name for own in tenures.values() for tenure in own)
+    had = Counter(name for own in tenures.values() for name in {tenure.name for tenure in own})
     found = {
-        name: tuple(tenure for tenure in tenures[mark] if len(had[tenure.name]) > 1)
+        name: tuple(
+            replace(tenure, alone=had[tenure.name] == 1)
+            for tenure in tenures[mark]
+            if held[tenure.name] > 1
+        )
         for name, mark in now.items()
     }
     return {name: own for name, own in found.items() if own}

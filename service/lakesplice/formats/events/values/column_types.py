@@ -116,7 +116,7 @@ class TypeHistory:
     @cached_property
     def handed_on(self) -> frozenset[str]:
         """Names that passed from one column to another without a version between."""
-        ends = {(t.name, t.until) for t in self._tenures}
+        ends = {(t.name, t.until) for t in self._tenures if not t.alone}
         return frozenset(t.name for t in self._tenures if (t.name, t.first) in ends)
 
     @cached_property
