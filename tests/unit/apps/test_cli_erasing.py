@@ -80,6 +80,7 @@ def test_keys_are_read_from_lines_of_json_or_text() -> None:
     assert keys_in('7\n\n"a b"\na@b.c\n["de", 1]\n{"id": 2}') == [
         7, "a b", "a@b.c", ["de", 1], {"id": 2},
     ]  # fmt: skip
+    assert keys_in('"a\u2028b"\r\nc \x85d \r\n') == ["a\u2028b", "c \x85d "]
     with pytest.raises(UsageError, match="a key per line"):
         keys_in("\n")
 

@@ -171,12 +171,14 @@ def files_in(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 def values_of(text: str) -> list[str]:
     """Return the values of a file that has one per line."""
-    return list(dict.fromkeys(line for line in text.splitlines() if line))
+    # `splitlines` also ends a line at characters that values may contain, such as U+2028.
+    lines = (line.removesuffix("\r") for line in text.split("\n"))
+    return list(dict.fromkeys(line for line in lines if line))
 
 
 def main(folder: str, values: str) -> int:
     """Search a folder and print what was found; return 1 if anything was."""
-    wanted = values_of(Path(values).read_text())
+    wanted = values_of(Path(values).read_text(encoding="utf-8"))
     counts = {"files": 0, "bytes": 0}
 
     def counted() -> Iterator[tuple[str, bytes]]:

@@ -21,16 +21,17 @@ KEYS_MAX = 1_000_000
 
 def keys_in(text: str) -> list[KeyValues]:
     """Read keys, one per line: a value, an array of the key columns' values in their order, or an
-    object of them by name, in JSON; a line that isn't JSON is a text. Raises `UsageError` if there
-    are none or too many.
+    object of them by name, in JSON; a line that isn't JSON is a text, as it stands. Raises
+    `UsageError` if there are none or too many.
     """
     keys: list[KeyValues] = []
-    for line in text.splitlines():
+    # `splitlines` also ends a line at characters that keys may contain, such as U+2028.
+    for line in (part.removesuffix("\r") for part in text.split("\n")):
         if line.strip():
             try:
                 keys.append(json.loads(line))
             except ValueError:
-                keys.append(line.strip())
+                keys.append(line)
     if not keys or len(keys) > KEYS_MAX:
         raise UsageError("give a file with a key per line", keys=len(keys), most=KEYS_MAX)
     return keys

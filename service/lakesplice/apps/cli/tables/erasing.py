@@ -88,7 +88,7 @@ def erase(
     from lakesplice.apps.table_commands.erasing import keys_in
 
     options = lake_options(config)
-    asked = keys_in(keys.read_text())
+    asked = keys_in(keys.read_text(encoding="utf-8"))
     if dry_run:
         done = _planned(table, asked, options)
     else:
@@ -173,7 +173,7 @@ def _searched(
 
     schema = Table.open(table, options=options).snapshot.manifest.schema
     wanted = values_of_keys(schema, WantedKeys.requested(schema, keys))
-    wanted += [] if values is None else values_of(values.read_text())
+    wanted += [] if values is None else values_of(values.read_text(encoding="utf-8"))
     with progress_bar("searching") as progress:
         return search_table(table_store(table, options), wanted, progress)
 
