@@ -69,7 +69,7 @@ def test_deleted_rows_and_system_columns_are_shown_when_asked_for(
         (["--filter", "id >"], "isn't a SQL condition"),
         (["--filter", "id + 1"], "true or false"),
         (["--filter", "nobody = 1"], "no such column"),
-        (["--filter", "name > 5 and id like 'a'"], "does not fit"),
+        (["--filter", "name > 5 and id like 'a'"], "doesn't fit"),
         (["--columns", "nmae"], "no such column"),
     ],
 )

@@ -25,8 +25,10 @@ from lakesplice.errors import UsageError
 from lakesplice.model.names import SYSTEM_COLUMNS
 
 if TYPE_CHECKING:
-    import polars as pl
     import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from lakesplice.model.schema import TableSchema
 
 ROWS_SHOWN = 50
 
@@ -49,7 +51,10 @@ class View(StrEnum):
 
 FilterOption = Annotated[
     str | None,
-    typer.Option("--filter", help="SQL condition, such as \"status = 'open' and total > 10\"."),
+    typer.Option(
+        "--filter",
+        help="SQL condition, such as \"status = 'open' and total > 10\"; see docs/edits.md.",
+    ),
 ]
 LimitOption = Annotated[
     int | None,
@@ -98,14 +103,14 @@ def read(
     offsets = dict(map(parse_offset, at_offset)) if at_offset else None
     asked: dict[str, Any] = {"version": version, "as_of": as_of, "pin": pin, "at_offsets": offsets}
     opened = Table.open(table, **asked, options=lake_options(config))
-    condition = _condition(where)
+    condition = _condition(where, opened.snapshot.manifest.schema)
     shown = _split(columns) or opened.schema.names
     if include_system:
         shown = [*shown, *SYSTEM_COLUMNS]
-    needed = list(dict.fromkeys([*shown, *_names_in(condition)]))
-    batches = opened.scan(view.value, needed, include_deleted=include_deleted)
+    columns_shown = list(dict.fromkeys(shown))
+    batches = opened.scan(view.value, columns_shown, condition, include_deleted=include_deleted)
     most = limit if limit is not None else ROWS_SHOWN + 1 if form is Format.TABLE else None
-    tables = _selected(batches, condition, shown, most)
+    tables = _selected(batches, most)
     _write(tables, form, out, cut=limit is None)
 
 
@@ -113,36 +118,27 @@ def _split(columns: str | None) -> list[str]:
     return [name.strip() for name in (columns or "").split(",") if name.strip()]
 
 
-def _condition(where: str | None) -> pl.Expr | None:
+def _condition(where: str | None, schema: TableSchema) -> pc.Expression | None:
+    """The condition, over the table's columns by any of their names, and its system columns."""
     if where is None:
         return None
-    import polars as pl
+    import pyarrow as pa
 
-    try:
-        return pl.sql_expr(where)
-    except pl.exceptions.PolarsError as error:
-        raise UsageError(
-            "--filter isn't a SQL condition", filter=where, reason=str(error)
-        ) from None
+    from lakesplice.planning.filtering.expressions import edit_condition
+    from lakesplice.planning.filtering.filters import stored_names
 
-
-def _names_in(condition: pl.Expr | None) -> Sequence[str]:
-    return [] if condition is None else condition.meta.root_names()
+    names = stored_names(schema)
+    fields = [schema.arrow.field(stored).with_name(name) for name, stored in names.items()]
+    return edit_condition(where, pa.schema(fields))
 
 
-def _selected(
-    batches: pa.RecordBatchReader,
-    condition: pl.Expr | None,
-    columns: Sequence[str],
-    most: int | None,
-) -> Iterator[pa.Table]:
+def _selected(batches: pa.RecordBatchReader, most: int | None) -> Iterator[pa.Table]:
     """Yield at least one table, so that the columns are known even without rows."""
     left = most
     empty = batches.schema.empty_table()
     for table in itertools.chain([empty], map(_as_table, batches)):
-        matching = _matching(table, condition)
-        shown = matching.select(list(dict.fromkeys(columns)))
-        yield shown if left is None else shown.slice(0, left)
+        shown = table if left is None else table.slice(0, left)
+        yield shown
         if left is not None:
             left -= shown.num_rows
             if left <= 0:
@@ -153,23 +149,6 @@ def _as_table(batch: pa.RecordBatch) -> pa.Table:
     import pyarrow as pa
 
     return pa.Table.from_batches([batch])
-
-
-def _matching(table: pa.Table, condition: pl.Expr | None) -> pa.Table:
-    if condition is None:
-        return table
-    import polars as pl
-
-    frame = pl.from_arrow(table)
-    assert isinstance(frame, pl.DataFrame)
-    try:
-        mask = frame.select(condition.alias("")).to_series()
-    except pl.exceptions.PolarsError as error:
-        reason = str(error).partition("\n")[0]
-        raise UsageError("--filter does not fit the table's columns", reason=reason) from None
-    if mask.dtype != pl.Boolean or len(mask) != table.num_rows:
-        raise UsageError("--filter must be true or false for each row", type=str(mask.dtype))
-    return table.filter(mask.to_arrow())
 
 
 def _write(tables: Iterator[pa.Table], form: Format, out: Path | None, *, cut: bool) -> None:
