@@ -74,6 +74,8 @@ def test_a_merge_takes_a_file_or_a_table(cli: CommandLine, lake: Path) -> None:
     assert cli("sql", lake, merge).code == 0
     assert goods(lake)[8] == row(8)
     assert goods(lake)[2] == row(2, "b", 0)
+    refused = cli("sql", lake, f"INSERT INTO shop.goods SELECT * FROM '{lake}/rows.parquet'")
+    assert (refused.code, "no such column" in refused.err) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +87,12 @@ def test_a_merge_takes_a_file_or_a_table(cli: CommandLine, lake: Path) -> None:
         ("UPDATE shop.goods SET n =", "SQL statement"),
         ("UPDATE shop.goods SET n = 1, n = 2", "two values"),
         ("UPDATE shop.goods g SET n = x.n", "no table has this name"),
+        ("UPDATE shop.goods g SET x.n = 1", "only to the table's columns"),
+        (
+            "MERGE INTO shop.goods t USING shop.other s ON t.id = s.id"
+            " WHEN MATCHED THEN UPDATE SET s.n = t.n",
+            "only to the table's columns",
+        ),
         ("DELETE FROM shop.goods WHERE colour = 1", "no such column"),
         ("INSERT INTO shop.goods VALUES (1, 'a')", "a value for each column"),
         ("INSERT INTO shop.goods (id, id) VALUES (1, 2)", "given twice"),

@@ -174,6 +174,8 @@ def _set(nodes: Sequence[exp.Expr], names: Mapping[str, str]) -> dict[str, str]:
     for node in nodes:
         if not isinstance(node, exp.EQ) or not isinstance(node.this, exp.Column):
             raise UsageError("SET gives columns values", part=_sql(node))
+        if node.this.table and names.get(node.this.table) not in ("", TARGET):
+            raise UsageError("SET gives values only to the table's columns", part=_sql(node))
         if node.this.name in found:
             raise UsageError("SET gives a column two values", column=node.this.name)
         found[node.this.name] = _sql(node.expression, names)

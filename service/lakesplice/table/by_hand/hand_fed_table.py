@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from lakesplice.errors import UsageError
 from lakesplice.planning.by_hand.merge_clauses import Action, Clause
 from lakesplice.planning.by_hand.merge_clauses import Rows as MergedRows
+from lakesplice.planning.filtering.filters import stored_names
 from lakesplice.table.by_hand.constraint_changes import add_check, drop_check, require_column
 from lakesplice.table.by_hand.edits.condition_edits import Condition, deletion, overwrite, update
 from lakesplice.table.by_hand.edits.merge import merge_into
@@ -149,13 +150,17 @@ class HandFedTable(UpkeptTable):
     def insert(self, rows: Rows, *, transaction: tuple[str, int] | None = None) -> Upserted:
         """Insert rows, in one commit; raises `UsageError` if the table already has the key of one.
 
-        `rows` need every column. The rest is as for `delete`.
+        `rows` need every column, and have no others. The rest is as for `delete`.
         """
+        given = table_of(rows)
+        known = stored_names(self.refresh().snapshot.manifest.schema)
+        if unknown := [name for name in given.column_names if name not in known]:
+            raise UsageError("the table has no such column; leave it out", columns=unknown)
         clauses = (
             Clause(MergedRows.MATCHED, Action.REFUSE),
             Clause(MergedRows.NOT_MATCHED, Action.INSERT),
         )
-        return self.merge(rows).with_clauses(clauses).execute(transaction=transaction)
+        return self.merge(given).with_clauses(clauses).execute(transaction=transaction)
 
     def overwrite(
         self,
