@@ -63,5 +63,5 @@ def answered(
     lake: LocalStore, alive: Generation, asked: CommandRequest, settings: Settings
 ) -> CommandAnswer:
     """What a driver of the lake answers."""
-    place = command_table(lake, asked, alive, FixedClock(), SeededEntropy(1))
-    return answer_of(asked, place, settings)
+    place = command_table(lake, asked, alive, FixedClock(), SeededEntropy(1), settings=settings)
+    return answer_of(asked, place)

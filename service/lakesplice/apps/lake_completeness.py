@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 from lakesplice.apps.lake import existing_lake, table_names
@@ -45,11 +44,7 @@ def completeness(
     store = existing_lake(lake, options)
     # Before the tables are read: they have at least what the status says.
     status = newest_status(store)
-    names = [
-        name
-        for name in table_names(store)
-        if not patterns or any(fnmatchcase(str(name), pattern) for pattern in patterns)
-    ]
+    names = [name for name in table_names(store) if name.matches(patterns)]
     if not names:
         raise TableNotFoundError(
             "the lake has no such table; `lakesplice tables` lists them", patterns=patterns

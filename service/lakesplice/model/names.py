@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from lakesplice.errors import UsageError
@@ -131,6 +132,10 @@ class TableName:
     def path(self) -> str:
         """The table's folder in the lake, `database/table`, never hidden by an underscore."""
         return "/".join(_escape_leading(escape(part)) for part in (self.database, self.table))
+
+    def matches(self, patterns: Sequence[str]) -> bool:
+        """Whether one of some patterns (*, ?, […]) is for `database.table`, or there are none."""
+        return not patterns or any(fnmatchcase(str(self), pattern) for pattern in patterns)
 
     def __str__(self) -> str:
         return f"{self.database}.{self.table}"

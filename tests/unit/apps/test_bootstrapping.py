@@ -97,7 +97,7 @@ def test_a_swap_feeds_the_shadow_up_to_where_the_table_stands(
     filling.fill()
     source.topic.append(1, source.put(9))
     live.batch()
-    done = execute(SWAP, commanded(lake, source), {"shadow": SHADOW}, None)
+    done = execute(SWAP, commanded(lake, source), {"shadow": SHADOW})
     assert done.facts == {"version": live.table.version + 1}
     assert rows_of(live.table.store) == source.present()
     assert open_shadows(filling.store) == []
@@ -115,9 +115,9 @@ def test_a_swap_of_no_shadow_or_a_part_of_one_is_refused(
     filling.commit(0, filling.read(0))
     table = commanded(lake, source)
     with pytest.raises(UsageError, match="no such shadow"):
-        execute(SWAP, table, {"shadow": "2"}, None)
+        execute(SWAP, table, {"shadow": "2"})
     with pytest.raises(UsageError, match="1 of 3 chunks are read"):
-        execute(SWAP, table, {"shadow": SHADOW}, None)
+        execute(SWAP, table, {"shadow": SHADOW})
     assert open_shadows(filling.store) == [SHADOW]
 
 

@@ -149,6 +149,6 @@ def command(scene: Scene, name: str, **arguments: Any) -> str:
         SeededEntropy(1_000 + table.version),
         table.commit,
         {},
+        settings=settings(scene.lake.root, {**ROUTE, **KEY}),
     )
-    entry = {**ROUTE, **KEY}
-    return execute(name, place, arguments, settings(scene.lake.root, entry)).text
+    return execute(name, place, arguments).text

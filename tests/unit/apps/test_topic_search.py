@@ -82,6 +82,7 @@ class Scene:
             place_,
             starts=lambda topics, _moment: dict.fromkeys(topics, start),
             records=Topic(self.source.topic),
+            settings=SETTINGS,
         )
 
     def found(self, to: str, *, epochs: tuple[Epoch, ...] = ()) -> dict[int, Offset]:
@@ -90,7 +91,7 @@ class Scene:
             self.driver.table.continue_at(lambda source: replace(source, epochs=epochs), "a test")
             self.table.snapshot = self.driver.table.snapshot or self.table.snapshot
         wanted = Reset(ResetTarget.of(to), "", anew=False, skip=False, dry_run=True, why="a probe")
-        moves = reset(self.table, wanted, SETTINGS).facts["partitions"]
+        moves = reset(self.table, wanted).facts["partitions"]
         return {move["partition"]: move["to"] for move in moves}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 from lakesplice.apps.bootstrap.source_chunks import LoadBounds
 from lakesplice.apps.record_access import reading_session, reported_types
@@ -66,7 +65,7 @@ class FillTools:
         for name in self.catalogue.matching(pattern):
             with suppress(UsageError):  # not the name of a table's topic; the service reports it
                 origin = TableName.from_topic(name)
-                if self.settings.reads(origin) and _matches(origin, globs):
+                if self.settings.reads(origin) and origin.matches(globs):
                     chosen[name] = origin
         found = self.catalogue.describe(chosen)
         return [(chosen[name], topic) for name, topic in sorted(found.items())]
@@ -146,10 +145,6 @@ def fill_tools(
             progress=progress,
             patience=patience or RequestWait(),
         )
-
-
-def _matches(origin: TableName, globs: Sequence[str]) -> bool:
-    return not globs or any(fnmatchcase(str(origin), glob) for glob in globs)
 
 
 def _lost(offsets: Offsets, earliest: Offsets) -> list[int]:

@@ -13,7 +13,12 @@ from lakesplice.apps.service.tables import ServiceTable
 from lakesplice.apps.service.tables.topic_names import TopicNames
 from lakesplice.apps.service.threads import run_interruptibly
 from lakesplice.apps.table_commands.command_table import CommandTable
-from lakesplice.apps.table_commands.dispatch import answer_of, command_table, history_parameters
+from lakesplice.apps.table_commands.dispatch import (
+    answer_of,
+    command_table,
+    history_parameters,
+    settings_of_table,
+)
 from lakesplice.errors import FencedError, LakespliceError
 from lakesplice.formats.events import TypeHistory
 from lakesplice.model.names import TableName
@@ -86,7 +91,7 @@ class Requests:
         if driver.clock.now_ms() > request.expires_ms:
             return CommandAnswer(False, "the request had expired")
         try:
-            return answer_of(request, self._command_table(request), driver.settings)
+            return answer_of(request, self._command_table(request))
         except FencedError:
             raise
         except LakespliceError as error:
@@ -104,7 +109,12 @@ class Requests:
         selection, table = self._held(name)
         if table is None or table.snapshot is None:
             found = command_table(
-                driver.lake, request, driver.generation, driver.clock, driver.entropy
+                driver.lake,
+                request,
+                driver.generation,
+                driver.clock,
+                driver.entropy,
+                settings=driver.settings,
             )
             return replace(
                 found,
@@ -126,6 +136,7 @@ class Requests:
             records=selection.records,
             origin=selection.tables.names.of,
             feed=self._feed_of(table.name),
+            settings=settings_of_table(driver.settings, request, table.snapshot),
         )
 
     def _held(self, name: TableName) -> tuple[TopicSelection, ServiceTable | None]:

@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from lakesplice.apps.record_reading import reading_of
+from lakesplice.config import Settings
+from lakesplice.errors import UsageError
 from lakesplice.formats.events import TypeHistory
 from lakesplice.model.manifest import RunRef
 from lakesplice.model.moments import EpochMs
@@ -13,6 +16,7 @@ from lakesplice.model.names import TableName
 from lakesplice.model.offsets import Offsets
 from lakesplice.model.parking import ParkReason
 from lakesplice.model.progress.source_state import SourceState
+from lakesplice.planning.intake.line import RecordReading
 from lakesplice.table.explaining.record_values import TopicRecords
 from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.ingest.reset import TopicStart
@@ -41,7 +45,8 @@ class CommandTable:
     that a source described; `starts` returns the first offsets of topics, or of the records written
     at a moment (in milliseconds) or later; `records` reads topics; `feed` brings a shadow of the
     table up to offsets of its topic. These four exist only in a driver. `origin` returns the source
-    table of a topic, and `progress` is told how far the work is. Not thread-safe.
+    table of a topic, and `progress` is told how far the work is. `settings` are those of the table;
+    a command without a configuration has none. Not thread-safe.
     """
 
     store: Store
@@ -57,6 +62,7 @@ class CommandTable:
     origin: Callable[[str], TableName] = TableName.from_topic
     progress: Progress = UNWATCHED
     feed: Callable[[DriverTable, Offsets], None] | None = None
+    settings: Settings | None = None
 
     def commit(self, intent: Intent) -> Committed | Conflict:
         """Commit, and keep the new version; after a conflict, the version that won the race."""
@@ -76,6 +82,21 @@ class CommandTable:
         prevent.
         """
         return Retries(self.clock, self.entropy, _ATTEMPTS_MAX)
+
+    def reading(self, topic: str) -> RecordReading:
+        """Return how records of one of the table's topics are read; `UsageError` without
+        settings.
+        """
+        if self.settings is None:
+            raise UsageError(
+                "no service runs, so the command must know how to read records; give the service's "
+                "--config, or start the service and run the command again"
+            )
+        source = self.snapshot.manifest.sources.get(topic)
+        if source is None:
+            raise UsageError("no topic of this name feeds the table", topic=topic)
+        history = None if self.history is None else self.history(source)
+        return reading_of(self.settings, self.origin(topic), history)
 
     def redirected(
         self,

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lakesplice.apps.record_reading import reading_of, registry_of
+from lakesplice.apps.record_reading import registry_of
 from lakesplice.apps.table_commands.command_table import CommandResult, CommandTable
-from lakesplice.config import Settings
 from lakesplice.errors import UsageError
 from lakesplice.model.offsets import Offset, PartitionOffset
 from lakesplice.table.files.dead_letters import DeadLetterSelection
 from lakesplice.table.ingest.dead_letter_replay import DeadLetterCounts, OpenDeadLetters
 
 
-def dead_letter_arguments(chosen: DeadLetterSelection) -> dict[str, Any]:
+def selection_as_arguments(chosen: DeadLetterSelection) -> dict[str, Any]:
     """Return a selection of dead letters as a request's arguments."""
     return {
         "places": sorted(chosen.places),
@@ -23,32 +22,28 @@ def dead_letter_arguments(chosen: DeadLetterSelection) -> dict[str, Any]:
     }
 
 
-def dead_letter_selection(arguments: Mapping[str, Any]) -> DeadLetterSelection:
-    """Read `dead_letter_arguments` back."""
+def replay_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Read `selection_as_arguments` back."""
     places = frozenset(
         PartitionOffset(int(number), Offset(int(offset))) for number, offset in arguments["places"]
     )
     reasons = frozenset(str(reason) for reason in arguments["reasons"])
-    return DeadLetterSelection(places, reasons, str(arguments.get("topic", "")))
+    return {"chosen": DeadLetterSelection(places, reasons, str(arguments.get("topic", "")))}
 
 
-def replay(
-    table: CommandTable, chosen: DeadLetterSelection, settings: Settings | None
-) -> CommandResult:
-    """Replay the chosen dead letters. Raises `UsageError` without settings, which say how to read
-    records.
+def drop_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Read a selection, and why its letters are dropped."""
+    return {**replay_arguments(arguments), "why": str(arguments["why"])}
+
+
+def replay(table: CommandTable, chosen: DeadLetterSelection) -> CommandResult:
+    """Replay the chosen dead letters. `UsageError` without settings, which say how records are
+    read.
     """
-    if settings is None:
-        raise UsageError(
-            "no service runs, so the command must know how to read records; give the service's "
-            "--config, or start the service and run the command again"
-        )
     done = DeadLetterCounts()
     for topic in _topics(table, chosen):
-        source = table.snapshot.manifest.sources[topic]
-        history = None if table.history is None else table.history(source)
-        reading = reading_of(settings, table.origin(topic), history)
-        registry = registry_of(settings.schema_registry)
+        reading = table.reading(topic)
+        registry = None if table.settings is None else registry_of(table.settings.schema_registry)
         done += _open_dead_letters(table, topic).replay(chosen, reading, registry)
     return _counted(done, "replayed")
 
@@ -63,12 +58,11 @@ def drop(table: CommandTable, chosen: DeadLetterSelection, why: str) -> CommandR
 
 
 def _open_dead_letters(table: CommandTable, topic: str) -> OpenDeadLetters:
-    now, number = table.snapshot, table.generation
     return OpenDeadLetters(
         store=table.store,
-        snapshot=now,
+        snapshot=table.snapshot,
         commit=table.commit,
-        generation=number,
+        generation=table.generation,
         clock=table.clock,
         entropy=table.entropy,
         topic=topic,

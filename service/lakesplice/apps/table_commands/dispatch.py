@@ -38,7 +38,7 @@ from lakesplice.table.driver.requests import (
 from lakesplice.table.protocol.commit import Committed, Conflict, commit
 from lakesplice.table.protocol.intents import Intent
 from lakesplice.table.protocol.ports import UNWATCHED, Clock, Entropy, Progress, Store
-from lakesplice.table.protocol.snapshot import open_snapshot
+from lakesplice.table.protocol.snapshot import Snapshot, open_snapshot
 
 WAIT_SECONDS = 600.0
 # A driver that wasn't heard for a lease is known to be dead.
@@ -183,7 +183,7 @@ def _accepted(answered: CommandAnswer, name: TableName) -> CommandResult:
     return CommandResult(f"{answered.text} (by the running driver)", answered.facts)
 
 
-def answer_of(request: CommandRequest, table: CommandTable, settings: Settings) -> CommandAnswer:
+def answer_of(request: CommandRequest, table: CommandTable) -> CommandAnswer:
     """Execute a request as a driver; a refusal is an answer, too.
 
     `FencedError` leaves the request to the driver that took over.
@@ -191,7 +191,7 @@ def answer_of(request: CommandRequest, table: CommandTable, settings: Settings) 
     try:
         if request.command in ONCE and _was_done(request, table.store):
             return CommandAnswer(True, "the request was executed before; see the table's history")
-        done = _executed(request, table, settings)
+        done = execute(request.command, table, request.arguments)
     except FencedError:
         raise
     except LakespliceError as error:
@@ -208,18 +208,16 @@ def _executed_here(
     progress: Progress = UNWATCHED,
 ) -> CommandResult:
     """Execute a request under a generation of its own; errors as in `execute`."""
-    table = command_table(lake, request, generation, clock, SystemEntropy(), progress=progress)
-    return _executed(request, table, settings)
-
-
-def _executed(
-    request: CommandRequest, table: CommandTable, settings: Settings | None
-) -> CommandResult:
-    """Execute a request by the settings of its table: those of history tables differ."""
-    if settings is not None:
-        topics = table.snapshot.manifest.sources
-        settings = settings_for(settings, TableName.from_path(request.table), topics)
-    return execute(request.command, table, request.arguments, settings)
+    table = command_table(
+        lake,
+        request,
+        generation,
+        clock,
+        SystemEntropy(),
+        progress=progress,
+        settings=settings,
+    )
+    return execute(request.command, table, request.arguments)
 
 
 def command_table(
@@ -230,6 +228,7 @@ def command_table(
     entropy: Entropy,
     *,
     progress: Progress = UNWATCHED,
+    settings: Settings | None = None,
 ) -> CommandTable:
     """Return a request's table, opened for it; `TableNotFoundError` if it doesn't exist."""
     store = lake.within(request.table)
@@ -248,7 +247,17 @@ def command_table(
         commit_as=commit_as,
         history_parameters=history_parameters(request),
         progress=progress,
+        settings=settings_of_table(settings, request, known),
     )
+
+
+def settings_of_table(
+    settings: Settings | None, request: CommandRequest, table: Snapshot
+) -> Settings | None:
+    """Return the settings for the table of a request: those of history tables differ."""
+    if settings is None:
+        return None
+    return settings_for(settings, TableName.from_path(request.table), table.manifest.sources)
 
 
 def history_parameters(request: CommandRequest) -> dict[str, str]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from functools import partial
 
 from lakesplice.apps.lake import table_names
 from lakesplice.apps.table_commands.dispatch import RequestWait, give_to_each
@@ -30,8 +30,7 @@ from lakesplice.table.driver.lake_pins import (
     lake_pins,
 )
 from lakesplice.table.driver.status import newest_status
-from lakesplice.table.protocol.commit import Committed, Conflict, commit
-from lakesplice.table.protocol.intents import Intent
+from lakesplice.table.protocol.commit import commit
 from lakesplice.table.protocol.retries import Retries
 from lakesplice.table.protocol.snapshot import Snapshot, open_snapshot
 from lakesplice.table.upkeep.pins import pin, require_pin_name, unpin
@@ -67,7 +66,7 @@ def pin_lake(
     known = lake_pin(lake, name)
     if known is not None and not 0 < known.ends_ms <= now_ms:
         raise UsageError("there is a pin of this name; give `lakesplice unpin` first", pin=name)
-    names = [n for n in table_names(lake) if not patterns or _matches(n, patterns)]
+    names = [one for one in table_names(lake) if one.matches(patterns)]
     if not names:
         raise UsageError(
             "the lake has no such table; `lakesplice tables` lists them", patterns=list(patterns)
@@ -151,19 +150,14 @@ class _Tables:
     def pinned(
         self, one: TableName, snapshot: Snapshot, name: str, ends_ms: EpochMs, patience: RequestWait
     ) -> int:
-        store, entropy = self.lake.within(one.path), SystemEntropy()
-
-        def committing(intent: Intent) -> Committed | Conflict:
-            return commit(store, snapshot, intent, clock=patience.clock, entropy=entropy)
-
-        retries = Retries(patience.clock, entropy, _ATTEMPTS_MAX)
+        store, entropy, clock = self.lake.within(one.path), SystemEntropy(), patience.clock
         made = pin(
             store,
             snapshot,
             name,
-            committing,
+            partial(commit, store, snapshot, clock=clock, entropy=entropy),
             entropy=entropy,
-            retries=retries,
+            retries=Retries(clock, entropy, _ATTEMPTS_MAX),
             ends_ms=ends_ms,
         )
         return made.version
@@ -171,17 +165,13 @@ class _Tables:
     def unpinned(
         self, one: TableName, snapshot: Snapshot, name: str, patience: RequestWait
     ) -> None:
-        store, entropy = self.lake.within(one.path), SystemEntropy()
-
-        def committing(intent: Intent) -> Committed | Conflict:
-            return commit(store, snapshot, intent, clock=patience.clock, entropy=entropy)
-
+        store, entropy, clock = self.lake.within(one.path), SystemEntropy(), patience.clock
         unpin(
             store,
             snapshot,
             name,
-            committing,
-            retries=Retries(patience.clock, entropy, _ATTEMPTS_MAX),
+            partial(commit, store, snapshot, clock=clock, entropy=entropy),
+            retries=Retries(clock, entropy, _ATTEMPTS_MAX),
         )
 
 
@@ -190,7 +180,3 @@ def _listed(name: str, held: Mapping[str, int], whole: LakePin | None) -> Listed
         return ListedPin(name, len(held), None)
     missing = [path for path, version in whole.tables.items() if held.get(path) != version]
     return ListedPin(name, len(whole.tables), whole, tuple(missing))
-
-
-def _matches(name: TableName, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(str(name), pattern) for pattern in patterns)

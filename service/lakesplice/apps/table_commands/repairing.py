@@ -8,24 +8,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakesplice.apps.record_reading import reading_of
 from lakesplice.apps.table_commands.command_table import CommandResult, CommandTable
-from lakesplice.config import Settings
-from lakesplice.errors import UsageError
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.position import Position
 from lakesplice.table.ingest.read_rows_commit import RepairedRows, RowRepair
 
 
-def repair(table: CommandTable, rows: RepairedRows, settings: Settings | None) -> CommandResult:
+def repair(table: CommandTable, rows: RepairedRows) -> CommandResult:
     """Lay rows over those of a table; it may be executed twice. `UsageError` without settings: they
     say how a table's rows are shaped.
     """
-    if settings is None:
-        raise UsageError("no service runs, so give the service's --config to shape the rows")
-    source = table.snapshot.manifest.sources.get(rows.topic)
-    history = None if table.history is None or source is None else table.history(source)
-    reading = reading_of(settings, table.origin(rows.topic), history)
+    reading = table.reading(rows.topic)
     work = RowRepair(
         store=table.store,
         snapshot=table.snapshot,
@@ -40,7 +33,7 @@ def repair(table: CommandTable, rows: RepairedRows, settings: Settings | None) -
     return CommandResult(text, {"version": version, "repaired": rows.count, **counts})
 
 
-def repair_arguments(rows: RepairedRows) -> dict[str, Any]:
+def repair_as_arguments(rows: RepairedRows) -> dict[str, Any]:
     """Return rows as a request's arguments."""
     return {
         "topic": rows.topic,
@@ -51,8 +44,8 @@ def repair_arguments(rows: RepairedRows) -> dict[str, Any]:
     }
 
 
-def repaired_rows(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Read `repair_arguments` back; `KeyError`, `TypeError` or `ValueError` if it isn't that."""
+def repair_arguments(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Read `repair_as_arguments` back; `KeyError`, `TypeError` or `ValueError` if it isn't that."""
     file, offset = arguments["position"]
     return {
         "rows": RepairedRows(

@@ -9,7 +9,6 @@ from typing import Any
 from lakesplice.apps.table_commands.command_table import CommandResult, CommandTable
 from lakesplice.apps.table_commands.reset_target import EARLIEST, LATEST, ResetTarget
 from lakesplice.apps.table_commands.topic_search import search_topic
-from lakesplice.config import Settings
 from lakesplice.errors import ParkedTableError, UsageError
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.moments import EpochMs
@@ -35,19 +34,19 @@ class Reset:
     why: str
 
 
-def reset(table: CommandTable, wanted: Reset, settings: Settings | None = None) -> CommandResult:
+def reset(table: CommandTable, wanted: Reset) -> CommandResult:
     """Let the table's topics be read from other offsets, or reload the table. Blocks.
 
-    `settings` say how records are read, if they have to be searched. `UsageError` where the topic,
-    a partition or who knows the broker is missing, where the broker lacks the offsets, and where
-    records would be skipped without being asked for; `ParkedTableError`.
+    `UsageError` where the topic, a partition or who knows the broker is missing, where the broker
+    lacks the offsets, and where records would be skipped without being asked for;
+    `ParkedTableError`.
     """
     table.history_parameters = {**table.history_parameters, "why": wanted.why}
     if not table.snapshot.manifest.sources:
         raise UsageError("the table is fed by hand, so no topic is read for it")
     if wanted.anew or wanted.to is None:
         return _reload(table, wanted)
-    return _read_again(table, wanted, wanted.to, settings)
+    return _read_again(table, wanted, wanted.to)
 
 
 def _reload(table: CommandTable, wanted: Reset) -> CommandResult:
@@ -66,9 +65,7 @@ def _reload(table: CommandTable, wanted: Reset) -> CommandResult:
     )
 
 
-def _read_again(
-    table: CommandTable, wanted: Reset, target: ResetTarget, settings: Settings | None
-) -> CommandResult:
+def _read_again(table: CommandTable, wanted: Reset, target: ResetTarget) -> CommandResult:
     def source_now() -> SourceState:
         source = _source_of(table.snapshot.manifest, wanted.topic)
         if table.snapshot.manifest.parked_for(source.topic) is not None:
@@ -83,7 +80,7 @@ def _read_again(
 
     source = source_now()
     topic = _topic_if_known(table, source.topic, target)
-    offsets = _offsets(table, source, target, topic, settings)
+    offsets = _offsets(table, source, target, topic)
     moved(source, offsets)
     _require_there(offsets, topic)
     skipped = skipping(source, offsets)
@@ -155,7 +152,6 @@ def _offsets(
     source: SourceState,
     target: ResetTarget,
     topic: TopicStart | None,
-    settings: Settings | None,
 ) -> Offsets:
     if target.offsets or topic is None:
         return dict(target.offsets)
@@ -167,14 +163,15 @@ def _offsets(
     elif target.moment_ms is not None:
         found = _starts(table, [source.topic], target.moment_ms)[source.topic].offsets
     else:
-        found = search_topic(table, source, target, topic, settings)
+        found = search_topic(table, source, target, topic)
     return {at: offset for at, offset in found.items() if at in source.partitions}
 
 
 def _require_there(offsets: Offsets, topic: TopicStart | None) -> None:
     """Refuse offsets that the broker doesn't have, since the table would be parked for them."""
-    for at, offset in sorted(offsets.items()) if topic is not None else ():
-        assert topic is not None, "there is nothing to check without it"
+    if topic is None:
+        return
+    for at, offset in sorted(offsets.items()):
         earliest, end = topic.earliest.get(at, 0), topic.ends.get(at, offset)
         if not earliest <= offset <= end:
             raise UsageError(

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from lakesplice.apps.record_reading import reading_of, registry_of
+from lakesplice.apps.record_reading import registry_of
 from lakesplice.apps.table_commands.command_table import CommandTable
 from lakesplice.apps.table_commands.reset_target import ResetTarget
-from lakesplice.config import Settings
 from lakesplice.errors import UsageError
 from lakesplice.formats.events import decode, schema_ids
 from lakesplice.model.arrays import Integers, Mask
@@ -30,7 +29,6 @@ def search_topic(
     source: SourceState,
     target: ResetTarget,
     topic: TopicStart,
-    settings: Settings | None,
 ) -> Offsets:
     """Return per partition the offset from which on all changes are that aren't before the target's
     place. Blocks: reads some records of the topic, again and again.
@@ -39,7 +37,7 @@ def search_topic(
     told from those of another server, or if no service runs.
     """
     place = target.place
-    if place is None or table.records is None or settings is None:
+    if place is None or table.records is None or table.settings is None:
         raise UsageError(
             "only a running service can search a topic; start it and run the command again, or"
             " give offsets"
@@ -49,9 +47,8 @@ def search_topic(
         _require_streams(source, place)
     else:
         ranges = _of_present_server(source, ranges)
-    history = None if table.history is None else table.history(source)
-    reading = reading_of(settings, table.origin(source.topic), history)
-    registry, records_of = registry_of(settings.schema_registry), table.records
+    reading, records_of = table.reading(source.topic), table.records
+    registry = registry_of(table.settings.schema_registry)
 
     def probe(asked: OffsetRanges) -> Mapping[int, PlacedRecords]:
         found: dict[int, list[PlacedRecords]] = defaultdict(list)

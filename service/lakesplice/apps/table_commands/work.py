@@ -11,7 +11,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from lakesplice.apps.table_commands.command_table import CommandResult, CommandTable
-from lakesplice.apps.table_commands.dead_letters import dead_letter_selection, drop, replay
+from lakesplice.apps.table_commands.dead_letters import (
+    drop,
+    drop_arguments,
+    replay,
+    replay_arguments,
+)
 from lakesplice.apps.table_commands.erasing import erase_arguments, erase_rows
 from lakesplice.apps.table_commands.optimizing import optimize, optimize_arguments
 from lakesplice.apps.table_commands.parking import (
@@ -20,10 +25,9 @@ from lakesplice.apps.table_commands.parking import (
     unpark,
     unpark_arguments,
 )
-from lakesplice.apps.table_commands.repairing import repair, repaired_rows
+from lakesplice.apps.table_commands.repairing import repair, repair_arguments
 from lakesplice.apps.table_commands.resetting import reset, reset_arguments
 from lakesplice.apps.table_commands.swapping import swap, swap_arguments
-from lakesplice.config import Settings
 from lakesplice.errors import UsageError
 from lakesplice.model.moments import EpochMs
 from lakesplice.planning.upkeep.compaction import tasks, work
@@ -65,13 +69,11 @@ class _Kind:
     work: Callable[..., CommandResult]
 
 
-def execute(
-    command: str, table: CommandTable, arguments: Mapping[str, Any], settings: Settings | None
-) -> CommandResult:
+def execute(command: str, table: CommandTable, arguments: Mapping[str, Any]) -> CommandResult:
     """Do what a command asks of a table. Blocks, some for long.
 
-    `settings` say how the table's records are read. `UsageError` for a command or arguments that
-    nobody here knows; else what the command's own work raises, and the commits it makes.
+    `UsageError` for a command or arguments that nobody here knows; else what the command's own work
+    raises, and the commits it makes.
     """
     kind = _KINDS.get(command)
     if kind is None:
@@ -82,8 +84,6 @@ def execute(
         read = kind.read(arguments)
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError("the request's arguments can't be read", command=command) from error
-    if command in (REPLAY, RESET, REPAIR):
-        read["settings"] = settings
     return kind.work(table, **read)
 
 
@@ -262,19 +262,13 @@ _KINDS: Mapping[str, _Kind] = {
     SWAP: _Kind(swap_arguments, swap),
     ERASE: _Kind(erase_arguments, erase_rows),
     UNPIN: _Kind(lambda given: {"name": str(given["name"])}, _unpin),
-    REPAIR: _Kind(repaired_rows, repair),
+    REPAIR: _Kind(repair_arguments, repair),
     VERIFIED: _Kind(verified_arguments, note_verification),
     VACUUM: _Kind(lambda given: {"seconds": float(given["retention_seconds"])}, _vacuum),
     COMPACT: _Kind(_nothing, _compact),
     MERGE: _Kind(_nothing, _merge),
     OPTIMIZE: _Kind(optimize_arguments, optimize),
     PURGE: _Kind(lambda arguments: {"seconds": float(arguments["older_than_seconds"])}, _purge),
-    REPLAY: _Kind(lambda arguments: {"chosen": dead_letter_selection(arguments)}, replay),
-    DROP: _Kind(
-        lambda arguments: {
-            "chosen": dead_letter_selection(arguments),
-            "why": str(arguments["why"]),
-        },
-        drop,
-    ),
+    REPLAY: _Kind(replay_arguments, replay),
+    DROP: _Kind(drop_arguments, drop),
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 from lakesplice.apps.lake import table_names
@@ -74,7 +73,7 @@ def verify_lake(
     """Compare the tables whose `database.table` matches a pattern, or all tables without a pattern.
     Yields a report per table and topic. Blocks; raises `UsageError` if no table matches.
     """
-    names = [name for name in table_names(lake) if _matches(name, patterns)]
+    names = [name for name in table_names(lake) if name.matches(patterns)]
     if not names:
         raise UsageError(
             "the lake has no such table; `lakesplice tables` lists them", patterns=list(patterns)
@@ -121,7 +120,3 @@ def verify_topic(
     if state is None:
         keep_result(lake, report.result(topic, clock.now_ms()))
     return report
-
-
-def _matches(name: TableName, patterns: Sequence[str]) -> bool:
-    return not patterns or any(fnmatchcase(str(name), pattern) for pattern in patterns)

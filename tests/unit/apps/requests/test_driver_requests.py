@@ -122,7 +122,7 @@ def test_a_request_is_planned_again_after_another_commit(
     asked = request(UNPARK, ONWARD)
     place = command_table(lake, asked, driver(lake), FixedClock(), SeededEntropy(1))
     park(table)
-    assert answer_of(asked, place, settings).done
+    assert answer_of(asked, place).done
     assert open_snapshot(table.store).manifest.parked is None
 
 
@@ -148,7 +148,7 @@ def test_a_request_that_loses_every_race_gives_up(
         return commit_as(intent, told)
 
     place.commit_as = outrun
-    given = answer_of(asked, place, settings)
+    given = answer_of(asked, place)
     assert not given.done
     assert "committed first every time" in given.text
 

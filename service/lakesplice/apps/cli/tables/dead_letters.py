@@ -149,11 +149,11 @@ def replay(
     A record that can be decoded now changes its row, unless a newer change already did. The others
     remain dead letters. If no service is running, --config is needed: it says how to read records.
     """
-    from lakesplice.apps.table_commands.dead_letters import dead_letter_arguments
+    from lakesplice.apps.table_commands.dead_letters import selection_as_arguments
     from lakesplice.apps.table_commands.dispatch import RequestWait, give_command
     from lakesplice.apps.table_commands.work import REPLAY
 
-    arguments = dead_letter_arguments(_chosen(letters, reasons, topic))
+    arguments = selection_as_arguments(_chosen(letters, reasons, topic))
     settings, options = settings_of(config), lake_options(config)
     done = give_command(
         table, REPLAY, arguments, settings=settings, patience=RequestWait(wait), options=options
@@ -176,7 +176,7 @@ def drop(
     config: ConfigOption = None,
 ) -> None:
     """Delete dead letters for good: the given ones, those with a reason, or all."""
-    from lakesplice.apps.table_commands.dead_letters import dead_letter_arguments
+    from lakesplice.apps.table_commands.dead_letters import selection_as_arguments
     from lakesplice.apps.table_commands.dispatch import RequestWait, give_command
     from lakesplice.apps.table_commands.work import DROP
 
@@ -184,7 +184,7 @@ def drop(
         raise UsageError(
             "say which dead letters: with --letter, with --reason, or with --all alone"
         )
-    arguments = {**dead_letter_arguments(_chosen(letters, reasons, topic)), "why": why}
+    arguments = {**selection_as_arguments(_chosen(letters, reasons, topic)), "why": why}
     done = give_command(
         table, DROP, arguments, patience=RequestWait(wait), options=lake_options(config)
     )

@@ -160,7 +160,7 @@ def _repaired(lake: AnyStore, report: TableReport, settings: Settings) -> TableR
     from dataclasses import replace
 
     from lakesplice.apps.table_commands.dispatch import RequestWait, results_of_each
-    from lakesplice.apps.table_commands.repairing import repair_arguments
+    from lakesplice.apps.table_commands.repairing import repair_as_arguments
     from lakesplice.apps.table_commands.work import REPAIR
     from lakesplice.errors import LakespliceError
     from lakesplice.model.names import TableName
@@ -170,7 +170,7 @@ def _repaired(lake: AnyStore, report: TableReport, settings: Settings) -> TableR
     rows, name = report.repair, TableName.from_path(report.folder)
     if rows is None or not rows.count:
         return replace(report, not_repaired="no change of a row would mend these")
-    arguments, patience = repair_arguments(rows), RequestWait()
+    arguments, patience = repair_as_arguments(rows), RequestWait()
     done = results_of_each(lake, [name], REPAIR, arguments, patience, settings)[name]
     if isinstance(done, LakespliceError):
         return replace(report, not_repaired=str(done))
