@@ -16,9 +16,9 @@ from lakesplice.model.progress.source_state import SourceState
 from lakesplice.spark.kafka.topics import Topic
 from lakesplice.storage.source.rows import TableChanged
 from lakesplice.table.ingest.driver_table import DriverTable
+from lakesplice.table.protocol.layout import random_name
 
 _POLL_SECONDS = 1.0
-ID_BITS = 64
 
 
 class DatabaseFill:
@@ -53,7 +53,7 @@ class DatabaseFill:
             raise UsageError("the table was altered just now; run the command again")
         start, bounds = found
         return ShadowPlan(
-            shadow=f"{tools.entropy.bits(ID_BITS):016x}",
+            shadow=random_name(tools.entropy),
             topic=self._topic.name,
             topic_id=self._topic.id,
             server=server,
@@ -103,9 +103,7 @@ class DatabaseFill:
             table = connection.table(origin.database, origin.table)
         if table is None:
             raise UsageError("the database has no such table, or the user lacks SELECT on it")
-        prefix = f"{origin.table}."
-        excluded = frozenset(name.removeprefix(prefix) for name in self._request.excluded)
-        found = read_plan(table, schema, excluded)
+        found = read_plan(table, schema, self._request.excluded_from(origin.table))
         if isinstance(found, str):
             raise UsageError(found)
         return found

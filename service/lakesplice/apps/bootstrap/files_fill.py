@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 
-from lakesplice.apps.bootstrap.database_fill import ID_BITS
 from lakesplice.apps.bootstrap.fill_request import FillRequest
 from lakesplice.apps.bootstrap.fill_tools import FillTools
 from lakesplice.apps.bootstrap.row_files import (
@@ -33,6 +33,7 @@ from lakesplice.storage.stores import AnyStore
 from lakesplice.table.files.index_runs import RunCache
 from lakesplice.table.ingest.driver_table import DriverTable
 from lakesplice.table.ingest.read_rows_commit import commit_chunks
+from lakesplice.table.protocol.layout import random_name
 
 
 @dataclass
@@ -62,7 +63,7 @@ class FilesFill:
         firsts = first_positions(tools.reader, topic, reading, schemas)
         require_stream_since(start, topic.earliest, firsts, trusted=self.request.connector_ran)
         return ShadowPlan(
-            shadow=f"{tools.entropy.bits(ID_BITS):016x}",
+            shadow=random_name(tools.entropy),
             topic=topic.name,
             topic_id=topic.id,
             server=folder,
@@ -83,9 +84,8 @@ class FilesFill:
         reading = tools.reading(self.origin, table.source)
         topic = tools.catalogue.describe([self.topic.name])[self.topic.name]
         schema = newest_schema(tools.reader, topic, reading, tools.shadow_feed.schemas)
-        prefix = f"{self.origin.table}."
-        excluded = {name.removeprefix(prefix) for name in self.request.excluded}
-        files, runs = RowFiles(self._files(plan.server), schema, excluded), RunCache()
+        excluded = self.request.excluded_from(self.origin.table)
+        runs = RunCache()
         upkeep = ShadowUpkeep(table, tools.entropy, runs)
 
         def feed() -> None:
@@ -97,19 +97,20 @@ class FilesFill:
         tools.progress.expect(len(missing))
         feed()
         fed = tools.clock.monotonic()
-        for chunk in missing:
-            part = FilePart.of_bound(plan.bounds[chunk])
-            images = files.rows(part)
-            rows = [ReadRows(schema, images, plan.start, plan.created_ms)]
-            refused = commit_chunks(table, {chunk: rows}, reading, tools.entropy, runs)
-            if refused is not None:
-                raise UsageError(f"the table can't take a row: {refused.reason}", path=part.path)
-            upkeep.merge_runs()
-            tools.progress.advance(1)
-            if tools.clock.monotonic() - fed > FEED_SECONDS:
-                feed()
-                fed = tools.clock.monotonic()
-        files.close()
+        with closing(RowFiles(self._files(plan.server), schema, excluded)) as files:
+            for chunk in missing:
+                part = FilePart.of_bound(plan.bounds[chunk])
+                rows = [ReadRows(schema, files.rows(part), plan.start, plan.created_ms)]
+                refused = commit_chunks(table, {chunk: rows}, reading, tools.entropy, runs)
+                if refused is not None:
+                    raise UsageError(
+                        f"the table can't take a row: {refused.reason}", path=part.path
+                    )
+                upkeep.merge_runs()
+                tools.progress.advance(1)
+                if tools.clock.monotonic() - fed > FEED_SECONDS:
+                    feed()
+                    fed = tools.clock.monotonic()
         return settled(table, feed, tools.clock, self.request.settle_seconds)
 
     def _files(self, folder: str) -> AnyStore:

@@ -51,3 +51,7 @@ class FillRequest:
     position: str = ""
     connector_ran: bool = False
     verify: bool = False
+
+    def excluded_from(self, table: str) -> frozenset[str]:
+        """Return the columns of a table that the connector leaves out."""
+        return frozenset(name.removeprefix(f"{table}.") for name in self.excluded)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from typing import Any
 
 from lakesplice.apps.bootstrap.source_chunks import LoadBounds
 from lakesplice.apps.record_access import reading_session, reported_types
 from lakesplice.apps.record_reading import broker_access, reading_of, registry_of
 from lakesplice.apps.service.schema_topics import SchemaTopics
 from lakesplice.apps.service.shadow_feed import ShadowFeed
-from lakesplice.apps.table_commands.dispatch import RequestWait
+from lakesplice.apps.table_commands.dispatch import RequestWait, give_command
 from lakesplice.config import Settings
 from lakesplice.errors import UsageError
 from lakesplice.model.names import TableName
@@ -85,6 +86,17 @@ class FillTools:
         """Return how records of a source's table are read."""
         history = None if self.types is None else self.types.types(source, origin)
         return reading_of(self.settings, origin, history)
+
+    def give(self, name: TableName, command: str, arguments: Mapping[str, Any]) -> None:
+        """Give a command about a table to the service, or execute it if none runs. Blocks."""
+        give_command(
+            f"{self.settings.lake.address}/{name.path}",
+            command,
+            arguments,
+            settings=self.settings,
+            patience=self.patience,
+            options=self.settings.lake.options,
+        )
 
     def feed(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -157,11 +158,8 @@ def _parts(store: AnyStore, path: str, block_bytes: int) -> list[FilePart]:
 
 
 def _parts_of_csv(store: AnyStore, path: str, size: int, block_bytes: int) -> list[FilePart]:
-    rows = CsvRows(store, path, block_bytes)
-    try:
+    with closing(CsvRows(store, path, block_bytes)) as rows:
         stops = list(rows.stops()) or [0]
-    finally:
-        rows.close()
     return [
         FilePart(path, first, stop, size) for first, stop in zip([0, *stops], stops, strict=False)
     ]

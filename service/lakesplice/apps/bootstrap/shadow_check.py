@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from lakesplice.apps.bootstrap.fill_tools import FillTools
-from lakesplice.apps.table_commands.dispatch import give_command
 from lakesplice.apps.table_commands.work import VERIFIED
 from lakesplice.apps.verifying.catch_up import CatchUp, all_stand_beyond, stands_beyond
 from lakesplice.apps.verifying.read_limit import ReadLimit
@@ -106,14 +105,7 @@ def note_shadow(tools: FillTools, name: TableName, plan: ShadowPlan, report: Tab
     if report.outcome in (ComparisonOutcome.EQUAL, ComparisonOutcome.NOT_COMPARED):
         return
     if live_snapshot(tools.lake.within(name.path)) is not None:
-        give_command(
-            f"{tools.settings.lake.address}/{name.path}",
-            VERIFIED,
-            report.as_arguments | {"shadow": plan.shadow},
-            settings=tools.settings,
-            patience=tools.patience,
-            options=tools.settings.lake.options,
-        )
+        tools.give(name, VERIFIED, report.as_arguments | {"shadow": plan.shadow})
 
 
 def give_up_shadows(lake: AnyStore, name: TableName) -> int:

@@ -191,5 +191,4 @@ def _images(part: SourceRows, plan: ReadPlan) -> pa.Table:
                 table=plan.table.name,
                 column=column.name,
             )
-    values = {column.name: part.columns[column.name].values for column in plan.columns}
-    return pa.table(values)
+    return part.table

@@ -17,7 +17,6 @@ from lakesplice.apps.bootstrap.shadow_check import (
     why_kept,
 )
 from lakesplice.apps.bootstrap.topic_fill import TopicFill
-from lakesplice.apps.table_commands.dispatch import give_command
 from lakesplice.apps.table_commands.work import SWAP
 from lakesplice.apps.verifying.report import ComparisonOutcome
 from lakesplice.config import Settings
@@ -161,14 +160,7 @@ class TableWork:
             if isinstance(outcome, Committed):
                 close_shadow(self._store, plan.shadow)
                 return
-        give_command(
-            f"{tools.settings.lake.address}/{self._name.path}",
-            SWAP,
-            {"shadow": plan.shadow, "verified": verified},
-            settings=tools.settings,
-            patience=tools.patience,
-            options=tools.settings.lake.options,
-        )
+        tools.give(self._name, SWAP, {"shadow": plan.shadow, "verified": verified})
 
     def _outcome(
         self,

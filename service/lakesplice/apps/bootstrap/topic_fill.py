@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from lakesplice.apps.bootstrap.database_fill import ID_BITS
 from lakesplice.apps.bootstrap.fill_tools import FillTools
 from lakesplice.apps.bootstrap.shadow_upkeep import ShadowUpkeep
 from lakesplice.errors import UsageError
@@ -12,6 +11,7 @@ from lakesplice.model.position import BEFORE_ALL
 from lakesplice.model.progress.shadow_plan import FilledFrom, ShadowPlan
 from lakesplice.spark.kafka.topics import Topic
 from lakesplice.table.ingest.driver_table import DriverTable
+from lakesplice.table.protocol.layout import random_name
 
 
 class TopicFill:
@@ -27,7 +27,7 @@ class TopicFill:
         topic, tools = self._topic, self._tools
         require_all_records(topic.earliest)
         return ShadowPlan(
-            shadow=f"{tools.entropy.bits(ID_BITS):016x}",
+            shadow=random_name(tools.entropy),
             topic=topic.name,
             topic_id=topic.id,
             server="",

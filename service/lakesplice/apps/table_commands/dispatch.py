@@ -37,13 +37,13 @@ from lakesplice.table.driver.requests import (
 )
 from lakesplice.table.protocol.commit import Committed, Conflict, commit
 from lakesplice.table.protocol.intents import Intent
+from lakesplice.table.protocol.layout import random_name
 from lakesplice.table.protocol.ports import UNWATCHED, Clock, Entropy, Progress, Store
 from lakesplice.table.protocol.snapshot import Snapshot, open_snapshot
 
 WAIT_SECONDS = 600.0
 # A driver that wasn't heard for a lease is known to be dead.
 _WAITS_MAX = BEATS_PER_LEASE + 2
-_ID_BITS = 64
 # Each thread only waits, and looks for its answer twice a second.
 _REQUESTS_AT_ONCE = 64
 # A request is searched in the history from this long before it expired.
@@ -168,7 +168,7 @@ def _request(
     name: TableName, command: str, arguments: Mapping[str, Any], patience: RequestWait
 ) -> CommandRequest:
     return CommandRequest(
-        f"{SystemEntropy().bits(_ID_BITS):016x}",
+        random_name(SystemEntropy()),
         command,
         name.path,
         _who(),

@@ -34,7 +34,7 @@ STATUS = "_lakesplice/status"
 DOCTOR = "_lakesplice/doctor"
 GROUPS = "_lakesplice/groups"
 
-RANDOM_BITS = 64
+_RANDOM_BITS = 64
 _BASE = re.compile(rf"{BASE}/(?:[^/]+=[^/]+/)*[0-9a-f]{{16}}-\d+-[0-9a-f]{{16}}\.parquet")
 # Most file systems refuse longer names of folders.
 _NAME_BYTES_MAX = 255
@@ -49,7 +49,7 @@ def base_path(group: int, splices: int, entropy: Entropy, folder: str = "") -> s
 
     `folder` is what `partition_folder` gives.
     """
-    return f"{BASE}/{folder}{group_name(group)}-{splices}-{_random(entropy)}.parquet"
+    return f"{BASE}/{folder}{group_name(group)}-{splices}-{random_name(entropy)}.parquet"
 
 
 def partition_folder(columns: Sequence[str], partition: Partition) -> str:
@@ -75,27 +75,27 @@ def is_base_path(path: str) -> bool:
 
 def delta_path(entropy: Entropy) -> str:
     """A delta's name."""
-    return f"{DELTAS}/{_random(entropy)}.parquet"
+    return f"{DELTAS}/{random_name(entropy)}.parquet"
 
 
 def run_path(entropy: Entropy) -> str:
     """The name of a run of the row index."""
-    return f"{INDEX}/{_random(entropy)}.run"
+    return f"{INDEX}/{random_name(entropy)}.run"
 
 
 def change_data_path(entropy: Entropy) -> str:
     """The name of a file of row images for the change feed."""
-    return f"{CHANGE_DATA}/{_random(entropy)}.parquet"
+    return f"{CHANGE_DATA}/{random_name(entropy)}.parquet"
 
 
 def dead_letter_path(entropy: Entropy) -> str:
     """The name of a file of dead letters."""
-    return f"{DEAD_LETTERS}/{_random(entropy)}.avro"
+    return f"{DEAD_LETTERS}/{random_name(entropy)}.avro"
 
 
 def manifest_path(version: int, entropy: Entropy) -> str:
     """A manifest's name. It starts with the only version of the log that can name it."""
-    return f"{MANIFESTS}/{version:020d}-{_random(entropy)}.json"
+    return f"{MANIFESTS}/{version:020d}-{random_name(entropy)}.json"
 
 
 def manifest_version(path: str) -> int | None:
@@ -106,12 +106,12 @@ def manifest_version(path: str) -> int | None:
 
 def pinned_path(entropy: Entropy) -> str:
     """The name of the copy of a pinned version's manifest."""
-    return f"{PINS}/{_random(entropy)}.json"
+    return f"{PINS}/{random_name(entropy)}.json"
 
 
 def erased_path(entropy: Entropy) -> str:
     """The name of a file of erased keys."""
-    return f"{ERASED}/{_random(entropy)}.json"
+    return f"{ERASED}/{random_name(entropy)}.json"
 
 
 def lake_pin_path(name: str) -> str:
@@ -162,14 +162,14 @@ def answer_path(request: str) -> str:
 
 def probe_path(entropy: Entropy) -> str:
     """An empty file in the log's folder, which is written to find out whether it can be."""
-    return f"{LOG}/_lakesplice_probe_{_random(entropy)}"
+    return f"{LOG}/_lakesplice_probe_{random_name(entropy)}"
 
 
 def examination_path(entropy: Entropy) -> str:
     """The file by which `lakesplice doctor` finds out what the store can do; it is deleted
     afterwards.
     """
-    return f"{DOCTOR}/{_random(entropy)}"
+    return f"{DOCTOR}/{random_name(entropy)}"
 
 
 def status_path(generation: int, number: int) -> str:
@@ -177,5 +177,6 @@ def status_path(generation: int, number: int) -> str:
     return f"{STATUS}/{generation:020d}/{number:020d}.json"
 
 
-def _random(entropy: Entropy) -> str:
-    return f"{entropy.bits(RANDOM_BITS):0{RANDOM_BITS // 4}x}"
+def random_name(entropy: Entropy) -> str:
+    """Return 16 hexadecimal digits that name nothing else."""
+    return f"{entropy.bits(_RANDOM_BITS):0{_RANDOM_BITS // 4}x}"

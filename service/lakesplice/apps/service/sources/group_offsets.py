@@ -20,10 +20,9 @@ from lakesplice.model.moments import later
 from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.spark.kafka.consumer_group import GroupOffset, TopicPartition
 from lakesplice.table.driver.requests import CommandRequest, is_pending, leave
-from lakesplice.table.protocol.layout import group_path
+from lakesplice.table.protocol.layout import group_path, random_name
 
 _REQUEST_SECONDS = 600.0
-_ID_BITS = 64
 
 
 class Group(Protocol):
@@ -149,7 +148,7 @@ class GroupOffsets:
     def _leave(self, table: ServiceTable, offsets: Offsets) -> None:
         driver, by = self.driver, f"consumer group {self.group.name}"
         request = CommandRequest(
-            f"{driver.entropy.bits(_ID_BITS):016x}",
+            random_name(driver.entropy),
             "reset",
             table.name.path,
             by,

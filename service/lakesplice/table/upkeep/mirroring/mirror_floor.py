@@ -15,18 +15,17 @@ from __future__ import annotations
 
 import re
 
-from lakesplice.table.protocol.layout import MIRRORS
+from lakesplice.table.protocol.layout import MIRRORS, random_name
 from lakesplice.table.protocol.ports import Entropy, Store
 
 _FLOOR = re.compile(rf"{MIRRORS}/([0-9a-f]+)/floor-(\d+)")
-_RANDOM_BITS = 64
 # Manifests and lists of manifests; the metadata beside them has no values of rows.
 _WITH_BOUNDS = ".avro"
 
 
 def new_incarnation(entropy: Entropy) -> str:
     """Return a name that no other incarnation has."""
-    return f"{entropy.bits(_RANDOM_BITS):0{_RANDOM_BITS // 4}x}"
+    return random_name(entropy)
 
 
 def incarnation_folder(incarnation: str) -> str:
