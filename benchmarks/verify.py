@@ -59,7 +59,6 @@ TYPES = {
     "c11": ("tinyint", "short", "seq % 100"),
 }
 _ROWS_AT_ONCE = 500_000
-_FAR = 10**12
 
 
 def fill(connection: SourceConnection, rows: int) -> None:

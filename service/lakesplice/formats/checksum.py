@@ -15,8 +15,6 @@ import xxhash
 from lakesplice.errors import CorruptFileError
 from lakesplice.model.manifest import FileRef
 
-# Large enough that the calls cost nothing, small enough to stay in a processor's cache.
-_PIECE_BYTES = 1 << 20
 _REMEDY = "restore the file; if it belongs to the row index, run `lakesplice index rebuild` instead"
 
 Bytes: TypeAlias = bytes | memoryview | pa.Buffer

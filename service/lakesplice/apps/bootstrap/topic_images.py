@@ -4,12 +4,7 @@ it starts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
-import pyarrow as pa
-
 from lakesplice.errors import UsageError
-from lakesplice.formats.events import SchemaText, schema_ids
 from lakesplice.model.choices import FormatName
 from lakesplice.model.offsets import Offset, OffsetRange
 from lakesplice.model.position import Ordering, Position
@@ -18,7 +13,7 @@ from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.intake.newest_image import lowest_position, newest_image
 from lakesplice.spark.kafka.topic_ranges import TopicReader
 from lakesplice.spark.kafka.topics import Topic
-from lakesplice.table.protocol.ports import SchemaSource
+from lakesplice.table.protocol.ports import SchemaSource, schemas_of
 
 # How many of each partition's last records are read first; more if none of them has a row.
 _RECORDS = (50, 5_000)
@@ -45,7 +40,7 @@ def newest_schema(
             if end > topic.earliest[at]
         }
         batches = [batch for _, batch in reader.read(topic.name, ranges)] if ranges else []
-        found = newest_image(batches, reading, _schemas(batches, registry))
+        found = newest_image(batches, reading, schemas_of(batches, registry))
         if found is not None:
             break
     else:
@@ -75,18 +70,7 @@ def first_positions(
     }
     found: dict[int, Position] = {}
     for partition, batch in reader.read(topic.name, ranges) if ranges else ():
-        lowest = lowest_position(batch, reading, _schemas([batch], registry))
+        lowest = lowest_position(batch, reading, schemas_of([batch], registry))
         if lowest is not None:
             found[partition] = min(lowest, found.get(partition, lowest))
     return found
-
-
-def _schemas(
-    batches: Sequence[pa.RecordBatch], registry: SchemaSource | None
-) -> Mapping[int, SchemaText] | None:
-    if registry is None or not batches:
-        return None
-    named = set[int]()
-    for batch in batches:
-        named |= schema_ids(batch.column(name) for name in ("key", "value"))
-    return registry.schemas(named)

@@ -9,20 +9,14 @@ import pyarrow as pa
 
 from lakesplice.apps.record_reading import reading_of
 from lakesplice.config import Settings
-from lakesplice.formats.events import (
-    DeadReason,
-    DecodeContext,
-    Decoded,
-    decode,
-    schema_ids,
-)
+from lakesplice.formats.events import DeadReason, Decoded, decode
 from lakesplice.model.change import Op
 from lakesplice.model.names import TableName, possible_tables
 from lakesplice.model.parking import ParkCode
 from lakesplice.planning.diagnosis.records import RecordFacts
 from lakesplice.spark.kafka.record_samples import RecordSampler
 from lakesplice.spark.kafka.topics import Topic
-from lakesplice.table.protocol.ports import SchemaSource
+from lakesplice.table.protocol.ports import SchemaSource, schemas_of
 
 _PARTS_CLEAR = 3
 _NO_KEY = (
@@ -59,14 +53,14 @@ def record_facts(
         if any(not block.schema.key for block in decoded.blocks):
             stops.append((ParkCode.NO_KEY, _NO_KEY))
     # The types are in the topic of schema changes, which isn't read here.
-    held = [one for one in stops if not (has_schema_topic and one[0] == ParkCode.TYPES_UNDECLARED)]
+    meant = [one for one in stops if not (has_schema_topic and one[0] == ParkCode.TYPES_UNDECLARED)]
     return RecordFacts(
         topic=topic,
         records=sum(len(records) for records in batches),
         format=formats[0] if formats else None,
         changes=changes,
         dead=dead,
-        stop=held[0] if held else None,
+        stop=meant[0] if meant else None,
         suspects=frozenset(suspects),
     )
 
@@ -97,14 +91,5 @@ def _decoded(
     table: TableName,
     records: pa.RecordBatch,
 ) -> Decoded:
-    numbers = schema_ids(records.column(name) for name in ("key", "value"))
-    reading = reading_of(settings, table)
-    context = DecodeContext(
-        table,
-        reading.declared,
-        reading.format,
-        schemas=None if schemas is None else schemas.schemas(numbers),
-        mappings=reading.mappings,
-        key=reading.key,
-    )
+    context = reading_of(settings, table).context(None, schemas_of([records], schemas))
     return decode(records, context)

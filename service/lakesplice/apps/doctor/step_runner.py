@@ -16,9 +16,9 @@ from lakesplice.errors import LakespliceError
 from lakesplice.planning.diagnosis.finding import Area, Finding, Verdict, span
 from lakesplice.secrets import masked_text
 
-# Attributes of our errors that say what went wrong and contain no value of a row.
 # urllib3 nests causes in this form: `Max retries … (Caused by Kind("object: what went wrong"))`.
 _INNERMOST = re.compile(r"\(Caused by [^(]+\(.*: ([^:]+?)['\"]?\)\)$")
+# Attributes of our errors that say what went wrong and contain no value of a row.
 _CAUSES = ("cause", "reason", "error", "status", "path")
 
 

@@ -63,8 +63,3 @@ def values_of_keys(schema: TableSchema, wanted: WantedKeys) -> list[str]:
         (name,) = names
         values += [f"column:{name}={key.values[name]}" for key in wanted.keys]
     return values
-
-
-def _as_stored(half: int) -> str:
-    """Half of a key's hash as index runs have it, in hexadecimal digits."""
-    return half.to_bytes(_HALF_BYTES, "little").hex()

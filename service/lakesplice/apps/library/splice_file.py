@@ -76,9 +76,9 @@ def splice_file(
     column of `changes` replaces the values of the file's column of that name, nulls included;
     columns that `changes` lacks are unchanged. A change whose key no row has is counted, or with
     `require_all` refused. `threads` columns are encoded at a time, by default one per core up to 8;
-    `verify` reads back what was encoded. With `erase` nothing remains of the
-    values that are replaced, in dictionaries either. `progress` counts bytes of the source, by
-    those of the target that are written.
+    `verify` reads back what was encoded. With `erase` nothing remains of the values that are
+    replaced, in dictionaries either. `progress` counts bytes of the source, by those of the target
+    that are written.
 
     The target appears whole or not at all, and is on disk when this returns. Memory holds the
     changes and bounded pieces of the file. Blocks. Raises `UsageError` for changes that don't fit,

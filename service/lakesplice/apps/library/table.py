@@ -89,16 +89,15 @@ class Table(HandFedTable):
         """Make a table that is fed by hand, with the rows of `data` or, if it is a schema, without
         rows.
 
-        `uri` and `options` are as in `open`; `key` names its key columns, or its only
-        one. Blocks; a stream is
-        written as it comes. With `insert_only` its rows never change; a row with a known key is
-        skipped. With `change_feed` Delta readers have a change feed of it (see `set_change_feed`).
-        `stats_columns` are texts and moments by whose bounds Delta readers skip files (in addition
-        to whole numbers, decimals and dates). `cluster_by` are the columns by which `optimize` lays
-        files out, by their stored names. With `bloom_filters` base files have bloom filters of the
-        key columns. Either all rows are visible or none. `UsageError` if
-        the folder has a table, for a column type without an exact counterpart, and if a key is null
-        or occurs twice.
+        `uri` and `options` are as in `open`; `key` names its key columns, or its only one. Blocks;
+        a stream is written as it comes. With `insert_only` its rows never change; a row with a
+        known key is skipped. With `change_feed` Delta readers have a change feed of it (see
+        `set_change_feed`). `stats_columns` are texts and moments by whose bounds Delta readers skip
+        files (in addition to whole numbers, decimals and dates). `cluster_by` are the columns by
+        which `optimize` lays files out, by their stored names. With `bloom_filters` base files have
+        bloom filters of the key columns. Either all rows are visible or none. `UsageError` if the
+        folder has a table, for a column type without an exact counterpart, and if a key is null or
+        occurs twice.
         """
         store = open_store(uri, options)
         require_usable_address(store)

@@ -11,7 +11,7 @@ from lakesplice.apps.record_reading import registry_of
 from lakesplice.apps.table_commands.command_table import CommandTable
 from lakesplice.apps.table_commands.reset_target import ResetTarget
 from lakesplice.errors import UsageError
-from lakesplice.formats.events import decode, schema_ids
+from lakesplice.formats.events import decode
 from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.offsets import Offset, OffsetRange, OffsetRanges, Offsets
 from lakesplice.model.progress.source_state import SourceState
@@ -22,6 +22,7 @@ from lakesplice.planning.sources.position_search import (
     placed_records,
 )
 from lakesplice.table.ingest.reset import TopicStart
+from lakesplice.table.protocol.ports import schemas_of
 
 
 def search_topic(
@@ -53,8 +54,7 @@ def search_topic(
     def probe(asked: OffsetRanges) -> Mapping[int, PlacedRecords]:
         found: dict[int, list[PlacedRecords]] = defaultdict(list)
         for at, records in records_of.read(source.topic, asked):
-            ids = schema_ids(records.column(name) for name in ("key", "value"))
-            schemas = None if registry is None else registry.schemas(ids)
+            schemas = schemas_of([records], registry)
             decoded = decode(records, reading.context(source.format, schemas))
             offsets = records.column("offset").to_numpy()
             found[at].append(placed_records(offsets, decoded, place))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lakesplice.formats.events import DecodeContext, SchemaText, decode
+from lakesplice.formats.events import SchemaText, decode
 from lakesplice.model.choices import FormatName
 from lakesplice.model.position import BEFORE_ALL, Ordering, Position
 from lakesplice.model.source_schema import SourceSchema
@@ -36,7 +36,7 @@ def newest_image(
     Each batch is of one partition, in the columns that formats decode.
     """
     newest: NewestImage | None = None
-    context = _context(reading, schemas)
+    context = reading.context(None, schemas)
     for batch in batches:
         decoded = decode(batch, context)
         for block in decoded.blocks:
@@ -55,7 +55,7 @@ def lowest_position(
     schemas: Mapping[int, SchemaText] | None = None,
 ) -> Position | None:
     """Return the lowest position of some records of a partition; None if none has a position."""
-    decoded = decode(batch, _context(reading, schemas))
+    decoded = decode(batch, reading.context(None, schemas))
     places = (
         Position(file, offset)
         for block in decoded.blocks
@@ -64,15 +64,3 @@ def lowest_position(
         )
     )
     return min(places, default=None)
-
-
-def _context(reading: RecordReading, schemas: Mapping[int, SchemaText] | None) -> DecodeContext:
-    return DecodeContext(
-        reading.table,
-        reading.declared,
-        reading.format,
-        mappings=reading.mappings,
-        key=reading.key,
-        history=reading.history,
-        schemas=schemas,
-    )

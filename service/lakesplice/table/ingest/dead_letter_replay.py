@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lakesplice.errors import UsageError
-from lakesplice.formats.events import schema_ids
 from lakesplice.model.manifest import DeadLetterRef
 from lakesplice.model.offsets import Offset
 from lakesplice.model.progress.source_state import SourceState
@@ -48,7 +47,7 @@ from lakesplice.table.ingest.moved_row_deletes import with_moved_rows_deleted
 from lakesplice.table.ingest.reshape import reshape
 from lakesplice.table.protocol.commit import CommitIntent, Committed
 from lakesplice.table.protocol.intents import Evolve, Intent, Replay
-from lakesplice.table.protocol.ports import Clock, Entropy, SchemaSource, Store
+from lakesplice.table.protocol.ports import Clock, Entropy, SchemaSource, Store, schemas_of
 from lakesplice.table.protocol.retries import Retries
 from lakesplice.table.protocol.snapshot import Snapshot, latest
 
@@ -196,7 +195,6 @@ class OpenDeadLetters:
         parts = []
         for (topic, partition), share in by_partition(dead_letters):
             records = records_of(share)
-            numbers = schema_ids(records.column(name) for name in ("key", "value"))
             found = replay_records(
                 records,
                 reading,
@@ -204,7 +202,7 @@ class OpenDeadLetters:
                 partition,
                 schema=self.snapshot.manifest.schema,
                 known=replace(known, late=late_records(share, source, partition)),
-                schemas=registry.schemas(numbers) if registry else None,
+                schemas=schemas_of([records], registry),
             )
             parts.append(_Part.of(partition, share, found))
         return parts

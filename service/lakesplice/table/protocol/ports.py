@@ -8,7 +8,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from lakesplice.formats.events import SchemaText
+from lakesplice.formats.events import SchemaText, schema_ids
 from lakesplice.formats.parquet import WrittenBase
 from lakesplice.model.address import BaseFile
 from lakesplice.model.moments import EpochMs
@@ -212,3 +212,14 @@ class SchemaSource(Protocol):
         Raises `SourceUnavailable` if it can't be reached or refuses: then nothing may be decoded.
         """
         ...
+
+
+def schemas_of(
+    batches: Iterable[pa.RecordBatch], source: SchemaSource | None
+) -> Mapping[int, SchemaText] | None:
+    """Return the schemas that records name; None without a registry. Blocks."""
+    if source is None:
+        return None
+    return source.schemas(
+        schema_ids(batch.column(name) for batch in batches for name in ("key", "value"))
+    )

@@ -12,9 +12,10 @@ import pyarrow as pa
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.errors import LakespliceError, TableNotFoundError
-from lakesplice.formats.events import DeadReason, DecodeContext, decode, schema_ids
+from lakesplice.formats.events import DeadReason, DecodeContext, decode
 from lakesplice.model.names import TableName, possible_tables
 from lakesplice.spark.kafka.topics import Topic
+from lakesplice.table.protocol.ports import schemas_of
 from lakesplice.table.protocol.snapshot import open_snapshot
 
 # The first records of one partition of a topic: columns key, value and offset.
@@ -82,8 +83,6 @@ class TopicNames:
         return fitting[0] if len(fitting) == 1 else names[0]
 
     def _records_fit(self, records: pa.RecordBatch, name: TableName) -> bool:
-        registry = self._driver.schemas
-        named = schema_ids(records.column(column) for column in ("key", "value"))
-        schemas = None if registry is None else registry.schemas(named)
+        schemas = schemas_of([records], self._driver.schemas)
         context = DecodeContext(name, None, self._driver.settings.format(name), schemas=schemas)
         return DeadReason.WRONG_TABLE not in decode(records, context).dead.reason
