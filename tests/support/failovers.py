@@ -10,7 +10,7 @@ and reads records again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
@@ -20,16 +20,19 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from lakesplice.model.arrays import Mask
+from lakesplice.model.moments import EpochUs
 from lakesplice.model.offsets import Offset
 from lakesplice.model.position import Position
 from lakesplice.model.progress.epochs import in_epoch
 from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.planning.intake.order.missing_records import MissingRecords
+from lakesplice.planning.intake.order.repeated_numbers import SLACK_AFTER_MISSING_US
 from lakesplice.planning.sources.epochs import ChangePositions, EpochPath, follow, open_epoch
 from lakesplice.planning.sources.operator_directions import moved
 
 PARTITIONS = 2
 KEYS = 4
+BETWEEN_US = 100_000
 
 
 class Form(Enum):
@@ -62,7 +65,12 @@ class Change:
 
 @dataclass
 class World:
-    """Servers 0 to 2 with their binlogs, and a topic."""
+    """Servers 0 to 2 with their binlogs, and a topic. `clock` is the time of the newest change.
+
+    Transactions from `began` on have numbers and binlogs of their own, as after RESET MASTER, the
+    `resets`-th one; changes before `floor` can't be sent again. None of them is at a place of
+    before: there the table parks for another reason (`shared_positions.py`).
+    """
 
     form: Form
     first_files: Sequence[int]
@@ -73,28 +81,46 @@ class World:
     )
     server: int = 0
     next: int = 0
+    began: int = 0
+    resets: int = 0
+    floor: int = 0
+    clock: int = 0
+    moments: list[EpochUs] = field(default_factory=list)
 
     def write(self, writer: int, keys: Sequence[int]) -> None:
         transaction = len(self.writers)
+        self.clock += BETWEEN_US
+        self.moments += [EpochUs(self.clock)] * len(keys)
         self.writers.append(writer)
         gtid = self.gtid()
         self.changes += [Change(transaction, row, key, gtid) for row, key in enumerate(keys)]
 
     def gtid(self) -> str:
         """The GTID of the newest transaction."""
-        writer = self.writers[-1]
+        writers = self.writers[self.began :]
         if self.form is Form.MARIADB:
-            return f"0-{writer}-{len(self.writers)}"
+            return f"0-{writers[-1]}-{len(writers)}"
         if self.form is Form.MYSQL:
-            return f"uuid{writer}:{self.writers.count(writer)}"
-        return ",".join(f"uuid{at}:1-{self.writers.count(at)}" for at in sorted({*self.writers}))
+            return f"uuid{writers[-1]}:{writers.count(writers[-1])}"
+        return ",".join(f"uuid{at}:1-{writers.count(at)}" for at in sorted({*writers}))
+
+    def begin_again(self) -> None:
+        """Let all servers begin their binlogs and numbers again, after a pause, once all is
+        sent.
+        """
+        self.send(len(self.changes))
+        self.floor, self.began = len(self.changes), len(self.writers)
+        self.first_files = [0] * len(self.first_files)
+        self.resets += 1
+        self.clock += SLACK_AFTER_MISSING_US
 
     def send(self, count: int) -> None:
         for number in range(self.next, min(self.next + count, len(self.changes))):
             change = self.changes[number]
             # A binlog of three transactions a file.
-            at = change.transaction + self.first_files[self.server] * 3
-            place = Position.of(0, at // 3, 4 + 10 * (at % 3), change.row, 1)
+            at = change.transaction - self.began + self.first_files[self.server] * 3
+            offset = 4 + self.resets % 10 + 10 * (at % 3)
+            place = Position.of(0, at // 3, offset, change.row, 1)
             sent = Sent(number, change.key, place, change.gtid)
             self.topic[change.key % PARTITIONS].append(sent)
             self.next = number + 1
@@ -258,10 +284,12 @@ def live(world: World, reader: Reader, step: tuple[Any, ...]) -> None:
         case ("send", int(count)):
             world.send(count)
         case ("restart", int(back)):
-            world.next = max(0, world.next - back)
+            world.next = max(world.floor, world.next - back)
         case ("fail over", int(server), int(back)):
             world.server = server
-            world.next = max(0, world.next - back)
+            world.next = max(world.floor, world.next - back)
+        case ("begin again",):
+            world.begin_again()
         case ("compact", int(share)):
             world.compact(share)
         case ("lose", int(partition), int(back)):
@@ -283,10 +311,15 @@ def live(world: World, reader: Reader, step: tuple[Any, ...]) -> None:
             catch_up(world, reader)
 
 
-def lived(form: Form, first_files: Sequence[int], history: Sequence[Any]) -> tuple[World, Reader]:
+def lived(
+    form: Form,
+    first_files: Sequence[int],
+    history: Sequence[Any],
+    reader_of: Callable[[World], Reader] = Reader,
+) -> tuple[World, Reader]:
     """Return the world and its reader after a whole history."""
     world = World(form, first_files)
-    reader = Reader(world)
+    reader = reader_of(world)
     for step in history:
         live(world, reader, step)
     return world, reader
