@@ -16,7 +16,7 @@ help: ## What there is to make (this list)
 	@echo
 	@echo "  Needs Python 3.11+, Java 17+ and make; the rest is fetched into .venv and a cache."
 	@echo "  PYTHON=python3.12 picks an interpreter, ARGS=\"-k fold\" goes on to pytest, demo or bench."
-	@echo "  WORKERS=6 runs six test files at a time, three of them with services: four cores and more."
+	@echo "  WORKERS=6 runs six test files at a time, two of them with services: four cores and more."
 	@echo "  WORKERS=0 runs one test after the other in one process, which shows what a test prints."
 
 setup: ## Make .venv and fetch the jars; done by every command below, quick the second time

@@ -62,11 +62,11 @@ class Lane(Enum):
 
 
 def lane_of(worker: str, workers: int) -> Lane:
-    """The lane of the worker (`gw1`) of so many. Half of them run services, but one at least; the
+    """The lane of the worker (`gw1`) of so many. A third of them, rounded up, runs services; the
     others are by turns of the rest and of servers, from the last one back.
     """
     number = int(worker.removeprefix("gw"))
-    if not max(1, workers // 2) <= number < workers:
+    if not -(-workers // 3) <= number < workers:
         return Lane.SERVICES
     return Lane.REST if (workers - number) % 2 else Lane.SERVERS
 

@@ -17,9 +17,9 @@ FILES = [
 
 
 @pytest.mark.parametrize("workers", range(1, 8))
-def test_every_file_is_run_and_services_by_half_of_the_workers(workers: int) -> None:
+def test_every_file_is_run_and_services_by_a_third_of_the_workers(workers: int) -> None:
     lanes = [lane_of(f"gw{number}", workers) for number in range(workers)]
-    assert lanes.count(Lane.SERVICES) == max(1, workers // 2)
+    assert lanes.count(Lane.SERVICES) == -(-workers // 3)
     assert workers < 2 or lanes[-1] is Lane.REST
     assert workers < 3 or Lane.SERVERS in lanes
     assert sorted(files_in_order(FILES, Lane.SERVICES)) == sorted(FILES)
