@@ -77,6 +77,7 @@ def test_fewer_files_than_make_a_gathering_are_spliced_each(table: MadeTable) ->
     assert len({new.base.path for new in done.replaced.values()}) == len(paths)
 
 
+@pytest.mark.slow
 def test_small_files_whose_rows_are_large_are_spliced_each(
     table: MadeTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:

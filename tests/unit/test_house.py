@@ -69,6 +69,7 @@ def test_a_room_holds_few_modules_and_says_what_it_is_offers_and_must_not_know()
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", ["service", "benchmarks", "tools"])
 def test_functions_are_short(folder: str) -> None:
     assert not _found(folder).long

@@ -78,6 +78,7 @@ def test_silver_and_gold_follow_bronze_by_its_feed(selling: Selling) -> None:
     assert medallion.refresh(selling.lake) == {"silver": 0, "gold": 0}
 
 
+@pytest.mark.slow
 def test_an_interrupted_step_is_completed_later(
     selling: Selling, monkeypatch: pytest.MonkeyPatch
 ) -> None:

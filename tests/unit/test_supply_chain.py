@@ -20,6 +20,7 @@ from tests.support.machine import ROOT
 _ELSEWHERE = {"colorama", "pywin32"}
 
 
+@pytest.mark.slow
 def test_the_bill_has_every_package_and_jar_with_digests_and_is_valid(tmp_path: Path) -> None:
     assert main([str(tmp_path)]) == 0
     text = (tmp_path / "sbom.cdx.json").read_text()

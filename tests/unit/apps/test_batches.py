@@ -97,6 +97,7 @@ def test_a_running_batch_is_awaited_and_none_starts_after_it(scene: Scene) -> No
     assert len(scene.job.runs) == 1
 
 
+@pytest.mark.slow
 def test_a_table_that_stands_elsewhere_is_refused_and_the_others_continue(scene: Scene) -> None:
     scene.batch()
     scene.put(4, 5)
@@ -240,6 +241,7 @@ def test_a_driver_that_is_replaced_during_a_batch_stops(scene: Scene) -> None:
     require_true(first, successor.table.store)
 
 
+@pytest.mark.slow
 def test_a_table_that_another_writer_moved_is_read_again_at_once_but_only_once(
     scene: Scene,
 ) -> None:

@@ -49,6 +49,7 @@ def test_every_command_explains_itself(lakesplice: CommandLine, command: str) ->
     assert "Usage: lakesplice" in ended.out
 
 
+@pytest.mark.slow
 def test_help_is_quick_and_loads_no_engine() -> None:
     program = (
         "import sys, contextlib\n"

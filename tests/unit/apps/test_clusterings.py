@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 
+import pytest
 import structlog.testing
 
 from lakesplice.apps.service.upkeep.clusterings import Clusterings
@@ -64,6 +65,7 @@ class Clustering(Service):
         return self.metrics.value(metric.UNCLUSTERED_BYTES, table=NAME) or 0
 
 
+@pytest.mark.slow
 def test_a_table_is_laid_out_once_enough_of_it_is_new_and_says_why(tmp_path: Path) -> None:
     assert not Clustering(tmp_path / "none").turn()
     service = Clustering(tmp_path / "lake", "n", "id", batches=2)

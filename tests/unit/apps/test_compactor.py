@@ -38,6 +38,7 @@ def topic(scene: Scene, at: int) -> str:
     return scene.sources[at].topic.name
 
 
+@pytest.mark.slow
 def test_only_tables_that_are_due_are_compacted(scene: Compacting) -> None:
     scene.compactor.finish()
     scene.change(0, times=1)
@@ -72,6 +73,7 @@ def test_a_change_that_never_came_is_reported_by_the_compaction_of_the_next(
     assert scene.metrics.value(metric.UNLINKED_CHANGES, table="one.goods") == 1
 
 
+@pytest.mark.slow
 def test_a_table_that_fails_is_left_alone_for_a_while_and_the_others_continue(
     scene: Compacting,
 ) -> None:
@@ -103,6 +105,7 @@ def test_a_damaged_file_parks_its_table_and_stops_its_compaction(scene: Compacti
     assert scene.waiting() == [True, False, False]
 
 
+@pytest.mark.slow
 def test_changes_that_arrive_meanwhile_wait_for_the_next_compaction(scene: Compacting) -> None:
     scene.change(0)
 
@@ -163,6 +166,7 @@ def test_a_table_is_compacted_by_one_thread_at_a_time(scene: Compacting) -> None
     assert sorted(scene.rewrites.done) == [topic(scene, 0), topic(scene, 1)]
 
 
+@pytest.mark.slow
 def test_ingest_waits_until_a_table_far_behind_is_compacted(scene: Compacting) -> None:
     scene.change(0, times=HELD_AT - 1)
     tables = [scene.table(at) for at in range(3)]

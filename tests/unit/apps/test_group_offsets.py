@@ -81,6 +81,7 @@ def test_an_offset_that_another_client_sets_resets_the_table_with_a_trace(
     service.require_all_arrived()
 
 
+@pytest.mark.slow
 def test_a_group_has_the_lower_offsets_of_both_tables_of_a_topic_and_resets_both(
     tmp_path: Path, group: SimulatedGroup
 ) -> None:

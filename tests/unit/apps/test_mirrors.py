@@ -55,6 +55,7 @@ def test_only_tables_that_ask_for_a_mirror_have_one(mirrored: MirroredScene) -> 
     assert kept[1:] == [[], []]
 
 
+@pytest.mark.slow
 def test_a_catalog_that_fails_is_asked_again_and_the_mirror_catches_up(
     mirrored: MirroredScene,
 ) -> None:

@@ -140,6 +140,7 @@ def test_a_long_history_is_shown_in_parts(service: PagedService) -> None:
     assert int(versions[1][0]) == int(versions[0][-1]) - 1
 
 
+@pytest.mark.slow
 def test_a_reason_is_shown_as_text_and_without_secrets(service: PagedService) -> None:
     table = service.table(1)
     detail = f"{EVIL} at jdbc:mysql://joe:hunter2@db"
@@ -154,6 +155,7 @@ def test_a_reason_is_shown_as_text_and_without_secrets(service: PagedService) ->
     assert "<img" not in page(service, f"/tables/x/{quote('<img src=x>')}", 404)
 
 
+@pytest.mark.slow
 def test_a_page_that_cannot_be_shown_says_why(service: PagedService) -> None:
     assert "no such table" in page(service, "/tables/no/goods", 404)
     assert "whole number" in page(service, "/tables/one/goods?before=x", 400)
@@ -163,6 +165,7 @@ def test_a_page_that_cannot_be_shown_says_why(service: PagedService) -> None:
     assert '<th scope="row">name</th>' in text
 
 
+@pytest.mark.slow
 def test_a_table_whose_first_batch_is_awaited_has_no_age(tmp_path: Path) -> None:
     service = PagedService(tmp_path, "one")
     service.show()
@@ -177,6 +180,7 @@ def test_a_table_whose_first_batch_is_awaited_has_no_age(tmp_path: Path) -> None
         assert "no batch yet" not in page(service, path)
 
 
+@pytest.mark.slow
 def test_a_broker_that_is_away_is_shown_until_it_is_back(service: PagedService) -> None:
     seen: list[str] = []
 
@@ -188,6 +192,7 @@ def test_a_broker_that_is_away_is_shown_until_it_is_back(service: PagedService) 
     assert "No batch can run" not in page(service, "/")
 
 
+@pytest.mark.slow
 def test_a_connector_without_its_heartbeats_is_shown_as_silent(service: PagedService) -> None:
     activity, now_ms = service.driver.activity, service.clock.now_ms()
     beating, quiet = (ConnectorSighting(name, name == "one", now_ms) for name in ("one", "two"))
@@ -198,6 +203,7 @@ def test_a_connector_without_its_heartbeats_is_shown_as_silent(service: PagedSer
     assert re.findall("connector (\\w+) has written nothing for 2m", page(service, "/")) == ["one"]
 
 
+@pytest.mark.slow
 def test_a_service_without_batches_is_shown_as_overdue(service: PagedService) -> None:
     service.driver.activity.batch_ended(service.clock.now_ms())
     trigger = service.driver.settings.trigger
@@ -219,6 +225,7 @@ def test_a_service_whose_first_batch_never_comes_is_overdue_too(tmp_path: Path) 
     assert metrics.value(metric.LAST_BATCH) is not None
 
 
+@pytest.mark.slow
 def test_a_store_whose_clock_differs_is_told_on_the_page(service: PagedService) -> None:
     service.driver.activity.show_clock_difference(-59)
     assert "clock" not in page(service, "/")

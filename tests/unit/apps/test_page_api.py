@@ -40,6 +40,7 @@ def rows(service: PagedService, **query: Any) -> dict[str, Any]:
     return {row["table"]: row for row in service.get("tables", **query)["tables"]}
 
 
+@pytest.mark.slow
 def test_the_document_is_the_one_that_is_served(served: PagedService) -> None:
     written = (ROOT / "docs" / "openapi.json").read_text()
     assert written == openapi_text(), (
@@ -100,6 +101,7 @@ def test_the_lake_is_the_sum_of_its_tables(served: PagedService) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_parked_table_comes_first_with_its_reason(service: PagedService) -> None:
     table = service.table(1)
     table.park(ParkReason(ParkCode.NO_KEY, "it has no key; token=abc", table.topic))
@@ -202,6 +204,7 @@ def test_a_table_has_its_columns(served: PagedService) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_damaged_log_fails_one_answer_and_no_other(service: PagedService) -> None:
     (service.folder / "one" / "goods" / commit_path(1)).write_text("{")
     assert "1.json" in service.get("tables/one/goods/history", 503)["error"]
@@ -219,6 +222,7 @@ def test_before_it_drives_it_says_what_it_waits_for(tmp_path: Path) -> None:
     assert "try again later" in service.get("tables/one/goods", 503)["error"]
 
 
+@pytest.mark.slow
 def test_a_compaction_is_shown_while_it_runs(service: PagedService) -> None:
     seen: list[dict[str, Any]] = []
 
@@ -238,6 +242,7 @@ def test_a_compaction_is_shown_while_it_runs(service: PagedService) -> None:
     assert service.get("lake")["work"] == []
 
 
+@pytest.mark.slow
 def test_how_a_table_compared_with_its_database_is_shown(service: PagedService) -> None:
     assert rows(service)["one.goods"]["verified"] is None
     found = LastResult(
@@ -263,6 +268,7 @@ def test_how_a_table_compared_with_its_database_is_shown(service: PagedService) 
     assert "compared with its database: Ah" in service.client.get("/tables/two/goods").text
 
 
+@pytest.mark.slow
 def test_an_iceberg_mirror_is_shown_with_its_version_and_its_failure(service: PagedService) -> None:
     assert rows(service)["one.goods"]["mirror"] is None
     since = EpochMs(service.clock.now_ms() - 90_000)
@@ -276,6 +282,7 @@ def test_an_iceberg_mirror_is_shown_with_its_version_and_its_failure(service: Pa
     assert rows(service)["one.goods"]["mirror"] is None
 
 
+@pytest.mark.slow
 def test_changes_that_are_missing_are_shown_with_their_number(service: PagedService) -> None:
     assert rows(service)["one.goods"]["missing_changes"] is None
     for changes, moment in ((2, service.clock.now_ms() - 90_000), (1, service.clock.now_ms())):
@@ -286,6 +293,7 @@ def test_changes_that_are_missing_are_shown_with_their_number(service: PagedServ
     assert "before 3 changes the row" in service.client.get("/tables/one/goods").text
 
 
+@pytest.mark.slow
 def test_a_batch_that_fails_is_shown_as_failed(service: PagedService) -> None:
     service.job.deadly = {source.topic.name for source in service.sources}
     service.run([lambda: service.put(0, 1)])

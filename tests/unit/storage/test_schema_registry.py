@@ -159,6 +159,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_tls_is_checked_and_a_client_may_have_a_certificate(certificates: Path) -> None:
     own, key = certificates / "cert.pem", certificates / "key.pem"
     trusting = {"ssl.ca.location": str(own)}

@@ -37,6 +37,7 @@ def follow(table: facade.Table, key: str) -> list[str]:
     return kinds
 
 
+@pytest.mark.slow
 def test_changes_from_a_topic_lead_from_version_to_version(tmp_path: Path) -> None:
     scenario, lake = Scenario(), LocalStore(tmp_path)
     driver = scenario.driver(lake)

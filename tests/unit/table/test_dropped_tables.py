@@ -33,6 +33,7 @@ def lenient(tmp_path: Path) -> Scene:
     return Scene(tmp_path, LENIENT)
 
 
+@pytest.mark.slow
 def test_rows_of_a_dropped_table_go_and_those_of_the_next_one_stay(scene: Scene) -> None:
     scene.take(scene.ledger.insert(0, 20))
     scene.take(scene.ledger.update(range(5), "before"))

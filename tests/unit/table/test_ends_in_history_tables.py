@@ -104,6 +104,7 @@ def snapshot_without(world: HistoryWorld, *keys: int) -> None:
     world.batch()
 
 
+@pytest.mark.slow
 def test_a_late_change_from_before_a_snapshot_ends_there_unless_the_snapshot_has_its_row(
     tmp_path: Path,
 ) -> None:
@@ -127,6 +128,7 @@ def test_a_late_change_from_before_a_snapshot_ends_there_unless_the_snapshot_has
     require_versions(world)
 
 
+@pytest.mark.slow
 def test_a_row_ends_at_the_snapshot_that_lacks_it_and_not_at_a_truncate_after_it(
     tmp_path: Path,
 ) -> None:

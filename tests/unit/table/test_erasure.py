@@ -96,6 +96,7 @@ def test_of_a_thousand_erased_rows_no_value_is_left_in_any_byte(tmp_path: Path) 
     assert [entry.info.operation for entry in table.history()] == ["ERASED"]
 
 
+@pytest.mark.slow
 def test_an_erased_row_stays_away_however_often_its_records_are_read(scene: Scene) -> None:
     assert scene.left(3)
     done = erase_keys(scene.driver, [3])
@@ -109,6 +110,7 @@ def test_an_erased_row_stays_away_however_often_its_records_are_read(scene: Scen
     require_tidy(scene.driver.table.store)
 
 
+@pytest.mark.slow
 def test_a_row_that_the_source_inserts_later_is_a_new_one(scene: Scene) -> None:
     erase_keys(scene.driver, [3])
     scene.take(*scene.source.put(3), partition=1)
@@ -119,6 +121,7 @@ def test_a_row_that_the_source_inserts_later_is_a_new_one(scene: Scene) -> None:
     require_finished(scene.source, scene.driver)
 
 
+@pytest.mark.slow
 def test_rows_that_live_are_erased_only_on_demand(scene: Scene) -> None:
     version = scene.driver.table.version
     with pytest.raises(UsageError, match="aren't deleted") as raised:
@@ -132,6 +135,7 @@ def test_rows_that_live_are_erased_only_on_demand(scene: Scene) -> None:
     assert [found["id"] for found in rows_of(scene.driver.table.store)] == [0, 1, 4, 5]
 
 
+@pytest.mark.slow
 def test_a_pin_prevents_an_erasure_and_is_named(scene: Scene) -> None:
     table = scene.driver.table
     assert table.snapshot is not None
@@ -150,6 +154,7 @@ def test_a_pin_prevents_an_erasure_and_is_named(scene: Scene) -> None:
     assert "quarter" in str(raised.value)
 
 
+@pytest.mark.slow
 def test_older_versions_expire(scene: Scene) -> None:
     before = scene.driver.table.version
     done = erase_keys(scene.driver, [3])
@@ -161,6 +166,7 @@ def test_older_versions_expire(scene: Scene) -> None:
     assert entry.info.metrics["rows"] == 1
 
 
+@pytest.mark.slow
 def test_a_second_erasure_of_the_same_keys_finds_nothing(scene: Scene) -> None:
     erase_keys(scene.driver, [3])
     remembered = scene.driver.table.manifest.erased
@@ -174,6 +180,7 @@ def test_a_second_erasure_of_the_same_keys_finds_nothing(scene: Scene) -> None:
     assert scene.stored_keys() == [0, 1, 2, 5]
 
 
+@pytest.mark.slow
 def test_changes_that_wait_for_other_rows_of_the_same_files_and_deltas_are_kept(
     scene: Scene,
 ) -> None:
@@ -189,6 +196,7 @@ def test_changes_that_wait_for_other_rows_of_the_same_files_and_deltas_are_kept(
     require_finished(scene.source, scene.driver)
 
 
+@pytest.mark.slow
 def test_dead_letters_of_the_rows_are_dropped_and_others_kept(scene: Scene) -> None:
     letters = [scene.source.put(key)[0]._replace(value=b"{") for key in (3, 4)]
     scene.take(*letters, partition=1)
@@ -209,6 +217,7 @@ def test_a_dead_letter_that_nobody_can_attribute_prevents_an_erasure(scene: Scen
         erase_keys(scene.driver, [3])
 
 
+@pytest.mark.slow
 def test_a_run_of_the_index_whose_keys_are_all_erased_is_gone(scene: Scene) -> None:
     scene.take(*scene.source.put(6), partition=0)
     scene.take(*scene.source.delete(6), partition=0)

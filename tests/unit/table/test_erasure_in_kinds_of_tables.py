@@ -59,6 +59,7 @@ def test_the_places_that_a_row_moved_away_from_and_its_partitions_are_erased(
     assert life.rows == [row(2, 2, "ada")]
 
 
+@pytest.mark.slow
 def test_a_row_that_was_purged_before_stays_away_after_a_table_starts_over(scene: Scene) -> None:
     scene.take(*scene.source.put(0), partition=0)
     scene.take(*scene.source.put(1), partition=1)
@@ -107,6 +108,7 @@ def test_a_row_of_one_shard_is_erased_and_the_others_of_its_number_are_kept(
     assert ("shop_1", 1) in kept
 
 
+@pytest.mark.slow
 def test_changes_that_are_committed_meanwhile_are_merged_and_the_rows_erased_then(
     tmp_path: Path,
 ) -> None:
@@ -135,6 +137,7 @@ def test_changes_that_are_committed_meanwhile_are_merged_and_the_rows_erased_the
     assert rows_of(bare.within("shop/goods")) == source.truth(source.topic.ends)
 
 
+@pytest.mark.slow
 def test_all_versions_of_a_row_are_erased_from_a_history_table(tmp_path: Path) -> None:
     world = HistoryWorld(tmp_path)
     for statements in ([("put", 1), ("put", 2)], [("put", 1)], [("put", 2)], [("delete", 1)]):

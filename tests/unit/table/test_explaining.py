@@ -184,6 +184,7 @@ def test_a_late_change_has_no_effect_and_names_the_rows_position(
     )
 
 
+@pytest.mark.slow
 def test_a_row_that_moved_between_partitions_is_one_row_with_an_older_place(
     tmp_path: Path,
 ) -> None:

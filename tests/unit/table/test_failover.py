@@ -93,6 +93,7 @@ def number_of(event: Event) -> int:
     return int(json.loads(event.value)["payload"]["source"]["gtid"].rpartition("-")[2])
 
 
+@pytest.mark.slow
 def test_a_failover_and_the_way_back_lose_nothing(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     scene.send(1, scene.ledger.insert(0, 40))
@@ -158,6 +159,7 @@ def test_batches_of_any_size_and_drivers_that_die_come_to_the_same_rows(
     assert list(scene.epochs)
 
 
+@pytest.mark.slow
 def test_a_connector_that_goes_back_and_on_again_before_it_has_repeated_all_loses_nothing(
     tmp_path: Path,
 ) -> None:
@@ -203,6 +205,7 @@ def test_repeats_of_changes_that_the_broker_removed_unread_are_applied(
     assert list(scene.epochs) == [(1, {0, 1})]
 
 
+@pytest.mark.slow
 def test_records_from_before_a_failover_may_be_read_again(
     tmp_path: Path, lakesplice: CommandLine
 ) -> None:
@@ -259,6 +262,7 @@ def test_without_gtids_a_repetition_continues_once_an_operator_has_said_so(
     assert not any(state.repeating for state in scene.driver.table.source.partitions.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("failovers", "seconds"), [(0, 6), (1, 61)], ids=["nothing is missing", "after a failover"]
 )

@@ -70,6 +70,7 @@ def scene(tmp_path: Path, request: pytest.FixtureRequest) -> Scene:
     return Scene(tmp_path, SchemaPolicy(partition_by=request.param))
 
 
+@pytest.mark.slow
 def test_a_truncate_empties_the_table_in_the_commit_that_passes_it(scene: Scene) -> None:
     scene.topic.append(0, scene.ledger.insert(0, 20))
     scene.driver.batch()
@@ -182,6 +183,7 @@ def test_a_truncate_parks_the_table_where_the_policy_says_so(tmp_path: Path) -> 
     assert Table(scene.store).read().sort_by("id").to_pylist() == expected
 
 
+@pytest.mark.slow
 def test_rows_that_a_truncate_took_can_be_purged(scene: Scene) -> None:
     scene.topic.append(0, [*scene.ledger.insert(0, 20), scene.truncated(range(20))])
     scene.topic.append(1, scene.ledger.insert(5, 8))

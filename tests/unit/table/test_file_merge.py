@@ -61,6 +61,7 @@ def test_small_files_become_one_that_every_reader_reads_alike(tmp_path: Path) ->
     assert table.merge_files(policy=POLICY).files == 0
 
 
+@pytest.mark.slow
 def test_large_row_groups_are_copied_and_small_ones_gathered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,6 +87,7 @@ def test_large_row_groups_are_copied_and_small_ones_gathered(
     require_sound_index(store, table)
 
 
+@pytest.mark.slow
 def test_changes_that_come_in_while_files_merge_are_carried_over(tmp_path: Path) -> None:
     source = Source()
     driver = driver_of(source, LocalStore(tmp_path))

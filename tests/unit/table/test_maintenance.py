@@ -62,6 +62,7 @@ def test_versions_current_within_the_retention_stay_readable(
     assert len(manifests) == 10 - oldest
 
 
+@pytest.mark.slow
 def test_a_clean_up_that_dies_half_way_leaves_versions_that_read_right_or_are_refused(
     tmp_path: Path,
 ) -> None:

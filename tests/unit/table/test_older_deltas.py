@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.protocol.snapshot import open_snapshot
 from lakesplice.table.reading.scan import View
@@ -46,6 +48,7 @@ def test_a_table_by_hand_continues_after_an_upgrade(tmp_path: Path) -> None:
     require_rows(Table(store, 1), truth)
 
 
+@pytest.mark.slow
 def test_a_table_of_a_topic_continues_after_an_upgrade(tmp_path: Path) -> None:
     source, lake = Source(), LocalStore(tmp_path)
     driver = driver_of(source, lake)

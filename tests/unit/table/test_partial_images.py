@@ -157,6 +157,7 @@ def test_the_feed_of_changes_has_rows_and_no_images_of_parts(lake: LocalStore) -
     assert found[0]["_change_type"] == "update_postimage"
 
 
+@pytest.mark.slow
 def test_a_purge_leaves_rows_of_which_something_is_known(lake: LocalStore) -> None:
     life = Life(lake, partitions=3)
     life.take(event("insert", 1, row(1)), partition=2)

@@ -36,6 +36,7 @@ def test_small_files_are_merged_within_their_partition(life: Life) -> None:
     assert life.rows == expected
 
 
+@pytest.mark.slow
 def test_rows_that_are_laid_out_stay_in_their_partition_and_are_found_where_they_went(
     life: Life,
 ) -> None:
@@ -89,6 +90,7 @@ def test_a_deleted_row_that_a_purge_keeps_is_found_by_what_is_older(life: Life) 
     assert sound(life)
 
 
+@pytest.mark.slow
 def test_a_purged_row_does_not_come_back_to_a_place_that_it_had_left(life: Life) -> None:
     life.take(event(INT, 20, row(1, 5, "b"), row(1, 1, "a")))
     life.take(event(INT, 25, row(1, 6, "b"), row(1, 5, "b")), event(INT, 30, None, row(1, 6, "b")))

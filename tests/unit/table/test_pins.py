@@ -83,6 +83,7 @@ def life(tmp_path: Path) -> Life:
     return Life(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_pinned_version_outlives_vacuums_and_its_own_entry_of_the_log(life: Life) -> None:
     version, rows = life.pin("month"), rows_of(life.store)
     for _ in range(4):

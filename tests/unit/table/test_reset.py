@@ -63,6 +63,7 @@ def test_a_table_that_starts_again_is_empty_and_older_versions_stay(fed: Hourly)
         list(changes_of(fed.store, version, [], manifest.schema))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("waiting", [False, True])
 def test_reading_the_whole_topic_again_gives_the_same_rows(fed: Hourly, waiting: bool) -> None:
     fed.live(0, 1, 2)
@@ -102,6 +103,7 @@ def test_writers_that_began_before_a_reset_write_again(fed: Hourly) -> None:
     require_true(fed.source, fed.store)
 
 
+@pytest.mark.slow
 def test_a_table_of_several_topics_starts_again_as_a_whole(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     for shard in scene.shards:

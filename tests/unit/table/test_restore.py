@@ -65,6 +65,7 @@ def test_the_old_rows_are_the_newest_version_in_both_views_and_for_delta_readers
     assert both(fed) == both(fed, old)
 
 
+@pytest.mark.slow
 def test_changes_since_the_restored_version_are_read_again_and_no_row_is_lost(fed: Hourly) -> None:
     old = fed.live(0, 1, 2)
     fed.source.topic.append(0, fed.source.delete(1))
@@ -126,6 +127,7 @@ def test_a_version_without_its_files_and_the_newest_one_are_refused(fed: Hourly)
         fed.restore(newest + 1)
 
 
+@pytest.mark.slow
 def test_a_vacuum_keeps_what_a_restore_brought_back_until_that_expires_too(fed: Hourly) -> None:
     old = fed.live(0, 1, 2)
     fed.live(0, 1)

@@ -43,6 +43,7 @@ def test_equal_keys_of_two_shards_are_two_rows_at_equal_positions(scene: Scene) 
     assert tuple(table.snapshot.manifest.schema.key) == ("database_name", "id")
 
 
+@pytest.mark.slow
 def test_a_truncate_of_a_shard_leaves_the_others_rows(scene: Scene) -> None:
     filled(scene)
     scene.first.put(0, value=2)
@@ -89,6 +90,7 @@ def test_a_purge_asks_per_shard_what_may_still_come(scene: Scene) -> None:
     scene.settle()
 
 
+@pytest.mark.slow
 def test_shards_are_altered_one_after_the_other(scene: Scene) -> None:
     filled(scene)
     scene.first.database.add_column(SMALL.name, integer("extra"))
@@ -146,6 +148,7 @@ def test_after_one_topic_added_a_column_the_other_topic_with_it_runs_again(
     scene.settle()
 
 
+@pytest.mark.slow
 def test_a_shard_that_comes_later_and_another_driver_continue_where_the_table_stands(
     scene: Scene,
 ) -> None:

@@ -78,6 +78,7 @@ def test_boundaries_signs_and_masks_are_changed_and_letters_are_more_than_bytes(
         ast.parse(mutant.applied_to(source))
 
 
+@pytest.mark.slow
 def test_the_same_mutants_are_drawn_again_of_every_kind() -> None:
     mutants = all_mutants(
         ROOT, ["planning/rows/fold.py", "planning/rows/overlay.py", "table/ingest/batch_commit.py"]

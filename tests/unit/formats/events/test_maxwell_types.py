@@ -53,6 +53,7 @@ PRICES = ("decimal(10,2)", "decimal(12,4)", "int", "bigint unsigned", "varchar(9
 VALUES = (7, -7, 1.5, 1.2345, 18446744073709551615, "1.5", None)
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.sampled_from(PRICES), min_size=1, max_size=4),
     st.lists(st.tuples(st.integers(10, 59), st.sampled_from(VALUES)), min_size=1, max_size=12),
