@@ -27,6 +27,7 @@ from tests.support.simulated import folder
 MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 LONG = "b" * 32
 NAMES = ["", "a", "Ada", LONG, LONG + "c", LONG + "d", "caf\u00e9", "\U0001f600" * 33]
+ADDED = "2nd"  # deltalake has to know of such a name that it is one
 STEPS = ["put", "put", "put", "widen", "delete", "compact", "merge", "purge", "optimize"]
 values = st.tuples(
     st.none() | st.sampled_from(NAMES),
@@ -56,7 +57,7 @@ def step(table: Table, what: str, drawn: dict[int, Any]) -> None:
             table.upsert(rows(drawn), merge=False, fill_new_rows=True)
         case "widen":
             number = pa.array([key if key % 2 else None for key in drawn], pa.int64())
-            table.upsert(rows(drawn).append_column("n", number), merge_schema=True)
+            table.upsert(rows(drawn).append_column(ADDED, number), merge_schema=True)
         case "delete":
             table.upsert(delete=rows(drawn).select(["id"]))
         case "compact":
@@ -90,8 +91,9 @@ def require_found(path: Path, truth: pa.Table) -> None:
 def require_nulls(path: Path, truth: pa.Table) -> None:
     """A reader that takes missing bounds for null finds the nulls of a column that files lack."""
     files = DeltaTable(path).to_pyarrow_dataset()
-    for asked in (pc.field("n").is_null(), pc.field("n").is_valid()):
-        found = files.to_table(columns=["id"], filter=~pc.field(IS_DELETED) & asked)
+    for asked in (pc.field(ADDED).is_null(), pc.field(ADDED).is_valid()):
+        live = pc.field(IS_DELETED) == pc.scalar(False)  # no bounds say anything of it
+        found = files.to_table(columns=["id"], filter=live & asked)
         assert found.num_rows == truth.filter(asked).num_rows
 
 
@@ -123,6 +125,6 @@ def test_no_row_is_lost_to_a_reader_that_skips_files(drawn: list[tuple[str, Any]
             step(table, what, dict(changes))
         table.compact()
         require_found(path / "t", table.read())
-        if "n" in table.schema.names:
+        if ADDED in table.schema.names:
             require_nulls(path / "t", table.read())
         require_filters(path / "t", table)

@@ -69,7 +69,9 @@ def with_schema(
     checks, required = (upserts.checks, upserts.required) if upserts is not None else ({}, ())
     properties |= {f"{CHECK_PROPERTY}{name}": condition for name, condition in checks.items()}
     if columns := stats_columns(schema):
-        properties[STATS_COLUMNS] = ",".join(columns)
+        # deltalake can't read a list with a name that begins with a digit, and then takes the
+        # bounds of all columns for known.
+        properties[STATS_COLUMNS] = ",".join(f"`{c}`" if c[0].isdigit() else c for c in columns)
     return replace(
         metadata,
         schema_json=encode_schema(schema, required),
