@@ -30,7 +30,14 @@ _KEEPING = (
     "month",
     "scrape",
 )
-_PRINTING = ("decode", "decode_maxwell", "decode_avro", "locate", "realtime_read")
+_PRINTING = (
+    "decode",
+    "decode_maxwell",
+    "decode_avro",
+    "malformed",
+    "locate",
+    "realtime_read",
+)
 
 
 def main() -> int:
