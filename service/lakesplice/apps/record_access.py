@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 import structlog
 from pyspark.sql import SparkSession
@@ -54,9 +53,8 @@ def record_access(settings: Settings, table: TableName) -> Iterator[RecordAccess
 def reading_session(settings: Settings, master: str) -> SparkSession:
     """Start Spark in this process, to read topics. Blocks for some seconds."""
     spark = settings.spark
-    folder = None if spark.jars_dir is None else Path(spark.jars_dir)
-    jars = ensure_jars(SPARK_KAFKA, folder)
-    return build_session(master, spark.driver_memory, jars, spark.options, use_archive(folder))
+    jars, archive = ensure_jars(SPARK_KAFKA, spark.jars_folder), use_archive(spark.jars_folder)
+    return build_session(master, spark.driver_memory, jars, spark.options, archive)
 
 
 def reported_types(

@@ -126,6 +126,11 @@ class SparkSettings(Section):
         description="Folder of the fetched jars; without it a folder in the user's cache.",
     )
 
+    @property
+    def jars_folder(self) -> Path | None:
+        """The folder of the fetched jars; None for the one in the user's cache."""
+        return Path(self.jars_dir) if self.jars_dir else None
+
     @field_validator("driver_memory")
     @classmethod
     def _memory(cls, value: str) -> str:

@@ -108,8 +108,7 @@ class _Demo:
         return shop
 
     def _start_broker(self, started: ExitStack) -> None:
-        cache = self._settings.spark.jars_dir
-        jars = ensure_jars(KAFKA_BROKER, Path(cache) if cache else None)
+        jars = ensure_jars(KAFKA_BROKER, self._settings.spark.jars_folder)
         self._stopper.check()
         port = int(self._settings.kafka.bootstrap_servers.rpartition(":")[2])
         self._broker = LocalBroker(jars, self._places.broker, port)

@@ -125,7 +125,7 @@ class DemoServers:
             connect_url=f"http://{HOST}:{connect_port}",
             database=f"{mariadb.USER}@{HOST}:{database_port}",
         )
-        cache = Path(settings.spark.jars_dir) if settings.spark.jars_dir else None
+        cache = settings.spark.jars_folder
         database = self._start_database(cache, database_port)
         broker_jars = self._jars(KAFKA_BROKER, cache)
         self._tell("starting a Kafka broker")

@@ -12,7 +12,6 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from lakesplice.apps.doctor.records import record_facts, table_of
@@ -95,7 +94,7 @@ class KafkaExamination:
         are missing.
         """
         spark = self._settings.spark
-        cache = None if spark.jars_dir is None else Path(spark.jars_dir)
+        cache = spark.jars_folder
         if not (folder := folder_of(SPARK_KAFKA, cache)).is_dir():
             yield Area("machine").ok("jars", f"fetched now, into {folder.parent}")
         jars = ensure_jars(SPARK_KAFKA, cache)

@@ -134,8 +134,7 @@ def executors(settings: Settings) -> Iterator[Finding]:
     some and they answer.
     """
     spark = settings.spark
-    cache = None if spark.jars_dir is None else Path(spark.jars_dir)
-    jars = ensure_jars(SPARK_KAFKA, cache)
+    jars = ensure_jars(SPARK_KAFKA, spark.jars_folder)
     session = build_session(spark.master, spark.driver_memory, jars, spark.options)
     try:
         found = [ExecutorFacts(*versions) for versions in executor_versions(session)]

@@ -17,7 +17,6 @@ import signal
 import threading
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 
 import structlog
 from pyspark.sql import SparkSession
@@ -175,13 +174,12 @@ class Service:
     def _session(self, stack: ExitStack) -> SparkSession:
         remove_leftovers()
         settings = self._settings.spark
-        jars_dir = _folder(settings.jars_dir)
         session = build_session(
             settings.master,
             settings.driver_memory,
-            ensure_jars(SPARK_KAFKA, jars_dir),
+            ensure_jars(SPARK_KAFKA, settings.jars_folder),
             settings.options,
-            use_archive(jars_dir),
+            use_archive(settings.jars_folder),
             self._settings.logging.format,
         )
         stack.callback(session.stop)
@@ -332,7 +330,3 @@ def run(settings: Settings, *, once: bool = False) -> int:
             break
     service.stop()
     return service.exit_code
-
-
-def _folder(name: str | None) -> Path | None:
-    return None if name is None else Path(name)

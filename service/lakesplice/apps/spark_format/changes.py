@@ -157,18 +157,18 @@ def _parts(store: Store, versions: range, known: Iterable[Snapshot]) -> list[_Co
     if 0 < len(versions) <= _WEIGHED_MAX:
         manifests = {snapshot.version: snapshot.manifest for snapshot in known}
         sizes = sizes_of_changes(store, versions, manifests)
-    parts, held, weight = list[_Commits](), versions[:0], 0
+    parts, together, weight = list[_Commits](), versions[:0], 0
     for version, files in zip(versions, sizes, strict=True):
         shares = min(len(files), -(-sum(files) // _BYTES_A_TASK))
-        if held and (len(held) == _COMMITS_A_TASK or weight + sum(files) > _BYTES_A_TASK):
-            parts.append(_Commits(held))
-            held, weight = versions[:0], 0
+        if together and (len(together) == _COMMITS_A_TASK or weight + sum(files) > _BYTES_A_TASK):
+            parts.append(_Commits(together))
+            together, weight = versions[:0], 0
         if shares > 1:
             parts += [_Commits(_only(version), ChangesPart(at, shares)) for at in range(shares)]
         else:
-            held = range(held.start if held else version, version + 1)
+            together = range(together.start if together else version, version + 1)
             weight += sum(files)
-    return [*parts, _Commits(held)] if held else parts
+    return [*parts, _Commits(together)] if together else parts
 
 
 def _only(version: int) -> range:

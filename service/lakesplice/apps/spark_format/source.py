@@ -213,14 +213,14 @@ def _types_by_name(schema: TableSchema) -> pa.Schema:
 
 def _parts(manifest: Manifest, left: Collection[str]) -> tuple[tuple[str, ...], ...]:
     """The base files that remain, in the order of their names, with small ones grouped."""
-    parts, held, size = [], list[str](), 0
+    parts, together, size = [], list[str](), 0
     for path in sorted(left):
-        held.append(path)
+        together.append(path)
         size += manifest.files[path].bytes
         if size >= _PARTITION_BYTES:
-            parts.append(tuple(held))
-            held, size = [], 0
-    return (*parts, tuple(held)) if held or not parts else tuple(parts)
+            parts.append(tuple(together))
+            together, size = [], 0
+    return (*parts, tuple(together)) if together or not parts else tuple(parts)
 
 
 def _flag(options: Mapping[str, str], name: str) -> bool:

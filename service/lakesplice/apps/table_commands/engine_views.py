@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import nullcontext, suppress
 
-from lakesplice.apps.lake import table_names
+from lakesplice.apps.lake import LEVELS, table_names
 from lakesplice.errors import TableNotFoundError, UsageError
 from lakesplice.model.names import TableName
 from lakesplice.planning.engine_views.engines import Engine
@@ -19,8 +19,6 @@ from lakesplice.storage.local import LocalStore
 from lakesplice.storage.stores import AnyStore, is_there, open_store, parent_store
 from lakesplice.table.protocol.layout import LOG
 from lakesplice.table.protocol.snapshot import open_snapshot
-
-_LEVELS = 2
 
 
 def engine_views(
@@ -53,7 +51,7 @@ def _tables(store: AnyStore, address: str) -> tuple[AnyStore, list[str]]:
         raise TableNotFoundError("there is no lake or table here; give its folder", path=address)
     if LOG not in store.folders():
         return store, [name.path for name in table_names(store)]
-    found = parent_store(store, _LEVELS)
+    found = parent_store(store, LEVELS)
     if found is None:
         raise UsageError(
             "this isn't a table in a lake; give it as <lake>/<database>/<table>", path=address
