@@ -188,16 +188,17 @@ class Mirror:
         self._sent = self.rows()
         before = self._versions[-1].formerly
         names = {new: (old, *before.get(old, ())) for new, old in formerly.items()}
-        at = Position.of(0, *self._end(), 0, 0)
+        file, end = self._end()
+        at = Position.of(0, int(file.rpartition(".")[2]), end, 0, 0)
         kept = {new: former for new, former in before.items() if new not in formerly.values()}
         self._versions.append(TypeVersion(at, formerly={**kept, **names}))
         self.driver.history = TypeHistory(tuple(self._versions))
 
-    def _end(self) -> tuple[int, int]:
-        """The number of the binlog's file, and its last octet."""
+    def _end(self) -> tuple[str, int]:
+        """The binlog's file, and its last octet."""
         self.cursor.execute("show master status")
         file, end = self.cursor.fetchone()[:2]
-        return int(file.rpartition(".")[2]), end - 1
+        return file, end - 1
 
     def unheard(self, statement: str, *values: Any) -> None:
         """Change the source so that nobody ever hears of it."""
@@ -220,15 +221,13 @@ class Mirror:
         lie: they have other values, or None for no event.
         """
         now, lies = self.rows(), instead or {}
-        self.cursor.execute("show master status")
-        file, end = self.cursor.fetchone()[:2]
+        place = self._end()
         events: list[Event] = []
         for key in sorted(now.keys() | self._sent.keys()):
             before, after = self._sent.get(key), now.get(key)
-            if before != after and lies.get(key, after) is not None:
-                events.append(self._event(file, end - 1, len(events), before, lies.get(key, after)))
-            elif before != after and after is None and key not in lies:
-                events.append(self._event(file, end - 1, len(events), before, None))
+            is_sent = key not in lies or lies[key] is not None
+            if before != after and is_sent:
+                events.append(self._event(*place, len(events), before, lies.get(key, after)))
         self._sent = now
         self.topic.append(0, events)
         self.driver.batch()
@@ -258,10 +257,9 @@ class Mirror:
         kept = StoredSums(FilePlace(self.folder / "state.json"), self.clock)
         with SourceConnection(address, self.clock) as connection:
             access = VerificationTools(self.root, connection, read_limit, catch_up, kept)
-            insert_only = (
-                request or VerificationRequest()
-            ).insert_only or self.table.not_inserts is not None
-            asked = replace(request or VerificationRequest(), insert_only=insert_only)
+            asked = request or VerificationRequest()
+            if self.table.not_inserts is not None:
+                asked = replace(asked, insert_only=True)
             return verify_table(access, self.name, self.topic.name, asked)
 
     def repair(self, rows: RepairedRows) -> None:
