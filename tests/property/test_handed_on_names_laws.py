@@ -153,6 +153,26 @@ def altered(
     return [f"ADD {new} int NOT NULL DEFAULT 5"]
 
 
+def dropped_and_added() -> Source:
+    """A row is sent while a name is no column's, before another column gets it."""
+    source = Source()
+    source.write(1)
+    source.alter("ALTER TABLE t DROP f", {"a": 0, "b": 1})
+    source.write(2)
+    for held in source.rows.values():
+        held[len(NAMES)] = 5
+    source.alter("ALTER TABLE t ADD f int NOT NULL DEFAULT 5", {"a": 0, "b": 1, "f": len(NAMES)})
+    source.write(3)
+    source.write(5)
+    return source
+
+
+@example(
+    source=dropped_and_added(),
+    policy=POLICY,
+    partitions=[0, 1, 0, 0],
+    cuts=[(2, 0, False), (2, 1, True)],
+)
 @settings(max_examples=examples(25), deadline=None)
 @given(
     source=sources(),

@@ -295,10 +295,11 @@ def _version_of(
     """
     for version in range(current.version, -1, -1):
         schemas = current.at(version), current.at(version + 1)
-        had, following = (schema.by_source.keys() for schema in schemas)
+        had, following = (schema.by_source for schema in schemas)
         names = {known_as(field, *schemas) for field in image.fields}
-        both = had & following if presences is None else set[str]()
-        if both <= names <= had | following:
+        # A name may have gone to another column after a time without it.
+        kept = {name for name in had.keys() & following if had[name].id == following[name].id}
+        if (kept if presences is None else set[str]()) <= names <= had.keys() | following:
             met = {_column_of_values(schemas, field) for field in image.fields}
             # Both names of a renamed column may be known, but an image has only one of them.
             if None not in met and len({c.id for c in met if c is not None}) == len(image.fields):
