@@ -231,6 +231,22 @@ def former_name_by_a_swap() -> Source:
     return source
 
 
+def added_and_renamed() -> Source:
+    """A column is added with a value in all rows, and renamed, before it is read."""
+    source = Source()
+    source.write(1)
+    now = {**source.columns, "g": len(NAMES)}
+    source.rows[1][len(NAMES)] = 5
+    source.alter("ALTER TABLE t ADD g int NOT NULL DEFAULT 5", now)
+    source.write(2)
+    now = {**source.columns, "j": now["g"]}
+    del now["g"]
+    source.alter("ALTER TABLE t CHANGE g j int", now)
+    source.write(5)
+    return source
+
+
+@example(source=added_and_renamed(), cuts=[(1, 0, False)])
 @example(source=former_name_again(), cuts=[])
 @example(source=former_name_by_a_swap(), cuts=[])
 @settings(max_examples=examples(20), deadline=None)

@@ -47,8 +47,9 @@ def reshape(
     """Write the next version of each base file that doesn't fit `schema`, which is later than the
     manifest's; return them by the path that they replace.
 
-    A file doesn't fit if it has a column under another type or name, or lacks one with a fill or a
-    copy of one of its columns. One column of a file is in memory at a time, or those with copies.
+    A file doesn't fit if it has a column under another type or name, or lacks one with a fill, or a
+    copy of a column that it has or gets. One column of a file is in memory at a time, or those with
+    copies.
     Blocks; errors as `open_base` and `create_base`. After an error, the vacuum deletes what was
     written.
     """
@@ -66,6 +67,7 @@ def reshape(
             since = schema.names_since(manifest.schema)
             present = {since.get(name, name) for name in reader.names}
             missing = [field for field in schema.user_fields if field.name not in present]
+        present |= {column.name for column in filled}
         copies = {name: of for name, of in copied.items() if of in present}
         if held or filled or copies:
             added = tuple(missing) if filled or copies else ()
