@@ -3,10 +3,9 @@
 PYTHON ?= python3
 VENV   := .venv/bin
 PYTEST := $(VENV)/python -m pytest
-# A lane of tests that start services, one of tests with other servers, one of everything else
-# (tests/support/lanes.py): the first waits so often that two cores have time for all three. Each
-# process has servers of its own, of some 4 GiB at its most.
-WORKERS ?= 3
+# One lane of tests that start services, one of everything else (tests/support/lanes.py); each process
+# has servers of its own, of some 4 GiB at its most. A third on two cores makes a run no shorter.
+WORKERS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test nightly test-crash check fast-tests lint site format mutants supply-chain bench bench-splice ci lock clean
@@ -16,7 +15,7 @@ help: ## What there is to make (this list)
 	@echo
 	@echo "  Needs Python 3.11+, Java 17+ and make; the rest is fetched into .venv and a cache."
 	@echo "  PYTHON=python3.12 picks an interpreter, ARGS=\"-k fold\" goes on to pytest, demo or bench."
-	@echo "  WORKERS=6 runs six test files at a time, two of them with services: four cores and more."
+	@echo "  WORKERS=4 runs four test files at a time, two of them with services: four cores and more."
 	@echo "  WORKERS=0 runs one test after the other in one process, which shows what a test prints."
 
 setup: ## Make .venv and fetch the jars; done by every command below, quick the second time
@@ -40,9 +39,9 @@ check test: export PYTHONDONTWRITEBYTECODE =
 check: setup ## Format, lint, types, import rules and the fast tests: all but those marked slow
 	@$(MAKE) --no-print-directory --jobs 2 lint fast-tests
 
-# mypy uses one core for as long as a third of these last, so they run beside it. They never wait.
+# mypy uses one core for as long as a third of these last, so they run beside it.
 fast-tests:
-	@$(PYTEST) -q --numprocesses 2 --dist loadfile tests/unit tests/property -m "not slow" --hypothesis-profile fast $(ARGS)
+	@$(PYTEST) -q --numprocesses $(WORKERS) --dist loadfile tests/unit tests/property -m "not slow" --hypothesis-profile fast $(ARGS)
 
 lint: setup ## The half of check that runs no test
 	@$(VENV)/ruff format --check --output-format concise .
