@@ -31,7 +31,7 @@ CONVERTER = JarSet(
     "322c0c2edb7577683e13c7300cd6c965d4c79f3754e99ce450d60ef61735e953",
 )
 _READY = b"Listening on"
-_START_SECONDS_MAX = 120.0
+_START_SECONDS_MAX, _ANSWER_SECONDS_MAX = 120.0, 60.0
 
 
 class Apicurio:
@@ -93,12 +93,19 @@ class Apicurio:
     def register(self, subject: str, schema: str, **more: Any) -> int:
         """Register a schema by the compatible interface; return its number there."""
         path = f"/subjects/{subject}/versions"
-        answer = urllib3.request("POST", self.compatible + path, json={"schema": schema, **more})
+        answer = urllib3.request(
+            "POST",
+            self.compatible + path,
+            json={"schema": schema, **more},
+            timeout=_ANSWER_SECONDS_MAX,
+        )
         assert answer.status == 200, answer.data
         return int(answer.json()["id"])
 
     def numbers(self, subject: str) -> dict[str, int]:
         """Return the numbers that the registry's own interface gives a subject's newest schema."""
         path = f"/groups/default/artifacts/{subject}/meta"
-        found = json.loads(urllib3.request("GET", self.own + path).data)
+        found = json.loads(
+            urllib3.request("GET", self.own + path, timeout=_ANSWER_SECONDS_MAX).data
+        )
         return {"content-id": found["contentId"], "global-id": found["globalId"]}
