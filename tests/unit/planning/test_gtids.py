@@ -16,7 +16,7 @@ from lakesplice.model.progress.met_gtids import (
 )
 from lakesplice.planning.sources.gtids import GtidStreams
 from lakesplice.planning.sources.met_gtids import Gtid, Memory
-from lakesplice.planning.sources.position_order import check_order
+from lakesplice.planning.sources.position_order import ComparedRows, check_order
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 OTHER = "85dc9e7c-0e29-4b5b-8e5e-0242ac110002"
@@ -59,7 +59,8 @@ def test_a_fall_back_under_a_set_met_before_is_a_repetition_and_under_a_larger_o
         file = np.array(files, np.int64)
         offset, gtid = np.zeros(len(file), np.int64), pa.array(sets[: len(files)])
         start = Position(0, 0)
-        return check_order(file, offset, gtid, start, MetGtids()).first_violation
+        compared = ComparedRows.of(file, offset, gtid, start, MetGtids())
+        return check_order(compared, start, MetGtids()).first_violation
 
     assert check(4, 5, 4, 5, 6) is None
     assert check(4, 5, 4, 5, 1) == 4

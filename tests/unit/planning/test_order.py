@@ -19,7 +19,12 @@ from lakesplice.model.progress.met_gtids import (
     Transaction,
 )
 from lakesplice.planning.sources.met_gtids import RANGES_MAX
-from lakesplice.planning.sources.position_order import OrderCheck, accept_repetitions, check_order
+from lakesplice.planning.sources.position_order import (
+    ComparedRows,
+    OrderCheck,
+    accept_repetitions,
+    check_order,
+)
 
 UUID = "3e11fa47-71ca-11e1-9e33-c80aa9429562"
 OTHER = "85dc9e7c-0e29-4b5b-8e5e-0242ac110002"
@@ -32,14 +37,16 @@ def check(
 ) -> OrderCheck:
     """What rows show; before those with the numbers in `missing` there are missing records."""
     positions = [at(file, offset) for file, offset, _ in rows]
-    return check_order(
+    met = met or MetGtids()
+    compared = ComparedRows.of(
         np.array([position.file for position in positions], np.int64),
         np.array([position.offset for position in positions], np.int64),
         pa.array([gtid for _, _, gtid in rows], pa.string()),
         start,
-        met or MetGtids(),
+        met,
         after_missing=np.isin(np.arange(len(rows)), missing),
     )
+    return check_order(compared, start, met)
 
 
 def up_to(last: Position | None = None, **highest: int) -> MetGtids:
@@ -247,8 +254,10 @@ def test_gtids_of_one_stream_are_read_as_beside_those_of_others(prefix: str) -> 
     mixed = pa.concat_arrays([alike, pa.array(["9-9-1", None, "nonsense", f"{prefix}x"])])
     rising = np.arange(len(mixed), dtype=np.int64)
     zeros = np.zeros(len(mixed), np.int64)
-    one = check_order(zeros[:5], rising[:5], alike, BEFORE_ALL, MetGtids())
-    many = check_order(zeros, rising, mixed, BEFORE_ALL, MetGtids())
+    one, many = (
+        check_order(ComparedRows.of(*columns, BEFORE_ALL, MetGtids()), BEFORE_ALL, MetGtids())
+        for columns in ((zeros[:5], rising[:5], alike), (zeros, rising, mixed))
+    )
     highest = one.met.highest
     assert highest == dict.fromkeys(highest, 10)
     assert len(highest) == 1

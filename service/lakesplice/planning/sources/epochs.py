@@ -35,7 +35,7 @@ from lakesplice.model.position import FILE_BITS, Position
 from lakesplice.model.progress.epochs import Epoch, epoch_at
 from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.planning.sources.gtids import GtidStreams, higher_numbers
-from lakesplice.planning.sources.position_order import OrderCheck, check_order
+from lakesplice.planning.sources.position_order import ComparedRows, OrderCheck, check_order
 
 _RESOLVE = (
     "if the source failed over or its binlog was reset, give `lakesplice unpark --new-epoch`; if"
@@ -260,7 +260,7 @@ class _Walk:
                 (file == state.position.file) & (ahead.offset >= state.position.offset)
             )
             known |= ~np.logical_or.accumulate(at_high)
-        return check_order(
+        rows = ComparedRows.of(
             file,
             ahead.offset,
             ahead.gtid,
@@ -269,6 +269,7 @@ class _Walk:
             known=known,
             after_missing=ahead.after_missing,
         )
+        return check_order(rows, state.position, state.met)
 
     def _advance(self, rows: int, check: OrderCheck) -> None:
         """Take the next rows, to which the check belongs."""

@@ -82,7 +82,14 @@ class ComparedRows:
         known: Mask | None = None,
         after_missing: Mask | None = None,
     ) -> ComparedRows:
-        """Compare the rows of one partition; the arguments are those of `check_order`."""
+        """Compare the rows of one partition, in offset order.
+
+        `start` is the highest position that the partition had before, `met` its GTIDs that count as
+        met. Those of other partitions must not be included: if one is ahead, changes of a new
+        source that this partition hasn't had yet would look like repetitions. A GTID that is null
+        or can't be read explains nothing. Rows marked in `known` are known to be repetitions;
+        before those in `after_missing` there are records that could not be read.
+        """
         below, again = not_above_high(position_file, position_offset, start)
         streams = GtidStreams.of(gtid, met.highest)
         none = np.zeros(len(gtid), np.bool_)
@@ -124,39 +131,14 @@ class ComparedRows:
         return _high(self.file[:stop], self.offset[:stop], start)
 
 
-def check_order(
-    position_file: Integers,
-    position_offset: Integers,
-    gtid: pa.StringArray,
-    start: Position,
-    met: MetGtids,
-    *,
-    known: Mask | None = None,
-    after_missing: Mask | None = None,
-) -> OrderCheck:
-    """Check the rows of one partition, in offset order.
-
-    `start` is the highest position that the partition had before, `met` its GTIDs that count as
-    met. Those of other partitions must not be included: if one is ahead, changes of a new source
-    that this partition hasn't had yet would look like repetitions. A GTID that is null or can't be
-    read explains nothing. Rows marked in `known` are known to be repetitions; before those in
-    `after_missing` there are records that could not be read.
-    """
-    rows = ComparedRows.of(
-        position_file,
-        position_offset,
-        gtid,
-        start,
-        met,
-        known=known,
-        after_missing=after_missing,
-    )
+def check_order(rows: ComparedRows, start: Position, met: MetGtids) -> OrderCheck:
+    """Check the rows of one partition, which were compared with `start` and `met`."""
     forward = met_going_forward(rows, met)
     first, met = _row_by_row(rows, met, start) if forward is None else (None, forward)
     high = rows.high(start, first)
     detail = ""
     if first is not None:
-        name = gtid[first].as_py()
+        name = rows.gtid[first].as_py()
         under = f"under GTID {name}, which is new," if name else "without a GTID"
         falls = (
             "is the highest one again" if rows.position(first) == high else f"falls below {high}"
