@@ -167,6 +167,20 @@ def dropped_and_added() -> Source:
     return source
 
 
+def swapped_and_back() -> Source:
+    """Rows from before a swap and from after the swap back, which look alike, are read at once."""
+    source = Source()
+    source.write(1)
+    source.write(2)
+    swap = "ALTER TABLE t RENAME COLUMN a TO b, RENAME COLUMN b TO a"
+    source.alter(swap, {"a": 1, "b": 0, "f": 2})
+    source.write(1)
+    source.alter(swap, {"a": 0, "b": 1, "f": 2})
+    source.write(5)
+    return source
+
+
+@example(source=swapped_and_back(), policy=POLICY, partitions=[0] * 4, cuts=[(1, 0, False)])
 @example(
     source=dropped_and_added(),
     policy=POLICY,

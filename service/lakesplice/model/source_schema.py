@@ -37,7 +37,8 @@ class SourceField:
 
     `tenures` do: for names that another column had or got as well, or that this column got back,
     where this column has them. None means that the field's name passed from one column to another,
-    and that the change's position relative to this is unknown.
+    and that the change's position relative to this is unknown. `tenure` is the one of the change:
+    with a name that the column had, lost and got back, images differ in nothing else.
     """
 
     name: str
@@ -47,6 +48,7 @@ class SourceField:
     formerly: tuple[str, ...] = field(default=(), compare=False)
     later: tuple[str, ...] = field(default=(), compare=False)
     tenures: tuple[NamePeriod, ...] | None = ()
+    tenure: NamePeriod | None = None
     added_by_statement: bool = field(default=False, compare=False)
 
 

@@ -71,13 +71,15 @@ def _field(field: SourceField, version: TypeVersion | None, history: TypeHistory
     name = field.name
     if version is None:
         return replace(field, tenures=None) if name in history.handed_on else field
-    column = version.columns.get(name)
+    column, tenures = version.columns.get(name), version.tenures.get(name, ())
+    own = (t for t in tenures if t.name == name and t.has(version.position))
     filled = column is not None and column.fill is not None and column.type == field.type
     return replace(
         field,
         fill=column.fill if column is not None and filled else field.fill,
         formerly=version.formerly.get(name, ()),
         later=version.later.get(name, ()),
-        tenures=version.tenures.get(name, ()),
+        tenures=tenures,
+        tenure=next(own, None),
         added_by_statement=name in version.came,
     )
