@@ -296,6 +296,15 @@ def test_a_huge_value_is_read_and_a_broken_one_affects_only_its_record(flavour: 
     assert dead(decoded) == {2: "not-json"}
 
 
+def test_a_number_that_json_lacks_is_a_dead_letter_wherever_it_stands() -> None:
+    context = DecodeContext(TABLE, declare({**DECLARED, "stock": "double"}))
+    made = [compact(payload("c", None, image(at, stock=7.5))) for at in range(4)]
+    numbers = (b"NaN", b"7.5", b"NaN", b"-Infinity")
+    values = [value.replace(b"7.5", own) for value, own in zip(made, numbers, strict=True)]
+    keys = [compact({"id": at}) for at in range(4)]
+    assert list(dead(decode_all(zip(keys, values, strict=True), context))) == [0, 2, 3]
+
+
 def test_details_say_what_is_wrong_and_stay_short() -> None:
     flavour = Flavour(schemas=False)
     decoded = flavour.decode([make(flavour) for make, _ in MALFORMED.values()])

@@ -37,8 +37,10 @@ def plain(raw: pa.Array, cell: Cell) -> Column:
 
 
 def may_overflow(cell: Cell) -> bool:
-    """Return whether JSON's numbers of a cell can be beyond its type's range."""
-    return cell.type.kind is Primitive.FLOAT
+    """Return whether numbers that are read for a cell can be beyond its type's range: Arrow reads
+    NaN and Infinity in JSON, too.
+    """
+    return cell.type.kind in (Primitive.FLOAT, Primitive.DOUBLE)
 
 
 def unsigned_long(raw: pa.Array, cell: Cell) -> Column:
