@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 from decimal import Decimal
 from typing import Any
 
@@ -18,6 +19,7 @@ from lakesplice.planning.source_rows.file_values import (
 )
 
 _TIME = "int64 io.debezium.time.MicroTime"
+_POINT = b"\1\1\0\0\0" + bytes(16)
 _MOMENT = dt.datetime(2026, 11, 24, 9, 0, 0, 1, dt.UTC)
 
 
@@ -73,12 +75,42 @@ def test_a_value_is_the_same_in_the_columns_type(
         ("string", pa.decimal256(65, 30), Decimal(1)),
         ("string", pa.binary(), b"a"),
         ("long", pa.time64("us"), dt.time(1)),
+        ("timestamp", pa.timestamp("s"), pa.scalar(-62_135_596_801, pa.timestamp("s"))),
+        ("date", pa.date32(), pa.scalar(2_932_897, pa.date32())),
+        ("double", pa.float64(), math.inf),
+        ("float", pa.float32(), -math.inf),
+        ("decimal(12,2)", pa.decimal128(5, -2), Decimal(1200)),
     ],
 )
 def test_a_value_that_would_change_is_refused(type_: str, stored: pa.DataType, value: Any) -> None:
     given = value if isinstance(value, pa.Scalar) else pa.scalar(value, stored)
     with pytest.raises(InexactError):
         exact_values(field(type_), pa.array([None, given], stored))
+
+
+@pytest.mark.parametrize(
+    ("type_", "source_type", "sent", "others"),
+    [
+        ("string", "bytes:org.apache.kafka.connect.data.Decimal(65,2)", "1.50", ["1.5", "abc"]),
+        ("binary", "struct:io.debezium.data.geometry.Point", _POINT,
+         [b"\0\0\0\0" + _POINT, b"\0\0\0\0\1" + bytes(16), b""]),
+    ],
+)  # fmt: skip
+def test_a_value_of_another_notation_than_the_connectors_is_refused(
+    type_: str, source_type: str, sent: Any, others: list[Any]
+) -> None:
+    column = field(type_, source_type)
+    assert exact_values(column, pa.array([sent, None])).to_pylist() == [sent, None]
+    for other in others:
+        with pytest.raises(InexactError):
+            exact_values(column, pa.array([sent, other, None]))
+
+
+def test_a_text_that_is_no_unicode_is_refused() -> None:
+    octets = pa.array([b"\xff"])
+    text = pa.Array.from_buffers(pa.string(), 1, octets.buffers())
+    with pytest.raises(InexactError, match="UTF8"):
+        exact_values(field("string"), text)
 
 
 def test_a_time_is_taken_as_the_connector_sends_it() -> None:

@@ -7,18 +7,32 @@ nothing or `\\N`, without quotes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 
 import pyarrow as pa
 from pyarrow import csv
 
 from lakesplice.errors import UsageError
+from lakesplice.planning.source_rows.csv_dialect import CsvDialect
 from lakesplice.storage.stores import AnyStore
 
 BLOCK_BYTES = 2 << 20
+_CHECKED_BYTES = 1 << 20
 # Each part is a commit, which costs as much as thousands of rows.
 _BLOCKS_OF_PART = 8
 _NAMES_BYTES = 1 << 20
+
+
+def require_dialect(store: AnyStore, path: str) -> None:
+    """Check that a file is written as `CsvRows` reads it; raise `UsageError` if not. Blocks: the
+    file is read whole.
+    """
+    dialect = CsvDialect()
+    with closing(store.open(path)) as file:
+        while data := file.read(_CHECKED_BYTES):
+            dialect.feed(data)
+    if flaw := dialect.flaw():
+        raise UsageError(f"a CSV file can't be read exactly: {flaw}", path=path)
 
 
 class CsvRows:

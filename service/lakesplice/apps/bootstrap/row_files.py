@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from lakesplice.apps.bootstrap.csv_rows import BLOCK_BYTES, CsvRows
+from lakesplice.apps.bootstrap.csv_rows import BLOCK_BYTES, CsvRows, require_dialect
 from lakesplice.errors import UsageError
 from lakesplice.model.progress.shadow_plan import KeyBound
 from lakesplice.model.source_schema import SourceSchema
@@ -120,6 +120,7 @@ class RowFiles:
 def _typed(read: pa.Table, path: str, schema: SourceSchema, excluded: Collection[str]) -> pa.Table:
     is_text = path.endswith(_CSV)
     names = [field.name for field in schema.fields]
+    _require_once(path, read.column_names)
     _require_same(path, set(read.column_names) - set(excluded), set(names))
     columns = {}
     for field in schema.fields:
@@ -131,6 +132,15 @@ def _typed(read: pa.Table, path: str, schema: SourceSchema, excluded: Collection
                 f"a column of a file can't be taken: {error}", path=path, column=field.name
             ) from error
     return pa.table(columns)
+
+
+def _require_once(path: str, names: Sequence[str]) -> None:
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise UsageError(
+            "a file has several columns of one name; write each column once",
+            path=path,
+            columns=twice,
+        )
 
 
 def _require_same(path: str, there: set[str], wanted: set[str]) -> None:
@@ -158,6 +168,7 @@ def _parts(store: AnyStore, path: str, block_bytes: int) -> list[FilePart]:
 
 
 def _parts_of_csv(store: AnyStore, path: str, size: int, block_bytes: int) -> list[FilePart]:
+    require_dialect(store, path)
     with closing(CsvRows(store, path, block_bytes)) as rows:
         stops = list(rows.stops()) or [0]
     return [

@@ -1,7 +1,7 @@
 """Converts columns of Parquet and CSV files to the values that streaming gives the same columns.
 
-A value is accepted if it equals the streamed one exactly; otherwise the file is refused. For each
-type of a table:
+A value is accepted if streaming could give the same column exactly this value; otherwise the file
+is refused. For each type of a table:
 
     type               from Parquet                               from CSV
     whole numbers      whole numbers, decimals without fraction   digits
@@ -36,6 +36,17 @@ _TEXTS = {
     Primitive.TIMESTAMP: Encoding.DATETIME_TEXT,
 }
 _MICRO_TIME = "io.debezium.time.MicroTime"
+_WIDE_DECIMAL = "org.apache.kafka.connect.data.Decimal("
+_GEOMETRY = "io.debezium.data.geometry."
+# What streaming requires of values that have their column's type, and how they are given to it.
+_RANGES = {
+    Primitive.DATE: (pa.int32(), Encoding.DATE_DAYS),
+    Primitive.TIMESTAMP: (pa.int64(), Encoding.TIMESTAMP_MICROS),
+    Primitive.FLOAT: (pa.float32(), Encoding.PLAIN),
+    Primitive.DOUBLE: (pa.float64(), Encoding.PLAIN),
+}
+# Little-endian, one of MySQL's seven shapes, with a reference system or without.
+_SHAPES = [bytes([1, shape, 0, 0, system]) for shape in range(1, 8) for system in (0, 0x20)]
 
 
 class InexactError(Exception):
@@ -55,18 +66,44 @@ def exact_values(field: SourceField, values: pa.Array) -> pa.Array:
     if pa.types.is_null(values.type):
         return pa.nulls(len(values), of)
     try:
-        if pa.types.is_time(values.type):
-            return values.cast(pa.time64("us")).cast(pa.int64())
-        if pa.types.is_timestamp(values.type):
-            return values.cast(pa.timestamp("us", values.type.tz)).cast(pa.int64()).cast(of)
-        if type_.kind is Primitive.BOOLEAN and pa.types.is_integer(values.type):
-            return _same(values, values.cast(of))
-        if type_.kind is Primitive.DECIMAL and pa.types.is_integer(values.type):
-            # Wide enough for 64 bits, whatever the column holds.
-            return _same(values, values.cast(pa.decimal128(20, 0)).cast(of))
-        return _same(values, values.cast(of, safe=type_.kind is not Primitive.FLOAT))
-    except pa.ArrowInvalid as error:
+        return _as_streamed(field, _exact(values, type_))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InexactError(f"a value isn't a {type_.name}: {error}") from error
+
+
+def _exact(values: pa.Array, type_: ColumnType) -> pa.Array:
+    of = type_.arrow
+    values.validate(full=True)
+    if pa.types.is_time(values.type):
+        return values.cast(pa.time64("us")).cast(pa.int64())
+    if pa.types.is_timestamp(values.type):
+        return values.cast(pa.timestamp("us", values.type.tz)).cast(pa.int64()).cast(of)
+    if type_.kind is Primitive.BOOLEAN and pa.types.is_integer(values.type):
+        return _same(values, values.cast(of))
+    if type_.kind is Primitive.DECIMAL and pa.types.is_integer(values.type):
+        # Wide enough for 64 bits, whatever the column holds.
+        return _same(values, values.cast(pa.decimal128(20, 0)).cast(of))
+    return _same(values, values.cast(of, safe=type_.kind is not Primitive.FLOAT))
+
+
+def _as_streamed(field: SourceField, values: pa.Array) -> pa.Array:
+    """Return the values if streaming could give the column each of them."""
+    type_ = _type_of(field)
+    if _GEOMETRY in field.source_type:
+        known = pc.is_in(pc.binary_slice(values, 0, len(_SHAPES[0])), pa.array(_SHAPES))
+        if pc.and_(pc.invert(known), values.is_valid()).true_count:
+            raise InexactError("a value isn't little-endian well-known binary")
+        return values
+    of, encoding = _RANGES.get(type_.kind, (type_.arrow, Encoding.PLAIN))
+    if type_.kind is Primitive.STRING and _WIDE_DECIMAL in field.source_type:
+        encoding = Encoding.WIDE_DECIMAL_TEXT
+    raw = values.cast(of)
+    (column,) = convert([(raw, Cell(field.name, type_, encoding, field.source_type))])
+    if column.flaws:
+        wrong, _ = column.flaws[0]
+        first = raw.filter(pa.array(wrong))[0]
+        raise InexactError(f"{first} isn't a {type_.name} as the connector would send it")
+    return column.values
 
 
 def values_of_texts(field: SourceField, texts: pa.Array) -> pa.Array:
@@ -75,7 +112,7 @@ def values_of_texts(field: SourceField, texts: pa.Array) -> pa.Array:
     """
     type_ = _type_of(field)
     if type_.kind is Primitive.STRING or not len(texts):
-        return texts.cast(type_.arrow)
+        return _as_streamed(field, texts.cast(type_.arrow))
     encoding = _TEXTS.get(type_.kind)
     if type_.kind is Primitive.LONG and "io.debezium.time." in field.source_type:
         encoding = Encoding.TIME_TEXT if field.source_type.endswith(_MICRO_TIME) else None

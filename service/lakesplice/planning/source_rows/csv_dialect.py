@@ -1,0 +1,79 @@
+"""Checks that a CSV file is written in the dialect in which it is read.
+
+A reader of CSV accepts any bytes: a quote that nothing closes hides all rows behind it, and the
+escapes of other dialects become part of the values. So quotes are checked as RFC 4180 (section 2)
+has them: a quoted value begins and ends where a value does, and quotes in it are doubled. A
+backslash is a character like others; but a file that writes NULL as `\\N` may use it to escape.
+A last line without an end may have been cut off; besides, Arrow (pyarrow 26) reads the NULL at the
+end of `"1",` as an empty text there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lakesplice.model.arrays import Bytes, Integers
+
+_QUOTE, _BACKSLASH, _LETTER_N = b'"\\N'
+_BEFORE, _BEHIND = 1, 2
+_LINE_ENDS = b"\r\n"
+_ORDER_MARK = b"\xef\xbb\xbf"
+# Where a value begins or ends; beside another quote, a quote is one of two that stand for one.
+_EDGE = np.zeros(256, np.bool_)
+_EDGE[[*_LINE_ENDS, *b","]] = True
+_EDGE_OR_QUOTE = _EDGE.copy()
+_EDGE_OR_QUOTE[_QUOTE] = True
+
+
+class CsvDialect:
+    """Looks at a file's bytes, in order. Not thread-safe."""
+
+    def __init__(self) -> None:
+        self._held = b"\n"  # the last byte that was looked at, and those behind it
+        self._begun = self._is_open = self._has_stray_quote = False
+        self._nulls = self._backslashes = 0
+        self._last = _LINE_ENDS[:1]
+
+    def feed(self, data: bytes) -> None:
+        """Look at the next bytes; the first are three or more, unless the file has fewer."""
+        if not self._begun:
+            data = data.removeprefix(_ORDER_MARK)
+        self._begun = True
+        self._last = data[-1:] or self._last
+        self._look(self._held + data)
+
+    def flaw(self) -> str:
+        """End the file; return why it isn't read in its dialect, "" if it is."""
+        self._look(self._held + b"\n" * _BEHIND)
+        if self._has_stray_quote:
+            return (
+                "a quote is neither around a whole value nor doubled within one, as RFC 4180 has"
+                " it; write quotes in values twice"
+            )
+        if self._is_open:
+            return "a quoted value doesn't end; write the file again"
+        if self._last not in _LINE_ENDS:
+            return "its last line has no end, so it may have been cut off; end it with a newline"
+        if self._nulls and self._backslashes:
+            return (
+                "NULL is \\N, so other backslashes may be escapes, as those of INTO OUTFILE; write"
+                " NULL as nothing, and backslashes as they are"
+            )
+        return ""
+
+    def _look(self, held: bytes) -> None:
+        data = np.frombuffer(held, np.uint8)
+        stop = max(len(data) - _BEHIND, _BEFORE)
+        self._held = held[stop - _BEFORE :]
+        self._look_at_quotes(data, _BEFORE + np.flatnonzero(data[_BEFORE:stop] == _QUOTE))
+        at = _BEFORE + np.flatnonzero(data[_BEFORE:stop] == _BACKSLASH)
+        alone = _EDGE[data[at - 1]] & (data[at + 1] == _LETTER_N) & _EDGE[data[at + 2]]
+        self._nulls += int(np.count_nonzero(alone))
+        self._backslashes += int(np.count_nonzero(~alone))
+
+    def _look_at_quotes(self, data: Bytes, at: Integers) -> None:
+        first = int(self._is_open)
+        opening, closing = at[first::2], at[1 - first :: 2]
+        sound = _EDGE_OR_QUOTE[data[opening - 1]].all() and _EDGE_OR_QUOTE[data[closing + 1]].all()
+        self._has_stray_quote = self._has_stray_quote or not sound
+        self._is_open ^= bool(len(at) % 2)
