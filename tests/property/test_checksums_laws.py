@@ -32,6 +32,7 @@ from lakesplice.planning.source_rows.values import text_type, values_of
 _UTC = dt.UTC
 _DAY, _EPOCH = dt.date(1970, 1, 1), dt.datetime(1970, 1, 1, tzinfo=_UTC)
 _POINT = bytes.fromhex("0101000000000000000000f03f0000000000000040")
+_octets = st.binary(max_size=9) | st.text("\0\1\x20", max_size=7).map(str.encode)
 _texts = st.text(st.sampled_from('N0,:",\n é😀aA '), max_size=5)
 
 
@@ -109,6 +110,31 @@ _TYPES: list[tuple[ReadColumn, st.SearchStrategy[Any], Callable[[Any], str]]] = 
         lambda v: (v[5:9] + _POINT).hex().upper(),
     ),
 ]
+
+
+# What a damaged or wrongly written column may hold, beside what a database has.
+_ANY: dict[pa.DataType, st.SearchStrategy[Any]] = {
+    pa.binary(): st.builds(bytes.__add__, st.sampled_from([b"", _POINT[:4], _POINT[:3]]), _octets),
+    pa.int64(): st.integers(-(2**63), 2**63 - 1) | st.integers(-2000, 2000),
+    pa.int32(): st.integers(-(2**31), 2**31 - 1),
+    pa.float32(): st.floats(width=32),
+    pa.float64(): st.floats(),
+    pa.string(): _texts,
+}
+
+
+@given(st.sampled_from(_TYPES), st.data())
+def test_values_that_differ_have_texts_that_differ(
+    of: tuple[ReadColumn, st.SearchStrategy[Any], object], data: st.DataObject
+) -> None:
+    column, its_own, _ = of
+    arrow = column.type.arrow
+    drawn = data.draw(st.lists(its_own | _ANY.get(arrow, st.none()), min_size=2, max_size=12))
+    values = pa.array(drawn, arrow)
+    texts = canonical_texts(column, values).to_pylist()
+    known: dict[object, object] = {}
+    for value, text in zip(map(repr, values.to_pylist()), texts, strict=True):
+        assert known.setdefault(text, value) == value
 
 
 @given(st.sampled_from(_TYPES).flatmap(lambda t: st.tuples(st.just(t), st.lists(st.none() | t[1]))))

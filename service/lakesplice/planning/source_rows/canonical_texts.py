@@ -1,7 +1,8 @@
 """Converts values of the lake to the canonical texts that the source's database returns
 (`columns.py`).
 
-It is the inverse of `values.py`: a value that was read from a text gets the same text.
+It is the inverse of `values.py`: a value that was read from a text gets the same text. No two
+values of a column have the same text, whatever the lake holds.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from lakesplice.planning.source_rows.columns import ReadColumn, TextForm
 
 _SYSTEM_FLAG = 0x20
 _FLAG_AT, _SYSTEM_AT, _SHAPE_AT = 4, 5, 9
+_NO_SYSTEM = bytes(4)
 # With more digits Arrow writes small numbers with an exponent: 0E-7.
 _PLAIN_SCALE_MAX = 6
 _DIGITS_OF_DOUBLE = 16
@@ -53,16 +55,22 @@ def _digits(column: ReadColumn, values: pa.Array) -> pa.LargeStringArray:
     if kind is Primitive.BOOLEAN:
         return _texts(values.cast(pa.int8()))
     if kind is Primitive.BINARY:
-        return _bits(values)
+        return _bits(column, values)
     if kind is Primitive.DECIMAL and column.type.scale > _PLAIN_SCALE_MAX:
         return _of_polars(pl.Series(values).cast(pl.String))
     return _texts(values)
 
 
-def _bits(values: pa.Array) -> pa.LargeStringArray:
+def _bits(column: ReadColumn, values: pa.Array) -> pa.LargeStringArray:
     """The numbers that whole bytes represent, the least significant byte first."""
-    numbers = [None if v is None else str(int.from_bytes(v, "little")) for v in values.to_pylist()]
+    size = -(-column.bits // 8)
+    numbers = [None if v is None else _number(v, size) for v in values.to_pylist()]
     return pa.array(numbers, pa.large_string())
+
+
+def _number(value: bytes, size: int) -> str:
+    # A wrong number of bytes is no number of the database's.
+    return str(int.from_bytes(value, "little")) if len(value) == size else f"x{value.hex()}"
 
 
 def _days(_: ReadColumn, values: pa.Array) -> pa.LargeStringArray:
@@ -75,8 +83,16 @@ def _micros(_: ReadColumn, values: pa.Array) -> pa.LargeStringArray:
 
 def _time(column: ReadColumn, values: pa.Array) -> pa.LargeStringArray:
     whole, unit = values.cast(pa.int64()), column.unit
-    micros = pc.divide(whole, -unit) if unit < 0 else pc.multiply(whole, unit)
-    return _texts(micros)
+    if unit > 0:
+        return _texts(pc.multiply(whole, unit))
+    micros = pc.divide(whole, -unit)
+    beside = pc.subtract(whole, pc.multiply(micros, -unit))
+    texts = _texts(micros)
+    if not pc.any(pc.not_equal(beside, 0)).as_py():
+        return texts
+    # No number of the database's.
+    odd = pc.binary_join_element_wise(texts, _texts(beside), pa.scalar("+", pa.large_string()))
+    return pc.if_else(pc.equal(beside, 0), texts, odd)
 
 
 def _float_bits(_: ReadColumn, values: pa.Array) -> pa.LargeStringArray:
@@ -104,10 +120,13 @@ def _geometry(_: ReadColumn, values: pa.Array) -> pa.LargeStringArray:
 
 
 def _of_server(value: bytes | None) -> bytes | None:
-    if value is None or len(value) < _SHAPE_AT or not value[_FLAG_AT] & _SYSTEM_FLAG:
-        return None if value is None else bytes(4) + value
+    if value is None:
+        return None
+    system = value[_SYSTEM_AT:_SHAPE_AT]
+    if len(value) < _SHAPE_AT or not value[_FLAG_AT] & _SYSTEM_FLAG or system == _NO_SYSTEM:
+        return _NO_SYSTEM + value
     flagless = bytes([value[_FLAG_AT] & ~_SYSTEM_FLAG])
-    return value[_SYSTEM_AT:_SHAPE_AT] + value[:_FLAG_AT] + flagless + value[_SHAPE_AT:]
+    return system + value[:_FLAG_AT] + flagless + value[_SHAPE_AT:]
 
 
 def _hexadecimal(octets: pa.Array) -> pa.LargeStringArray:
