@@ -6,7 +6,8 @@ a new snapshot of the whole table those of rows end that it lacks.
 
 from __future__ import annotations
 
-from datetime import timedelta
+import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -251,6 +252,32 @@ def test_a_drop_that_is_reported_after_a_snapshot_ends_versions_at_its_own_momen
     assert after != before
     assert [*ended(scene, 0), *ended(scene, 1)] == [after, after]
     assert Table(scene.store).read_history(["id"], current=True).num_rows == 2
+
+
+def test_each_drop_ends_versions_however_late_it_is_reported(tmp_path: Path) -> None:
+    """Two DROPs, the first of which a TRUNCATE follows, are reported once all rows were read."""
+    scene = DropScene(tmp_path, Behaviour.LENIENT, keeps_versions=True)
+    moments = []
+    for key, end in enumerate(("drop", "truncate", "drop", "")):
+        scene.take(scene.ledger.insert(key, key + 1))
+        if not end:
+            continue
+        place = scene.dropped([key])
+        record = json.loads(place.value or b"")
+        source = record["payload"]["source"]
+        moment = source["ts_ms"] + 60_000 * (key + 1)
+        source |= {"ts_ms": moment, "ts_us": moment * 10**3, "ts_ns": moment * 10**6}
+        moments.append([datetime.fromtimestamp(moment / 1000, UTC)])
+        if end == "truncate":
+            record["payload"].update(op="t", before=None, after=None)
+            scene.take([place._replace(key=None, value=json.dumps(record).encode())])
+        else:
+            scene.teller.drop(place, ts_ms=moment)
+            scene.teller.create(place)
+    scene.deal()
+    assert [ended(scene, key) for key in range(4)] == [*moments, []]
+    scene.restart()
+    assert scene.deal() is None
 
 
 def ended(scene: DropScene, key: int) -> list[Any]:

@@ -11,7 +11,7 @@ ones were handled.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 import pyarrow as pa
@@ -63,12 +63,15 @@ class Remedy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DropDecision:
-    """What a DROP requires, and the reason if the table parks."""
+    """What a DROP requires, and the reason if the table parks. `earlier` are others below it that
+    aren't handled yet: its fence is enough for rows, and a version ends at the first DROP above it.
+    """
 
     remedy: Remedy
     fence: Fence
     detail: str
     code: ParkCode = ParkCode.DROPPED
+    earlier: tuple[Fence, ...] = ()
 
     @property
     def position(self) -> Position:
@@ -106,11 +109,16 @@ def due(
             f"its transaction {newest.gtid} is newer than all that the table has, and its"
             f" position is below {reached}: another server seems to have taken over",
         )
+    between = (drop for drop in wanted if source.fence < drop.position < newest.position)
+    earlier = tuple(_fence(drop) for drop in sorted(between, key=lambda drop: drop.position))
     if newest.kind is not DropKind.DROP:
-        return _moved(newest, policy)
+        return replace(_moved(newest, policy), earlier=earlier)
     detail = f"the table was dropped at the source, at {newest.position}; {ADVICE}"
     return DropDecision(
-        Remedy.ASK if policy.parks_dropped else Remedy.FENCE, _fence(newest), detail
+        Remedy.ASK if policy.parks_dropped else Remedy.FENCE,
+        _fence(newest),
+        detail,
+        earlier=earlier,
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakesplice.model.offsets import Offset, PartitionOffset
-from lakesplice.model.position import Position
+from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.progress.source_state import PartitionState
 from lakesplice.planning.intake.known_topic import known_topic
 from lakesplice.planning.intake.line import IntakeLine, RecordSource
@@ -61,7 +61,9 @@ def found_records(
     a damaged file of dead letters.
     """
     found = FoundRecords(_dead_letters(store, record_range))
-    fence = record_range.before.manifest.sources[record_range.topic].fence
+    manifest = record_range.before.manifest
+    keeps_versions = manifest.schema.keeps_versions
+    fence = BEFORE_ALL if keeps_versions else manifest.sources[record_range.topic].fence
     intake_lines = {at: _intake_line(record_range, at, access) for at in record_range.offsets}
     for partition, records in _within(record_range, records_of):
         line, read_count = intake_lines[partition], 0

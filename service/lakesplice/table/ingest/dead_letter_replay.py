@@ -250,7 +250,7 @@ class OpenDeadLetters:
         fence = max(
             (one.fence for part in parts for one in part.replayed.reports), default=source.fence
         )
-        if fence <= source.fence:
+        if fence <= source.fence or manifest.schema.keeps_versions:
             return intent
         new_deltas, now, source = intent.deltas, self.clock.now_ms(), replace(source, fence=fence)
         deltas, counts = fence_deltas(

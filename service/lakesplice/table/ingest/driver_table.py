@@ -30,8 +30,8 @@ from lakesplice.table.ingest.dead_letter_groups import (
 )
 from lakesplice.table.ingest.fence import (
     lives_below,
-    with_end,
     with_end_of_snapshot,
+    with_ends,
     with_fence,
 )
 from lakesplice.table.ingest.moved_row_deletes import with_moved_rows_deleted
@@ -203,10 +203,10 @@ class DriverTable(NewestTable):
         fenced = replace(self.source, fence=place)
         return self.snapshot is not None and lives_below(self.store, self.manifest, fenced)
 
-    def raise_fence(self, fence: Fence) -> int:
+    def raise_fence(self, fence: Fence, earlier: Sequence[Fence] = ()) -> int:
         """Delete the source's rows at or below a position in a commit of its own, and return their
-        number; a history table gets the row that ends them. Commit nothing if the fence is already
-        there.
+        number; a history table gets the row that ends them, and one for each `earlier` fence.
+        Commit nothing if the fence is already there.
 
         No batch of the source may be running: the rows that it writes would still be there.
         """
@@ -217,7 +217,8 @@ class DriverTable(NewestTable):
             source, version = replace(self.source, fence=fence.position), self.schema.version
             intent = Ingest(self.generation, self.version, {}, source, version)
             if self.schema.keeps_versions:
-                return with_end(self.store, self.manifest, intent, fence, self._entropy)
+                ends = (*earlier, fence)
+                return with_ends(self.store, self.manifest, intent, ends, self._entropy)
             return self.fenced(intent)
 
         what = "the rows before a TRUNCATE, DROP or snapshot weren't deleted"

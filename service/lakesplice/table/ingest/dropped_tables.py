@@ -72,4 +72,5 @@ def handle_drops(
     if asks or found.remedy is Remedy.PARK:
         table.park(ParkReason(found.code, found.detail, table.source.topic))
         return DropResult(found.position, parked=True)
-    return DropResult(found.position, parked=False, rows=table.raise_fence(found.fence))
+    rows = table.raise_fence(found.fence, found.earlier)
+    return DropResult(found.position, parked=False, rows=rows)

@@ -8,7 +8,7 @@ is written (`table/ingest/append.py`).
 
 Rows of history tables are never deleted: one row ends their versions
 (`planning/versions/ends_of_all_rows.py`). The intake makes it of a record in the table's own topic,
-`with_end` of a DROP that a topic of schema changes reports, `with_end_of_snapshot` of a snapshot.
+`with_ends` of DROPs that a topic of schema changes reports, `with_end_of_snapshot` of a snapshot.
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ import pyarrow.compute as pc
 
 from lakesplice.formats.events.values.fences import Fence, Fences
 from lakesplice.model.address import BaseFile
-from lakesplice.model.arrays import Integers
+from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.change import Op, at_or_below, at_position, delta_schema
 from lakesplice.model.manifest import DeltaRef, Manifest
 from lakesplice.model.moments import EpochMs, EpochUs
 from lakesplice.model.names import (
     GROUP,
+    HISTORY_END,
     HISTORY_ENDS,
     HISTORY_OP,
     IS_DELETED,
@@ -38,7 +39,7 @@ from lakesplice.model.names import (
     ROW,
     SOURCE_TS,
 )
-from lakesplice.model.position import Position
+from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.progress.source_state import SourceState
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.partial_fold import partial_rows
@@ -224,13 +225,13 @@ def _dead_rows(rows: pa.Table, waiting: OrderedChanges, fence: Position) -> Inte
     return dead
 
 
-def with_end(
-    store: Store, manifest: Manifest, intent: Ingest, fence: Fence, entropy: Entropy
+def with_ends(
+    store: Store, manifest: Manifest, intent: Ingest, fences: Sequence[Fence], entropy: Entropy
 ) -> Ingest:
-    """Return an ingest of a history table together with the row that ends all rows of its source at
-    a fence. Blocks; raises as `append`.
+    """Return an ingest of a history table together with the rows that end all rows of its source at
+    fences. Blocks; raises as `append`.
     """
-    source, ends = intent.source_to, Fences.of({0: fence})
+    source, ends = intent.source_to, Fences.of(dict(enumerate(fences)))
     changes = ends_of_all_rows(ends, ends.position_file, manifest.schema, dict(source.shard))
     return _with_rows(store, manifest, intent, changes, entropy)
 
@@ -285,7 +286,8 @@ def _first_moment(
 
 def _has_versions_below(store: Store, manifest: Manifest, source: SourceState) -> bool:
     """Return whether a history table has a version of `source` at or below its fence and above the
-    fence that it has in the manifest. It may have ended since by a delete, which isn't looked for.
+    last TRUNCATE or DROP there, and the fence that it has in the manifest. It may have ended since
+    by a delete, which isn't looked for.
 
     Blocks: reads positions of every base file. `CorruptFileError`, `StorageError`.
     """
@@ -293,10 +295,18 @@ def _has_versions_below(store: Store, manifest: Manifest, source: SourceState) -
     shard = [name for name, _ in source.shard]
     names = (*shard, POSITION_FILE, POSITION_OFFSET, HISTORY_OP)
     files = (file for _, file in sorted(manifest.files.items()))
+    ended, changed = before, BEFORE_ALL
     for rows in read_rows(store, files, manifest.schema, names):
-        between = at_or_below(rows, source.fence) & ~at_or_below(rows, before)
-        between &= in_shard(rows, source.shard)
-        between &= ~np.isin(rows.column(HISTORY_OP).to_numpy(), _NO_VERSIONS)
-        if between.any():
-            return True
-    return False
+        op = rows.column(HISTORY_OP).to_numpy()
+        own = at_or_below(rows, source.fence) & in_shard(rows, source.shard)
+        ended = max(ended, _highest(rows, own & (op == HISTORY_END)))
+        changed = max(changed, _highest(rows, own & ~np.isin(op, _NO_VERSIONS)))
+    return changed > ended
+
+
+def _highest(rows: pa.Table, chosen: Mask) -> Position:
+    file, offset = (rows.column(n).to_numpy()[chosen] for n in (POSITION_FILE, POSITION_OFFSET))
+    if not len(file):
+        return BEFORE_ALL
+    last = file.max()
+    return Position(int(last), int(offset[file == last].max()))

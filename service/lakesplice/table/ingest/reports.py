@@ -113,7 +113,9 @@ def _source_to(
     for report in reports:
         end = report.state.next_offset if report.stopped else ends[report.partition]
         states[report.partition] = report.state.passed_to(end)
-    fence = max([source.fence, *(report.fence for report in reports)])
+    # In a history table a fence would hide a DROP below it that is reported later.
+    raised = [] if keeps_versions else [report.fence for report in reports]
+    fence = max([source.fence, *raised])
     emptied = emptied_by(source, reports)
     presences = presences_after(source.presences, [report.observed_columns for report in reports])
     lowest = {report.partition: report.lowest for report in reports if report.lowest}
