@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from lakesplice.errors import LakespliceError, RetryableError
 from lakesplice.model.manifest import Manifest, RunRef
+from lakesplice.spark.python_workers import keep_zip_directories
 from lakesplice.spark.session import COMPACTION_POOL
 from lakesplice.splicing.output.copying import OpenSink
 from lakesplice.table.files.index_runs import RunCache, write_merged
@@ -127,6 +128,7 @@ def _run(
 
 def _answer(function: Callable[[bytes], bytes], pickled: bytes) -> bytes | LakespliceError:
     """Return what the task returns, or its error: Spark would hide which one it was."""
+    keep_zip_directories()
     try:
         return function(pickled)
     except LakespliceError as error:
