@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 
 from lakesplice.errors import CorruptFileError, UsageError
 from lakesplice.model.change import Op
+from lakesplice.model.types import ColumnType
 from lakesplice.planning.upkeep.gathering import FILES_MIN
 from lakesplice.table.files.base_files import open_base
 from lakesplice.table.files.page_rewriter import best_rewriter
@@ -68,6 +69,19 @@ def test_the_log_has_one_new_file_for_all_that_it_replaces(
     assert len(log.file_uris()) == 2
     found = log.to_pyarrow_table().select(EVERY_TYPE.names)
     assert found.sort_by("c_long_0").to_pylist() == table.live()
+
+
+def test_values_that_equal_no_value_and_zeros_of_either_sign_are_written_as_they_are(
+    table: MadeTable,
+) -> None:
+    column = next(c.name for c in EVERY_TYPE.columns if c.type == ColumnType.parse("double"))
+    odd = [float("nan"), -0.0]
+    table.change(*([(Op.UPDATE, {**row(2 * at, HIGH), column: odd[at]})] for at in range(2)))
+    sources = changed(table)[:2]
+    base = table.compact(sources).replaced[sources[0]].base
+    with open_base(table.store, base, EVERY_TYPE) as reader:
+        found = [value for part in reader.read_each([column]) for value in part.column(0)]
+    assert [str(found[at].as_py()) for at in (0, 2)] == ["nan", "-0.0"]
 
 
 def test_fewer_files_than_make_a_gathering_are_spliced_each(table: MadeTable) -> None:

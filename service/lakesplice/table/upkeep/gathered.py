@@ -26,7 +26,6 @@ from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.edits import Edits, apply_edits
 from lakesplice.planning.rows.overlay import overlay, state_columns
 from lakesplice.planning.rows.waiting_changes import WaitingChanges
-from lakesplice.splicing.verify import verify_edits
 from lakesplice.table.files.base_files import (
     checked_base,
     compared_columns,
@@ -122,7 +121,6 @@ def _rows(store: Store, files: Sequence[BaseFile], schema: TableSchema) -> list[
 def _check(
     schema: TableSchema, after: pa.Table, edits: Edits, found: pa.NativeFile, base: BaseFile
 ) -> None:
-    """Read back the edited values, and of all rows what identifies and orders them."""
-    meant = after.select(compared_columns(schema))
-    verify_rows(checked_base(found, base, schema), meant, base.path)
-    verify_edits(found, base.path, edits)
+    """Read back of all rows the edited columns, and what identifies and orders them."""
+    names = dict.fromkeys((*compared_columns(schema), *edits.columns))
+    verify_rows(checked_base(found, base, schema), after.select([*names]), base.path)
