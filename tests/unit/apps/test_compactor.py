@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from lakesplice.apps.service.upkeep import compactor
+from lakesplice.apps.service.upkeep import compactor, small_rewrites
 from lakesplice.apps.service.upkeep.compactor import Compactor
+from lakesplice.apps.service.upkeep.small_rewrites import rewrite_near
 from lakesplice.apps.service.upkeep.table_upkeep import Upkeep
 from lakesplice.errors import CorruptFileError, FencedError, MissingFileError, StorageError
 from lakesplice.model.manifest import Manifest
@@ -23,6 +24,7 @@ from lakesplice.storage.stores import open_sink
 from lakesplice.storage.system import SystemEntropy
 from lakesplice.table.files.page_rewriter import best_rewriter
 from lakesplice.table.protocol.layout import generation_path
+from lakesplice.table.upkeep.compact import Compacted
 from lakesplice.telemetry import catalogue as metric
 from lakesplice.testing.shop import Event
 from tests.support.compacting import HELD_AT, SECONDS_MAX, Compacting
@@ -301,3 +303,33 @@ def test_an_error_of_a_task_reaches_the_driver_as_what_it_is(
     task = RewriteTask(empty, manifest, (path,), best_rewriter(open_sink), SystemEntropy())
     with pytest.raises(MissingFileError):
         rewrite_files(session, [task])  # type: ignore[arg-type]  # as much of it as is needed
+
+
+def test_little_is_rewritten_without_spark_and_much_by_its_tasks(
+    scene: Compacting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.change(0)
+    manifest, store = scene.table(0).manifest, scene.table(0).store
+    rewriter = best_rewriter(open_sink)
+    task = RewriteTask(store, manifest, tuple(manifest.files), rewriter, SystemEntropy())
+    without_spark: Any = None
+    (here,) = rewrite_near(without_spark, [task])
+    monkeypatch.setattr(small_rewrites, "HERE_BYTES_MAX", 1)
+    session: Any = SimpleNamespace(sparkContext=TasksHere())
+    (there,) = rewrite_near(session, [task])
+    assert here.counts == there.counts
+    assert here.consumed == there.consumed != {}
+
+
+def test_an_error_that_nobody_expected_leaves_a_small_table_alone_for_a_while(
+    scene: Compacting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: RewriteTask) -> Compacted:
+        raise ZeroDivisionError("of a library")
+
+    monkeypatch.setattr(small_rewrites, "rewritten", fail)
+    scene.compactor._run_rewrites = rewrite_near
+    scene.change(0)
+    scene.compactor.finish()
+    assert "of a library" in scene.driver.activity.failures["one.goods"].reason
+    assert scene.waiting() == [True, False, False]

@@ -79,6 +79,11 @@ def rewrite_files(session: SparkSession, tasks: Sequence[RewriteTask]) -> list[C
     return [pickle.loads(answer) for answer in _run(session, "compaction", tasks, _rewrite)]
 
 
+def rewritten(task: RewriteTask) -> Compacted:
+    """Run a task in this process, without Spark. Blocks; raises as `compact_files`."""
+    return compact_files(task.store, task.manifest, task.paths, task.rewriter, task.entropy)
+
+
 def merge_runs(session: SparkSession, task: MergeTask) -> RunRef:
     """Merge runs in a task of the compaction pool and return the run written. Blocks."""
     answers = _run(session, "index merge", [task], _merge)
@@ -136,10 +141,7 @@ def _answer(function: Callable[[bytes], bytes], pickled: bytes) -> bytes | Lakes
 
 
 def _rewrite(pickled: bytes) -> bytes:
-    task: RewriteTask = pickle.loads(pickled)
-    return pickle.dumps(
-        compact_files(task.store, task.manifest, task.paths, task.rewriter, task.entropy)
-    )
+    return pickle.dumps(rewritten(pickle.loads(pickled)))
 
 
 def _merge(pickled: bytes) -> bytes:

@@ -1,8 +1,9 @@
 """The compactor: threads that watch all tables and merge waiting changes into base files.
 
 Ingest continues meanwhile. A thread chooses the due table whose changes have waited the longest,
-lets Spark tasks rewrite its files, and commits. If the commit loses its race, the next turn plans
-the table again (`_splice`). The same threads merge runs of the row index and keep the logs short.
+rewrites its files, larger ones in Spark's tasks, and commits. If the commit loses its race, the
+next turn plans the table again (`_splice`). The same threads merge runs of the row index and keep
+the logs short.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.retry_pauses import PausesByName
 from lakesplice.apps.service.tables import DriverTables, ServiceTable
 from lakesplice.apps.service.threads import Slots, repeat
+from lakesplice.apps.service.upkeep.small_rewrites import rewrite_near
 from lakesplice.apps.service.upkeep.table_memory import ComputedOnce
 from lakesplice.apps.service.upkeep.table_upkeep import Upkeep
 from lakesplice.errors import CorruptFileError, FencedError, LakespliceError
@@ -37,7 +39,7 @@ from lakesplice.planning.upkeep.compaction import (
     tasks,
     work,
 )
-from lakesplice.spark.jobs.rewrites import RewriteTask, rewrite_files
+from lakesplice.spark.jobs.rewrites import RewriteTask
 from lakesplice.spark.session import cores
 from lakesplice.storage.copying import ScratchFile
 from lakesplice.storage.stores import open_sink
@@ -59,7 +61,7 @@ _PAUSES_SECONDS = (30.0, 60.0, 120.0, 300.0)
 class Compactor:
     """Compacts what is due. `start` and `stop` are called once each; the other methods may be
     called from any thread. `rewrite` runs the rewrites of one table's files; errors as in
-    `rewrite_files`.
+    `rewrite_near`.
     """
 
     def __init__(
@@ -67,7 +69,7 @@ class Compactor:
         driver: Driver,
         tables: DriverTables,
         session: SparkSession,
-        rewrite: Callable[[SparkSession, Sequence[RewriteTask]], list[Compacted]] = rewrite_files,
+        rewrite: Callable[[SparkSession, Sequence[RewriteTask]], list[Compacted]] = rewrite_near,
     ) -> None:
         settings = driver.settings.compaction
         self._driver = driver
