@@ -14,12 +14,14 @@ from lakesplice.apps.bootstrap.files_fill import (
     require_key,
     require_stream_since,
 )
+from lakesplice.apps.bootstrap.repeated_keys import repeated_keys
 from lakesplice.apps.bootstrap.row_files import FilePart, RowFiles, file_parts, split_glob
 from lakesplice.errors import UsageError
 from lakesplice.model.offsets import Offset
 from lakesplice.model.position import Position
 from lakesplice.model.progress.shadow_plan import FilledFrom
-from lakesplice.model.source_schema import SourceSchema
+from lakesplice.model.source_schema import SourceField, SourceSchema
+from lakesplice.model.types import ColumnType
 from lakesplice.planning.intake.read_rows import ReadRows
 from lakesplice.storage.local import LocalStore
 from lakesplice.testing.doubles import FixedClock
@@ -109,6 +111,26 @@ def test_a_file_that_is_not_the_tables_is_refused(path: Path) -> None:
     (path / "c.orc").write_bytes(b"")
     with pytest.raises(UsageError, match=r"neither \.parquet nor \.csv"):
         file_parts(files, "c*")
+
+
+def test_rows_with_a_key_that_other_rows_have_are_counted_in_all_files(path: Path) -> None:
+    fields = tuple(
+        SourceField(name, ColumnType.parse(kind), "")
+        for name, kind in (("id", "long"), ("part", "string"), ("n", "decimal(9,2)"))
+    )
+    numbers = [*range(2_000), 7]
+    rows = pa.table({"id": numbers, "n": numbers, "part": ["a"] * len(numbers)})
+    pq.write_table(rows, path / "a.parquet", row_group_size=700)
+    (path / "b.csv").write_text("part,id,n\nb,7,1\na,8,2\nb,9,3\nb,007,4\n")
+    (path / "c.csv").write_text("part,id,n\n")
+    files = LocalStore(path)
+    reading = RowFiles(files, SourceSchema(fields, ("id", "part")))
+    with repeated_keys() as keys:
+        for part in file_parts(files, "*"):
+            found = reading.keys(part)
+            assert found.column_names == ["id", "part"]
+            keys.add(found)
+        assert keys.count() == len([("a", 7), ("a", 8), ("b", 7)])
 
 
 class Counted(LocalStore):

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from lakesplice.apps.bootstrap.fill_request import FillRequest
 from lakesplice.apps.bootstrap.fill_tools import FillTools
+from lakesplice.apps.bootstrap.repeated_keys import repeated_keys
 from lakesplice.apps.bootstrap.row_files import (
     FilePart,
     RowFiles,
@@ -93,14 +94,22 @@ class FilesFill:
 
         backfill = table.manifest.backfill
         assert backfill is not None, "the table is a shadow"
-        missing = backfill.open_chunks()
+        missing = set(backfill.open_chunks())
         tools.progress.expect(len(missing))
         feed()
         fed = tools.clock.monotonic()
-        with closing(RowFiles(self._files(plan.server), schema, excluded)) as files:
-            for chunk in missing:
-                part = FilePart.of_bound(plan.bounds[chunk])
-                rows = [ReadRows(schema, files.rows(part), plan.start, plan.created_ms)]
+        with (
+            closing(RowFiles(self._files(plan.server), schema, excluded)) as files,
+            repeated_keys() as keys,
+        ):
+            for chunk, bound in enumerate(plan.bounds):
+                part = FilePart.of_bound(bound)
+                if chunk not in missing:
+                    keys.add(files.keys(part))
+                    continue
+                images = files.rows(part)
+                keys.add(images.select(list(schema.key)))
+                rows = [ReadRows(schema, images, plan.start, plan.created_ms)]
                 refused = commit_chunks(table, {chunk: rows}, reading, tools.entropy, runs)
                 if refused is not None:
                     raise UsageError(
@@ -111,6 +120,12 @@ class FilesFill:
                 if tools.clock.monotonic() - fed > FEED_SECONDS:
                     feed()
                     fed = tools.clock.monotonic()
+            if repeated := keys.count():
+                raise UsageError(
+                    "several rows of the files have one key, and the table can have only one of"
+                    " them; give files without such rows, and --again",
+                    rows=repeated,
+                )
         return settled(table, feed, tools.clock, self.request.settle_seconds)
 
     def _files(self, folder: str) -> AnyStore:

@@ -98,17 +98,26 @@ class RowFiles:
         Raises `UsageError` if the file has changed, if it has other columns, or if a value doesn't
         fit its column's type exactly.
         """
-        if self.store.size(part.path) != part.size:
-            raise UsageError("a file changed since it was listed; give --again", path=part.path)
-        if part.path.endswith(_CSV):
-            return _typed(self._of_csv(part), part.path, self.schema, self.excluded)
-        return _typed(_row_group(self.store, part), part.path, self.schema, self.excluded)
+        return _typed(self._read(part), part.path, self.schema, self.excluded)
+
+    def keys(self, part: FilePart) -> pa.Table:
+        """Return the keys of a part's rows. Blocks; errors as `rows`."""
+        names = self.schema.key
+        fields = tuple(field for field in self.schema.fields if field.name in names)
+        read = self._read(part)
+        others = set(read.column_names) - set(names)
+        return _typed(read, part.path, SourceSchema(fields, names), others)
 
     def close(self) -> None:
         """Close the file that is open, if one is."""
         if self._open is not None:
             self._open.close()
         self._open = None
+
+    def _read(self, part: FilePart) -> pa.Table:
+        if self.store.size(part.path) != part.size:
+            raise UsageError("a file changed since it was listed; give --again", path=part.path)
+        return self._of_csv(part) if part.path.endswith(_CSV) else _row_group(self.store, part)
 
     def _of_csv(self, part: FilePart) -> pa.Table:
         if self._open is None or self._open.path != part.path or self._open.at > part.first:
