@@ -48,7 +48,7 @@ def result(source: Path, step: int) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("index", [True, False])
+@pytest.mark.parametrize("index", [True, pytest.param(False, marks=pytest.mark.nightly)])
 def test_a_chunk_of_long_texts_is_encoded_whole_in_bounded_memory(
     index: bool, tmp_path: Path
 ) -> None:
@@ -59,7 +59,7 @@ def test_a_chunk_of_long_texts_is_encoded_whole_in_bounded_memory(
     assert found["peak"] < PEAK_MAX
 
 
-@pytest.mark.parametrize("step", [4000, 40_000])
+@pytest.mark.parametrize("step", [4000, pytest.param(40_000, marks=pytest.mark.nightly)])
 def test_a_chunk_whose_pages_change_is_encoded_in_bounded_memory(step: int, tmp_path: Path) -> None:
     layout = {"use_dictionary": False, "compression": "none"}
     source = written(tmp_path / "x.parquet", numbers(20_000_000), **layout)

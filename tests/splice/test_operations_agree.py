@@ -172,9 +172,11 @@ def in_process() -> Iterator[Matrix]:
     yield from used(IN_PROCESS)
 
 
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Matrix]:
-    yield from used(SPARK[::2])
+@pytest.fixture
+def spark(operation: str, seed: int, request: pytest.FixtureRequest) -> Iterator[Matrix]:
+    """One choice of Spark's settings, each operation another one, by the seed; nightly all."""
+    at = (seed + [*OPERATIONS].index(operation)) % len(SPARK)
+    yield from used(SPARK if request.config.getoption("--nightly") else SPARK[at : at + 1])
 
 
 @settings(settings.get_profile("readers of operations"))

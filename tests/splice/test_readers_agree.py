@@ -19,7 +19,7 @@ from tests.support.parquet_readers import IN_PROCESS, SPARK
 from tests.support.parquet_values import COMMON, RARE
 from tests.support.parquet_writers import FileShape
 from tests.support.reader_matrix import Matrix, used
-from tests.support.splicing import WAYS, read, written, wrongs
+from tests.support.splicing import SPLICE, WAYS, read, written, wrongs
 
 pytestmark = pytest.mark.parametrize("way", WAYS)
 
@@ -64,9 +64,13 @@ def in_process() -> Iterator[Matrix]:
     yield from used(IN_PROCESS)
 
 
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Matrix]:
-    yield from used(SPARK)
+@pytest.fixture
+def spark(way: str, seed: int, request: pytest.FixtureRequest) -> Iterator[Matrix]:
+    """Spark with every choice of its settings; with one by the seed for what pyarrow writes, nightly
+    all.
+    """
+    every_one = way == SPLICE or request.config.getoption("--nightly")
+    yield from used(SPARK if every_one else SPARK[(at := seed % len(SPARK)) : at + 1])
 
 
 _several = settings(settings.get_profile("readers"))
