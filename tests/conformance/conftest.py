@@ -14,6 +14,20 @@ from tests.support.debezium import captured
 from tests.support.workload import DECLARED, taken_in
 
 Take = Callable[..., SimulatedDriver]
+SomeOf = Callable[[int], list[int]]
+
+
+@pytest.fixture
+def some_of(request: pytest.FixtureRequest, seed: int) -> SomeOf:
+    """Return a call that picks, of so many versions, those that Spark reads, which takes it seconds
+    each: the last and every fourth, by the seed; nightly every one.
+    """
+    every = 1 if request.config.getoption("--nightly") else 4
+
+    def some_of(versions: int) -> list[int]:
+        return sorted({*range(seed % every, versions, every), versions - 1})
+
+    return some_of
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from lakesplice.model.types import ColumnType
 from tests.support.column_types import Typed, every_type
 from tests.support.schema_changes import connect_record
 from tests.support.sent_types import connect, decimal
-from tests.support.sources import SourceServer, source_server
+from tests.support.sources import SourceServer
 
 _TABLE = TableName("shop", "items")
 # A zero date is no value that a column here holds, and MariaDB refuses JSON without a default.
@@ -40,15 +40,10 @@ _DEFAULTS = [
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SourceServer]:
-    yield from source_server(tmp_path_factory.mktemp("mariadb"))
-
-
-@pytest.fixture(scope="module")
-def cursor(server: SourceServer) -> Iterator[pymysql.cursors.Cursor]:
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute("create database shop")
-        cursor.execute("use shop")
+def cursor(mariadb: SourceServer) -> Iterator[pymysql.cursors.Cursor]:
+    with mariadb.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("create database added_columns")
+        cursor.execute("use added_columns")
         yield cursor
 
 

@@ -60,5 +60,5 @@ def test_spark_reads_it_and_its_change_feed_from_the_erasure_on(
         "fed": f"(select count(*) from table_changes_by_path({feed})) = 2",
     }
     statements = [f"select assert_true({claim})" for claim in asked.values()]
-    found = run_delta_spark(jars, tmp_path / "lake" / "s" / "t", tmp_path, 0, ["id"], statements)
+    found = run_delta_spark(jars, tmp_path / "lake" / "s" / "t", tmp_path, (), ["id"], statements)
     assert set(found.outcomes.values()) == {""}, found.outcomes

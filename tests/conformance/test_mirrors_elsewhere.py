@@ -68,7 +68,7 @@ def _require_spark_reads(mirrored: Mirrored, tmp_path: Path, catalog: dict[str, 
         *(_export(tmp_path, one.id) for one in mirrored.state.snapshots),
     ]
     jars: Sequence[Path] = (*machine.jars(DELTA), *machine.jars(ICEBERG))
-    found = run_delta_spark(jars, mirrored.life.root, tmp_path, 0, ("id",), statements)
+    found = run_delta_spark(jars, mirrored.life.root, tmp_path, (), ("id",), statements)
     assert set(found.outcomes.values()) == {""}, found.outcomes
     for one in mirrored.state.snapshots:
         mirrored.require(pq.read_table(tmp_path / str(one.id)), one.version)

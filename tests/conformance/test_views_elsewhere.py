@@ -184,7 +184,7 @@ def test_a_view_in_spark_has_the_rows_of_the_source_and_making_it_writes_nothing
         sql += statements(lake / name.replace(".", "/"), Engine.SPARK)
         out = f"insert overwrite directory '{tmp_path / name}' using parquet"
         sql += [f"{out} select * from {name}"]
-    found = run_delta_spark(machine.jars(DELTA), lake, tmp_path, 0, ("id",), sql)
+    found = run_delta_spark(machine.jars(DELTA), lake, tmp_path, (), ("id",), sql)
     assert set(found.outcomes.values()) == {""}, found.outcomes
     require_truth(pq.read_table(tmp_path / f"{SCHEMA}.{VIEW}"))
     expected = expected_of(history)

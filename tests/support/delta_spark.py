@@ -42,7 +42,7 @@ class DeltaSpark:
     empty if it went through, else the error's text.
     """
 
-    versions: tuple[list[list[Any]], ...]
+    versions: Mapping[int, list[list[Any]]]
     outcomes: Mapping[str, str]
 
 
@@ -50,13 +50,13 @@ def run_delta_spark(
     jars: Sequence[Path],
     table: Path,
     scratch: Path,
-    versions: int,
+    versions: Sequence[int],
     columns: Sequence[str],
     statements: Sequence[str],
     *,
     export: bool = False,
 ) -> DeltaSpark:
-    """Read versions 0 to `versions` - 1 and then try the statements, `{table}` being the table.
+    """Read the versions and then try the statements, `{table}` being the table.
 
     With `export` each version is written whole to `exported(scratch, version)` instead.
     """
@@ -64,18 +64,18 @@ def run_delta_spark(
     job = {
         "jars": paths,
         "table": str(table),
-        "rows_of": 0 if export else versions,
+        "rows_of": [] if export else [*versions],
         "columns": list(columns),
         "statements": list(statements),
         "result": str(scratch / "result.json"),
         "exports": [
-            str(exported(scratch, version)) for version in range(versions if export else 0)
+            (version, str(exported(scratch, version))) for version in (versions if export else ())
         ],
     }
     (scratch / "job.json").write_text(json.dumps(job))
     _process(paths).run(scratch / "job.json")
     result = json.loads((scratch / "result.json").read_text())
-    return DeltaSpark(tuple(result["versions"]), result["outcomes"])
+    return DeltaSpark(dict(result["versions"]), result["outcomes"])
 
 
 def run_delta_feed(
@@ -88,7 +88,7 @@ def run_delta_feed(
     feed = {way: str(scratch / f"{way}.parquet") for way in ("batch", "sql", "stream")}
     job = {
         "table": str(table),
-        "rows_of": 0,
+        "rows_of": [],
         "statements": [],
         "exports": [],
         "result": str(scratch / "result.json"),
@@ -186,10 +186,10 @@ def _session(jars: Sequence[str], scratch: Path) -> SparkSession:
 
 def _do(spark: SparkSession, job: Mapping[str, Any]) -> None:
     result = {
-        "versions": [_rows(spark, job, version) for version in range(job["rows_of"])],
+        "versions": [(version, _rows(spark, job, version)) for version in job["rows_of"]],
         "outcomes": {statement: _try(spark, job, statement) for statement in job["statements"]},
     }
-    for version, path in enumerate(job["exports"]):
+    for version, path in job["exports"]:
         pq.write_table(_frame(spark, job, version).toArrow(), path)
     if "feed" in job:
         _write_feed(spark, job["table"], job["feed"])
