@@ -1,5 +1,4 @@
-"""Each store call of an adoption fails, or the process dies there: the table is unchanged or
-adopted.
+"""Each write of an adoption fails, or the process dies there: the table is unchanged or adopted.
 
 If it isn't adopted yet, a second adoption succeeds.
 """
@@ -110,9 +109,11 @@ def broken_off(kind: str, fault: Fault) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("how", [How.CRASH_BEFORE, How.CRASH_AFTER])
-def test_a_process_that_dies_at_any_call_leaves_a_whole_table(kind: str, how: How) -> None:
+def test_a_process_that_dies_at_any_write_leaves_a_whole_table(kind: str, how: How) -> None:
+    """One that dies at a read leaves what the write before it left."""
     for call in calls(kind):
-        broken_off(kind, Fault.at(call.number, how))
+        if call.method in WRITES:
+            broken_off(kind, Fault.at(call.number, how))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -25,9 +25,13 @@ WRITES = ("put_new", "writer", "delete")
 READS = ("read", "open", "size", "list", "modified_ms")
 
 
+def new_bucket(server: S3Server) -> AnyStore:
+    return open_store(f"s3://{server.make_bucket()}", options(server.endpoint))
+
+
 @pytest.fixture
 def bucket(s3_server: S3Server) -> AnyStore:
-    return open_store(f"s3://{s3_server.make_bucket()}", options(s3_server.endpoint))
+    return new_bucket(s3_server)
 
 
 def play(scenario: Scenario, bare: AnyStore, lake: Store) -> bool:
@@ -42,9 +46,9 @@ def play(scenario: Scenario, bare: AnyStore, lake: Store) -> bool:
     return True
 
 
-@pytest.fixture
-def calls(bucket: AnyStore) -> tuple[Call, ...]:
-    scenario, bare = Scenario(), bucket.within("whole")
+@pytest.fixture(scope="module")
+def calls(s3_server: S3Server) -> tuple[Call, ...]:
+    scenario, bare = Scenario(), new_bucket(s3_server)
     store = FaultyStore(bare)
     assert play(scenario, bare, store)
     require_finished(scenario.source, scenario.finish(bare))
