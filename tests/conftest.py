@@ -64,7 +64,7 @@ hypothesis.settings.load_profile("default")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("lakesplice")
-    group.addoption("--kills", type=int, default=2, help="how often the crash tests kill (2)")
+    group.addoption("--kills", type=int, default=1, help="how often the crash tests kill (1)")
     group.addoption("--seed", type=int, default=None, help="the seed of the crash tests (random)")
     group.addoption(
         "--bucket-calls", type=int, default=2, help="store calls failed in a bucket (2; 0: all)"
