@@ -27,6 +27,8 @@ from tests.support.simulated import folder, require_finished, require_tidy, requ
 WRITES = ("put_new", "writer", "delete")
 # So that the cases of a file are some groups that can be told apart, not hundreds of names.
 GROUPS = 4
+# Lives per way of failing in the gate, and with a full disk; each takes more than a second.
+LIVES, LIVES_ON_A_FULL_DISK, LIVES_ON_A_FULL_DISK_NIGHTLY = 5, 5, 40
 
 
 def play(scenario: Scenario, path: Path, lake: Store) -> bool:
@@ -78,14 +80,14 @@ Numbers = Callable[..., list[int]]
 
 @pytest.fixture
 def numbers(request: pytest.FixtureRequest, seed: int) -> Numbers:
-    """The calls that one way of failing tries, each of which takes a life of a second: every 12th
-    write, each way others, and every 24th read, which ones by the seed; nightly every one.
+    """The calls that one way of failing tries: some, evenly spread, each way others, by the seed;
+    nightly every one.
     """
     nightly = request.config.getoption("--nightly")
 
     def chosen(way: int, group: int, *methods: str) -> list[int]:
-        every = 1 if nightly else 12 if set(methods) <= {*WRITES} else 24
         found = [call.number for call in calls() if call.method in methods]
+        every = 1 if nightly else len(found) // LIVES
         return found[(seed + way) % every :: every][group::GROUPS]
 
     return chosen
@@ -207,7 +209,9 @@ def written() -> int:
 
 
 def test_the_disk_may_be_full_after_any_number_of_bytes(request: pytest.FixtureRequest) -> None:
-    total, lives = written(), 40 if request.config.getoption("--nightly") else 8
+    nightly = request.config.getoption("--nightly")
+    lives = LIVES_ON_A_FULL_DISK_NIGHTLY if nightly else LIVES_ON_A_FULL_DISK
+    total = written()
     for left in range(0, total, total // lives):
         with folder() as path:
             scenario = Scenario()

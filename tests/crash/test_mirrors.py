@@ -31,7 +31,7 @@ def test_a_mirror_is_whole_whichever_call_failed(
         count = undisturbed.calls
         undisturbed.require_whole()
     assert count > 30
-    every = 1 if request.config.getoption("--nightly") else 13
+    every = 1 if request.config.getoption("--nightly") else 26
     for fails in range((seed + WAYS.index(how) * 5) % every, count, every):
         with life(fails, how) as disturbed:
             disturbed.play()

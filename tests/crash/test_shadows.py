@@ -152,7 +152,7 @@ def test_after_any_failure_the_table_is_the_old_one_or_the_whole_new_one(
 ) -> None:
     every = writes(way)
     assert len(every) > 30
-    step = 1 if request.config.getoption("--nightly") else 8
+    step = 1 if request.config.getoption("--nightly") else 12
     for call in every[(seed + HOWS.index(how)) % step :: step]:
         with folder() as path:
             life, bare = Life(way), LocalStore(path)

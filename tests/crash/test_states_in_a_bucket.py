@@ -12,7 +12,7 @@ from lakesplice.testing.s3_server import S3Server, options
 from tests.support.clocked import StampedStore
 from tests.support.table_machine import TableMachine
 
-LIVES, LIVES_NIGHTLY, STEPS = 5, 50, 30
+LIVES, LIVES_NIGHTLY, STEPS = 3, 50, 30
 
 
 def test_a_table_in_a_bucket_stays_right_after_any_steps(

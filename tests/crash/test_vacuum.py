@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from lakesplice.model.moments import EpochMs
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.reading.scan import View
@@ -17,6 +19,7 @@ from tests.support.scenario import ALL_MS
 from tests.support.simulated import Rows, Source, driver_of, require_tidy, require_true, rows_of
 
 HOUR_MS = 3_600_000
+DAYS, DAYS_NIGHTLY = 20, 40
 
 
 def lived(lake: FaultyStore, source: Source, clock: FixedClock) -> SimulatedDriver:
@@ -77,14 +80,16 @@ def test_no_reader_of_a_retained_version_ever_fails_or_sees_other_rows(tmp_path:
     require_true(source, table)
 
 
-def test_storage_stays_flat_while_versions_come_and_go(tmp_path: Path) -> None:
+def test_storage_stays_flat_while_versions_come_and_go(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     """Batches and compactions go on for days of simulated time; what is kept is a window of it."""
     source, clock = Source(), FixedClock()
     lake = LocalStore(tmp_path)
     driver = driver_of(source, lake, clock=clock)
     sizes = []
     expiry = None
-    for day in range(40):
+    for day in range(DAYS_NIGHTLY if request.config.getoption("--nightly") else DAYS):
         for key in range(3):
             source.topic.append(key % 2, source.put(key))
             clock.advance(8 * 3600)
