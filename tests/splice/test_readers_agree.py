@@ -66,8 +66,8 @@ def in_process() -> Iterator[Matrix]:
 
 @pytest.fixture
 def spark(way: str, seed: int, request: pytest.FixtureRequest) -> Iterator[Matrix]:
-    """Spark with every choice of its settings; with one by the seed for what pyarrow writes, nightly
-    all.
+    """Spark with every choice of its settings; with one, by the seed, for what pyarrow writes;
+    nightly with all.
     """
     every_one = way == SPLICE or request.config.getoption("--nightly")
     yield from used(SPARK if every_one else SPARK[(at := seed % len(SPARK)) : at + 1])
