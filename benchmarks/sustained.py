@@ -135,7 +135,9 @@ def _beside_floor(fleet: Fleet, lake: Path) -> dict[str, float]:
         paths = [one.path for one in work(manifest)]
         deltas += len(manifest.deltas)
         began = time.process_time()
-        compact_files(store, manifest, paths, best_rewriter(open_sink), SystemEntropy())
+        compact_files(
+            store, manifest, paths, best_rewriter(open_sink), SystemEntropy(), files_min=1
+        )
         ours += time.process_time() - began
         began = time.process_time()
         for delta in manifest.deltas:

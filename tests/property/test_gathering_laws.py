@@ -1,5 +1,5 @@
-"""Small base files that a compaction writes as one file have the rows, counts and images that they
-have if each is spliced by itself.
+"""Small base files that a compaction writes as one file, or a single one that it writes whole, have
+the rows, counts and images that they have if each is spliced.
 """
 
 from __future__ import annotations
@@ -67,8 +67,11 @@ def change(key: int, to: Any) -> tuple[Op, dict[str, Any]]:
     return (Op.DELETE, row(key, LOW)) if to == "delete" else (Op.UPDATE, row(key, to))
 
 
-def compacted(table: MadeTable, manifest: Manifest, paths: Sequence[str]) -> Compacted:
-    return compact_files(table.store, manifest, paths, best_rewriter(), table.entropy)
+def compacted(
+    table: MadeTable, manifest: Manifest, paths: Sequence[str], files_min: int = 2
+) -> Compacted:
+    rewriter = best_rewriter()
+    return compact_files(table.store, manifest, paths, rewriter, table.entropy, files_min=files_min)
 
 
 def rows_of(table: MadeTable, parts: Sequence[Compacted]) -> Mapping[int, pa.Table]:
@@ -90,7 +93,7 @@ def images_of(table: MadeTable, parts: Sequence[Compacted]) -> list[str]:
 
 
 @settings(max_examples=examples(12))
-@given(st.integers(gathering.FILES_MIN, FILES_MAX), DELTAS, st.booleans())
+@given(st.integers(1, FILES_MAX), DELTAS, st.booleans())
 def test_files_written_as_one_have_the_rows_of_files_spliced_one_by_one(
     files: int, deltas: list[list[tuple[int, Any]]], repeated: bool
 ) -> None:
@@ -102,9 +105,9 @@ def test_files_written_as_one_have_the_rows_of_files_spliced_one_by_one(
             table.change([change(key, HIGH) for key in range(0, files * ROWS, ROWS)])
         manifest = replace(table.manifest, feed=ChangeFeed(0))
         paths = [path for path, file in manifest.files.items() if manifest.waiting_in(file)]
-        together = compacted(table, manifest, [*manifest.files])
+        together = compacted(table, manifest, [*manifest.files], files_min=1)
         alone = [compacted(table, manifest, [path]) for path in paths]
-        if len(paths) >= gathering.FILES_MIN and together.replaced:
+        if together.replaced:
             assert len({new.base.path for new in together.replaced.values()}) == 1
             assert list(together.replaced) == paths
         theirs, ours = rows_of(table, alone), rows_of(table, [together])
@@ -138,17 +141,17 @@ FILES = st.lists(
 )
 
 
-@given(FILES)
+@given(FILES, st.integers(1, 3))
 def test_a_gathering_is_bounded_and_of_one_partition_and_no_file_is_in_two(
-    drawn: list[tuple[int, tuple[str], Cube | None]],
+    drawn: list[tuple[int, tuple[str], Cube | None]], files_min: int
 ) -> None:
     files = [
         BaseFile(f"base/{at}", size, (Segment(at, 1),), partition=partition, cube=cube)
         for at, (size, partition, cube) in enumerate(drawn)
     ]
-    found = gatherings(files)
+    found = gatherings(files, files_min)
     for part in found:
-        assert len(part) >= gathering.FILES_MIN
+        assert len(part) >= files_min
         assert len({file.partition for file in part}) == 1
         assert all(f.cube is None and f.bytes <= gathering.FILE_BYTES_MAX for f in part)
         assert sum(file.bytes for file in part) <= gathering.GATHERED_BYTES_MAX
@@ -160,4 +163,4 @@ def test_a_gathering_is_bounded_and_of_one_partition_and_no_file_is_in_two(
         if file.path not in paths and file.cube is None and file.bytes <= gathering.FILE_BYTES_MAX
     )
     # What is left of a partition is too little, or the end of files that make several gatherings.
-    assert all(count < gathering.FILES_MIN for count in left.values())
+    assert all(count < files_min for count in left.values())

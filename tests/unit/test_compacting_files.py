@@ -28,7 +28,7 @@ from tests.support.made import MadeTable
 
 @pytest.fixture
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MadeTable:
-    monkeypatch.setattr(gathering, "FILES_MIN", 10)  # each file is spliced
+    monkeypatch.setattr(gathering, "FILE_BYTES_MAX", 0)  # each file is spliced
     made = MadeTable(tmp_path, EVERY_TYPE)
     made.insert([row(at, LOW) for at in range(6)], [row(at, LOW) for at in range(6, 9)])
     made.change([(Op.UPDATE, row(2, HIGH)), (Op.UPDATE, row(7, HIGH))], [(Op.DELETE, row(3, LOW))])

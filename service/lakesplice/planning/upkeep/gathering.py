@@ -13,7 +13,8 @@ from collections.abc import Collection, Iterator
 
 from lakesplice.model.address import BaseFile, Partition
 
-# A single file is spliced: a gathering saves time only if it replaces several splices.
+# A single small file is spliced unless its caller asks for less. The service does: it has hundreds
+# of them.
 FILES_MIN = 2
 # To decode and encode a file of this size takes as long as the splice of a tiny file.
 FILE_BYTES_MAX = 512 * 1024
@@ -22,11 +23,13 @@ FILE_BYTES_MAX = 512 * 1024
 GATHERED_BYTES_MAX = 8 * 1024 * 1024
 
 
-def gatherings(files: Collection[BaseFile]) -> tuple[tuple[BaseFile, ...], ...]:
+def gatherings(
+    files: Collection[BaseFile], files_min: int = FILES_MIN
+) -> tuple[tuple[BaseFile, ...], ...]:
     """Group files that a compaction is to rewrite: it writes each group as one file.
 
-    Files in no group are spliced one by one. Each group has at least FILES_MIN files of one
-    partition, each of at most FILE_BYTES_MAX and together of at most GATHERED_BYTES_MAX, in the
+    Files in no group are spliced one by one. Each group has at least `files_min` files of
+    one partition, each of at most FILE_BYTES_MAX and together of at most GATHERED_BYTES_MAX, in the
     order of `files`; no file is in two groups. Files of a cube are in none: together with others
     they would have wide ranges of its columns.
     """
@@ -35,7 +38,7 @@ def gatherings(files: Collection[BaseFile]) -> tuple[tuple[BaseFile, ...], ...]:
         if file.cube is None and file.bytes <= FILE_BYTES_MAX:
             by_partition.setdefault(file.partition, []).append(file)
     parts = (part for small in by_partition.values() for part in _parts(small))
-    return tuple(part for part in parts if len(part) >= FILES_MIN)
+    return tuple(part for part in parts if len(part) >= files_min)
 
 
 def _parts(files: Collection[BaseFile]) -> Iterator[tuple[BaseFile, ...]]:

@@ -81,7 +81,9 @@ def rewrite_files(session: SparkSession, tasks: Sequence[RewriteTask]) -> list[C
 
 def rewritten(task: RewriteTask) -> Compacted:
     """Run a task in this process, without Spark. Blocks; raises as `compact_files`."""
-    return compact_files(task.store, task.manifest, task.paths, task.rewriter, task.entropy)
+    return compact_files(
+        task.store, task.manifest, task.paths, task.rewriter, task.entropy, files_min=1
+    )
 
 
 def merge_runs(session: SparkSession, task: MergeTask) -> RunRef:

@@ -27,7 +27,7 @@ from lakesplice.model.schema import TableSchema
 from lakesplice.planning.rows.edits import Edits
 from lakesplice.planning.rows.overlay import overlay, state_columns, without_effect
 from lakesplice.planning.rows.waiting_changes import OrderedChanges, WaitingChanges
-from lakesplice.planning.upkeep.gathering import gatherings
+from lakesplice.planning.upkeep.gathering import FILES_MIN, gatherings
 from lakesplice.splicing.verify import verify_edits
 from lakesplice.table.files.base_files import checked_base, create_base
 from lakesplice.table.files.change_images import ImageWriter
@@ -78,15 +78,17 @@ def compact_files(
     entropy: Entropy,
     more: pa.Table | None = None,
     *,
+    files_min: int = FILES_MIN,
     progress: Progress = UNWATCHED,
 ) -> Compacted:
     """Rewrite base files with the changes that `manifest` has waiting for them.
 
-    `paths` name files of the manifest. `more` are changes of their rows that are in no delta, in
-    the layout of `delta_schema`. Memory holds the files' changes and about two row groups. Blocks;
-    may be called again, and then writes under new names. Raises `CorruptFileError` for a damaged
-    file or delta, and for a change whose key is not its row's, and `StorageError`; what was written
-    by then is left for the vacuum.
+    `paths` name files of the manifest. At least `files_min` small ones become one, or a single one
+    is written in the same way, without a splice. `more` are changes of their rows that are in no
+    delta, in the layout of `delta_schema`. Memory holds the files' changes and about two row
+    groups. Blocks; may be called again, and then writes under new names. Raises `CorruptFileError`
+    for a damaged file or delta, and for a change whose key is not its row's, and `StorageError`;
+    what was written by then is left for the vacuum.
     """
     files = [manifest.files[path] for path in paths]
     groups = {segment.group for file in files for segment in file.segments}
@@ -102,7 +104,7 @@ def compact_files(
         rewriter,
         entropy,
         images=writer,
-        gathers=more is None and may_gather(manifest),
+        gathers_from=files_min if more is None and may_gather(manifest) else None,
         tells=more is not None,
         progress=progress,
     )
@@ -126,13 +128,13 @@ def rewrite_with(
     entropy: Entropy,
     *,
     images: ImageWriter | None,
-    gathers: bool = False,
+    gathers_from: int | None = None,
     tells: bool = False,
     progress: Progress = UNWATCHED,
 ) -> tuple[Mapping[str, NewFile], Mapping[str, int]]:
     """Rewrite base files of `manifest` with changes in the layout of `delta_schema`; `images` gets
-    the rows that change. `gathers` says that several small files may become one, `tells` that some
-    changes are in no delta, so that only the files tell them.
+    the rows that change. `gathers_from` small files or more become one; None: each is rewritten by
+    itself. `tells` says that some changes are in no delta, so that only the files tell them.
 
     Return the next version of each file by its path, without files on which no change had an
     effect, and the counts of `Compacted`. Blocks and raises as `compact_files`.
@@ -142,9 +144,9 @@ def rewrite_with(
     work = _Rewriting(store, manifest, rewriter, entropy, images, tells)
     work.counts["changes"] = changes.num_rows
     done = set[str]()
-    given = frozenset(waiting.groups.tolist()) if gathers else frozenset[int]()
+    given = frozenset(waiting.groups.tolist())
     changed = [one for one in files if not given.isdisjoint(s.group for s in one.segments)]
-    for part in gatherings(changed):
+    for part in () if gathers_from is None else gatherings(changed, gathers_from):
         if (gathered := gather(store, manifest, part, waiting, entropy, images)) is not None:
             replaced |= work.count_gathered(part, gathered)
             done |= {file.path for file in watched(part, progress)}
@@ -176,7 +178,8 @@ class _Rewriting:
         counts.update({"unlinked": edits.unlinked} if edits.unlinked else {})
         if new is None:
             return {}
-        counts["files_gathered"] += len(files)
+        if len(files) > 1:
+            counts["files_gathered"] += len(files)
         pages = math.ceil(new.base.rows / ROWS_PER_PAGE) * len(self.manifest.schema.arrow)
         encoded = new.base.bytes - new.base.tail_bytes
         for how, number, size in (("copied", 0, 0), ("encoded", pages, encoded)):
