@@ -31,6 +31,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SECONDS_MAX = 300
+# No archive has Delta's classes, and a JVM would verify each of them.
+_FLAGS = (
+    " -XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions"
+    " -XX:-BytecodeVerificationRemote"
+)
 _DONE = "done\n"
 
 
@@ -104,10 +109,15 @@ class _Process:
 
     def __init__(self, jars: Sequence[str]) -> None:
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process lives
+        given = {**os.environ, **short_jvms.environment()}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.support.delta_spark", *jars],
             cwd=ROOT,
-            env={**os.environ, **short_jvms.environment(), "PYTHONPATH": str(ROOT / "service")},
+            env={
+                **given,
+                "JDK_JAVA_OPTIONS": given["JDK_JAVA_OPTIONS"] + _FLAGS,
+                "PYTHONPATH": str(ROOT / "service"),
+            },
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -175,6 +185,9 @@ def _session(jars: Sequence[str], scratch: Path) -> SparkSession:
         "spark.ui.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "1",
+        # To generate and compile code for a query takes longer than to interpret it for some rows.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.databricks.delta.snapshotPartitions": "1",
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
     }
