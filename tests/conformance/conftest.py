@@ -19,8 +19,8 @@ SomeOf = Callable[[int], list[int]]
 
 @pytest.fixture
 def some_of(request: pytest.FixtureRequest, seed: int) -> SomeOf:
-    """Return a call that picks, of so many versions, those that Spark reads, which takes it seconds
-    each: the last and every fourth, by the seed; nightly every one.
+    """Return a call that picks, of so many versions or statements, those that Spark reads or tries,
+    which takes it seconds each: the last and every fourth, by the seed; nightly every one.
     """
     every = 1 if request.config.getoption("--nightly") else 4
 

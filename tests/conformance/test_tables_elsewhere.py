@@ -120,8 +120,9 @@ def test_spark_with_delta_reads_each_version_and_writes_none(
     table: TableUnderTest, tmp_path: Path, some_of: SomeOf
 ) -> None:
     before, versions = table.now(), some_of(len(EXPECTED))
+    tried = [REFUSED[at] for at in some_of(len(REFUSED))]
     found = run_delta_spark(
-        machine.jars(DELTA), _root(tmp_path), tmp_path, versions, ("id", "name"), REFUSED
+        machine.jars(DELTA), _root(tmp_path), tmp_path, versions, ("id", "name"), tried
     )
     for version in versions:
         assert [tuple(row) for row in found.versions[version]] == EXPECTED[version], version
