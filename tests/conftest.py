@@ -67,7 +67,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--kills", type=int, default=1, help="how often the crash tests kill (1)")
     group.addoption("--seed", type=int, default=None, help="the seed of the crash tests (random)")
     group.addoption(
-        "--bucket-calls", type=int, default=2, help="store calls failed in a bucket (2; 0: all)"
+        "--bucket-calls", type=int, default=1, help="store calls failed in a bucket (1; 0: all)"
     )
     group.addoption(
         "--nightly", action="store_true", help="run what takes minutes by its nature as well"
