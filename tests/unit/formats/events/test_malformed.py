@@ -19,11 +19,13 @@ from tests.support.debezium import (
     compact,
     dead,
     decode_all,
+    envelope_schema,
     image,
     images,
     money,
     payload,
     rows_after,
+    with_schema,
 )
 
 Make = Callable[[Flavour], Record]
@@ -303,6 +305,21 @@ def test_a_number_that_json_lacks_is_a_dead_letter_wherever_it_stands() -> None:
     values = [value.replace(b"7.5", own) for value, own in zip(made, numbers, strict=True)]
     keys = [compact({"id": at}) for at in range(4)]
     assert list(dead(decode_all(zip(keys, values, strict=True), context))) == [0, 2, 3]
+
+
+def test_a_default_that_is_no_value_of_its_column_is_unknown() -> None:
+    defaults = [7, 0.5, 2**63, True, "7", [7]]
+    names = [f"c{at}" for at in range(len(defaults))]
+    fields = [
+        {"type": "int64", "optional": True, "field": name, "default": default}
+        for name, default in zip(names, defaults, strict=True)
+    ]
+    id_ = {"type": "int64", "optional": False, "field": "id"}
+    event = payload("c", None, {"id": 1, **dict.fromkeys(names)})
+    value = compact(with_schema(event, envelope_schema([id_, *fields])))
+    decoded = decode_all([(compact({"id": 1}), value)], DecodeContext(TABLE))
+    _, *fills = [field.fill for field in decoded.blocks[0].schema.fields]
+    assert fills == ["7", *[None] * 5]
 
 
 def test_details_say_what_is_wrong_and_stay_short() -> None:

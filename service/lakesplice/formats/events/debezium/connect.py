@@ -21,7 +21,7 @@ from lakesplice.formats.events.ddl import DefinedColumn
 from lakesplice.formats.events.ddl.added_columns import as_fill, fill_of
 from lakesplice.formats.events.ddl.definitions import type_name
 from lakesplice.formats.events.json_reading.payload_shape import EventShape, image_type
-from lakesplice.formats.events.json_reading.strict import Flaw
+from lakesplice.formats.events.json_reading.strict import Flaw, find_flaw
 from lakesplice.formats.events.json_reading.template import Halt
 from lakesplice.formats.events.values.encoding import Cell, Encoding
 from lakesplice.formats.events.values.refusals import DeadReason
@@ -218,6 +218,8 @@ def with_fill(cell: Cell, field: Mapping[str, object]) -> Cell:
         # With decimal.format=NUMERIC; more digits than a double has are not known exactly.
         exact = len(str(raw)) <= _DOUBLE_DIGITS
         return replace(cell, fill=as_fill(str(raw), cell.type)) if exact else cell
+    if find_flaw(raw, cell.json_type) is not None:
+        return cell
     try:
         (column_of,) = convert([(pa.array([raw], cell.json_type), cell)])
     except (pa.ArrowException, TypeError, ValueError):
