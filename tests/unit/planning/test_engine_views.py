@@ -9,7 +9,7 @@ import sqlglot
 from sqlglot import exp
 
 from lakesplice.errors import UsageError
-from lakesplice.model.names import TableName, column_name
+from lakesplice.model.names import HISTORY_COLUMNS, HISTORY_POSITION, TableName, column_name
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.planning.engine_views.engines import DIALECTS, Engine
@@ -121,6 +121,17 @@ def test_names_that_engines_take_for_one_stay_escaped() -> None:
     schema = TableSchema(tuple(text(at, name) for at, name in enumerate(("É", "é", "_xc9_", "ü"))))
     shown = [column.name for column in view_columns(schema, odd_names=True)]
     assert shown == ["_xc9_", "_xe9_", "_x5f_xc9_", "ü"]
+
+
+def test_a_history_view_calls_none_of_its_own_columns_as_the_table_does() -> None:
+    shard = Column(20, "__shard_0", "__shard_0", ColumnType(Primitive.STRING), "of-topic:name")
+    names = ("id", "__period", "__began", "___ended", *HISTORY_COLUMNS)
+    columns = (*(text(at, name) for at, name in enumerate(names)), shard)
+    schema = TableSchema(columns, ("__shard_0", "id", HISTORY_POSITION))
+    view = engine_view(Engine.DUCKDB, replace(ODD, schema=schema))
+    own = {one.alias for one in parsed_view(view, Engine.DUCKDB).find_all(exp.Alias)}
+    assert {"____period", "____began", "____shard_0"} <= own
+    assert not own & {column.name for column in columns}
 
 
 def test_rows_of_adopted_files_are_not_taken_for_deleted_ones() -> None:

@@ -37,20 +37,22 @@ def history_query(
     `schema` is that of a history table, `source` is the table as SQL, `quote` a name of sqlglot's
     for the dialect.
     """
+    prefix = _prefix(schema)
 
     def quoted(*names: str) -> list[str]:
-        return [exp.to_identifier(name, quoted=True).sql(quote) for name in names]
+        named = (name.replace(_OWN, prefix) for name in names)
+        return [exp.to_identifier(name, quoted=True).sql(quote) for name in named]
 
     file, offset = quoted(POSITION_FILE, POSITION_OFFSET)
     (op,) = quoted(HISTORY_OP)
     valid_from, valid_to, is_current = quoted(*interval_names(names))
     # When a version began, and the next one of its row.
-    began, until = quoted("__began", "__until")
+    began, until = quoted("#began", "#until")
     # Whether the next version goes on from this one, null if there is none; and if it doesn't, when
     # this one ended.
-    goes_on, ends = quoted("__goes_on", "__ends")
-    period, continues, former = quoted("__period", "__continues", "__former")
-    ended, last_closed, last_end = quoted("__ended", "__last_closed", "__last_end")
+    goes_on, ends = quoted("#goes_on", "#ends")
+    period, continues, former = quoted("#period", "#continues", "#former")
+    ended, last_closed, last_end = quoted("#ended", "#last_closed", "#last_end")
     row = f"PARTITION BY {', '.join(quoted(*schema.versioned_key))} ORDER BY {file}, {offset}"
     lines = (
         "SELECT",
@@ -78,13 +80,13 @@ def _states(
     """Return the lines from FROM on that give the changes that made a difference; `row` is a window
     over the changes of a row.
     """
-    digest, time, began, last = quoted(ROW_DIGEST, SOURCE_TS, "__began", "__last")
+    digest, time, began, last = quoted(ROW_DIGEST, SOURCE_TS, "#began", "#last")
     # The digest of the change before, its period, and when that ended.
-    before, former, ended = quoted("__before", "__former", "__ended")
+    before, former, ended = quoted("#before", "#former", "#ended")
     # When the period of the row's last change ended, and where.
-    last_closed, last_end = quoted("__last_closed", "__last_end")
-    opened, closed, end = quoted("__opened", "__closed", "__end_file")
-    period, continues = quoted("__period", "__continues")
+    last_closed, last_end = quoted("#last_closed", "#last_end")
+    opened, closed, end = quoted("#opened", "#closed", "#end_file")
+    period, continues = quoted("#period", "#continues")
     until_current = f"OVER ({row}\n        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
     whole_row = f"OVER ({row}\n        ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)"
     return (
@@ -109,10 +111,10 @@ def _changes(schema: TableSchema, source: str, quoted: Callable[..., list[str]])
     snapshot has the changes whose position is just above its end.
     """
     keys = ", ".join(quoted(*schema.versioned_key))
-    file, offset, last = quoted(POSITION_FILE, POSITION_OFFSET, "__last")
+    file, offset, last = quoted(POSITION_FILE, POSITION_OFFSET, "#last")
     op, transaction, position = quoted(HISTORY_OP, HISTORY_TRANSACTION, HISTORY_POSITION)
-    period, opened, closed, end = quoted("__period", "__opened", "__closed", "__end_file")
-    continues, from_file, has = quoted("__continues", "__from_file", "__has")
+    period, opened, closed, end = quoted("#period", "#opened", "#closed", "#end_file")
+    continues, from_file, has = quoted("#continues", "#from_file", "#has")
     return (
         f"SELECT changed.*, periods.{period}, periods.{opened}, periods.{closed},",
         f"  periods.{end}, CASE WHEN {file} = periods.{from_file} AND {offset} = periods.{has}",
@@ -133,8 +135,8 @@ def _periods(schema: TableSchema, source: str, quoted: Callable[..., list[str]])
     """
     file, offset, time, op = quoted(POSITION_FILE, POSITION_OFFSET, SOURCE_TS, HISTORY_OP)
     transaction, position = quoted(HISTORY_TRANSACTION, HISTORY_POSITION)
-    period, opened, closed, last = quoted("__period", "__opened", "__closed", "__last")
-    (has,) = quoted("__has")
+    period, opened, closed, last = quoted("#period", "#opened", "#closed", "#last")
+    (has,) = quoted("#has")
     above = RANK_OTHER - RANK_DELETE
     from_file, from_offset, end_file, end_offset = quoted(*_BOUNDS)
     shards = list(zip(quoted(*schema.shard_key), quoted(*_shards(schema)), strict=True))
@@ -184,9 +186,19 @@ def _within(schema: TableSchema, quoted: Callable[..., list[str]]) -> str:
 
 
 def _shards(schema: TableSchema) -> list[str]:
-    return [f"__shard_{at}" for at, _ in enumerate(schema.shard_key)]
+    return [f"#shard_{at}" for at, _ in enumerate(schema.shard_key)]
 
 
+def _prefix(schema: TableSchema) -> str:
+    """Return how names of the query's own columns begin, since no column of the table does so."""
+    prefix = "__"
+    while any(name.startswith(prefix) for name in schema.names):
+        prefix += "_"
+    return prefix
+
+
+# Stands for the prefix; no stored name has it.
+_OWN = "#"
 _ENDS = ", ".join(f"'{op}'" for op in HISTORY_ENDS)
 _FIRST = "-1, -1, NULL, NULL"
-_BOUNDS = ("__from_file", "__from_offset", "__end_file", "__end_offset")
+_BOUNDS = ("#from_file", "#from_offset", "#end_file", "#end_offset")
