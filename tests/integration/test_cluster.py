@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from lakesplice.model.change import Op
+from lakesplice.spark.jobs.rewrites import RewriteTask, rewrite_files, rewritten
 from lakesplice.spark.python_workers import pack, ship_package
 from lakesplice.spark.session import (
     build_session,
@@ -20,7 +22,11 @@ from lakesplice.spark.session import (
     is_authenticated,
     version_here,
 )
+from lakesplice.storage.system import SystemEntropy
+from lakesplice.table.files.page_rewriter import best_rewriter
 from lakesplice.testing.spark_cluster import Cluster, await_said, foreign_python
+from tests.support.every_type import EVERY_TYPE, HIGH, LOW, row
+from tests.support.made import MadeTable
 
 SECRET = "known to the members of the cluster"
 
@@ -87,6 +93,17 @@ def test_executors_import_the_package_that_the_driver_sent(session: SparkSession
     # Also the Python they run came as an archive, into the folder of each executor.
     assert len({python for _, python in answers}) == 2
     assert cores(session) == 2
+
+
+def test_executors_rewrite_files_as_the_driver_does(session: SparkSession, tmp_path: Path) -> None:
+    table = MadeTable(tmp_path, EVERY_TYPE)
+    table.insert([row(at, LOW) for at in range(6)])
+    table.change([(Op.UPDATE, row(2, HIGH))])
+    paths = tuple(table.manifest.files)
+    task = RewriteTask(table.store, table.manifest, paths, best_rewriter(), SystemEntropy())
+    (there,), here = rewrite_files(session, [task]), rewritten(task)
+    assert there.counts == here.counts
+    assert there.replaced.keys() == here.replaced.keys() == {*paths}
 
 
 def test_executors_tell_their_python_and_that_they_lack_no_package(
