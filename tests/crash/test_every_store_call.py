@@ -28,7 +28,7 @@ WRITES = ("put_new", "writer", "delete")
 # So that the cases of a file are some groups that can be told apart, not hundreds of names.
 GROUPS = 4
 # Lives per way of failing in the gate, and with a full disk; each takes more than a second.
-LIVES, LIVES_ON_A_FULL_DISK, LIVES_ON_A_FULL_DISK_NIGHTLY = 5, 5, 40
+LIVES, LIVES_ON_A_FULL_DISK, LIVES_ON_A_FULL_DISK_NIGHTLY = 4, 4, 40
 
 
 def play(scenario: Scenario, path: Path, lake: Store) -> bool:
@@ -212,7 +212,7 @@ def test_the_disk_may_be_full_after_any_number_of_bytes(request: pytest.FixtureR
     nightly = request.config.getoption("--nightly")
     lives = LIVES_ON_A_FULL_DISK_NIGHTLY if nightly else LIVES_ON_A_FULL_DISK
     total = written()
-    for left in range(0, total, total // lives):
+    for left in range(0, total, -(-total // lives)):
         with folder() as path:
             scenario = Scenario()
             play(scenario, path, FullDisk.of(path, [left]))
