@@ -56,7 +56,11 @@ def all_spliced(lake: Lake, topics: Sequence[str]) -> bool:
     return not any(lake.table(topic).snapshot.manifest.deltas for topic in topics)
 
 
-@pytest.fixture(scope="module", params=["dbsch", "dbplain"])
+# The real chain's events come with schemas (test_real_chain.py); both forms are decoded and
+# compared with the workload in conformance/test_event_formats.py.
+@pytest.fixture(
+    scope="module", params=[pytest.param("dbsch", marks=pytest.mark.nightly), "dbplain"]
+)
 def replayed(
     request: pytest.FixtureRequest,
     kafka_broker: str,

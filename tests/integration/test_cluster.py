@@ -25,6 +25,7 @@ from lakesplice.spark.session import (
 from lakesplice.storage.system import SystemEntropy
 from lakesplice.table.files.page_rewriter import best_rewriter
 from lakesplice.testing.spark_cluster import Cluster, await_said, foreign_python
+from tests.support import short_jvms
 from tests.support.every_type import EVERY_TYPE, HIGH, LOW, row
 from tests.support.made import MadeTable
 
@@ -33,6 +34,7 @@ SECRET = "known to the members of the cluster"
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    short_jvms.use()
     with Cluster(tmp_path_factory.mktemp("cluster"), secret=SECRET) as running:
         yield running
 

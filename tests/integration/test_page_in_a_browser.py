@@ -23,6 +23,7 @@ from tests.support.paged import PagedService, fleet
 
 PICTURES = ROOT / "docs" / "images"
 TABLES = 400
+BATCHES, BATCHES_IN_PICTURES = 3, 14
 PHONE: dict[str, Any] = {"width": 375, "height": 812}
 TABLE = "/tables/shop_eu/goods"
 _TABS_MAX = 60
@@ -62,11 +63,12 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("site")
+    batches = BATCHES_IN_PICTURES if pytestconfig.getoption("--pictures") else BATCHES
     with pytest.MonkeyPatch.context() as patch, browser(folder) as shown:
         patch.setattr(html, "_REFRESH_SECONDS", 0.5)
-        service = fleet(folder / "lake")
+        service = fleet(folder / "lake", batches)
         with WebServer(service.app, "127.0.0.1", 0) as server:
             yield Site(service, server.url, shown)
 

@@ -54,8 +54,10 @@ def busy(folder: Path) -> PagedService:
     return service
 
 
-def fleet(folder: Path) -> PagedService:
-    """A service of 400 tables, of which some moved, one is parked, one rests and many are new."""
+def fleet(folder: Path, batches: int) -> PagedService:
+    """A service of 400 tables, of which some moved in so many batches, one is parked, one rests
+    and many are new.
+    """
     names = [f"{what}_{where}" for what in _DATABASES for where in _PLACES]
     service = PagedService(folder, *names)
     service.show()
@@ -69,7 +71,7 @@ def fleet(folder: Path) -> PagedService:
     def moving(round_: int) -> None:
         change(*range(0, 24, 1 + round_ % 3))
 
-    service.run([partial(moving, round_) for round_ in range(14)])
+    service.run([partial(moving, round_) for round_ in range(batches)])
     service.job.errors = {service.sources[5].topic.name: StorageError("the disk is full")}
     parked = service.table(7)
     detail = "changes without a key can't be matched to rows; give it a key, or tables[].key"

@@ -8,6 +8,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from lakesplice.apps.spark_format.source import LakespliceSource
 
 # What Spark says when a process of Python takes more than ten seconds to start, as on a machine
 # that does much else; a stream is started again then, and goes on.
@@ -22,8 +25,23 @@ def rows_of(found: DataFrame) -> list[dict[str, Any]]:
     return sorted(found.toArrow().to_pylist(), key=lambda row: row["id"])
 
 
+def read_here(folder: Path, **options: str) -> pa.Table:
+    """What the source returns for the options, with each step of Spark's within this process."""
+    source = LakespliceSource({"path": str(folder), **options})
+    schema = source.schema()
+    reader = source.reader(schema)
+    batches = [batch for part in reader.partitions() for batch in reader.read(part)]
+    return pa.Table.from_batches(batches, to_arrow_schema(schema))
+
+
 def same(found: DataFrame, expected: pa.Table) -> None:
-    assert str(rows_of(found)) == str(sorted(expected.to_pylist(), key=lambda row: row["id"]))
+    same_rows(found.toArrow(), expected.to_pylist())
+
+
+def same_rows(found: pa.Table, expected: list[dict[str, Any]]) -> None:
+    """The rows are equal, in any order; as text, in which NaN equals itself."""
+    one, other = (sorted(rows, key=lambda row: row["id"]) for rows in (found.to_pylist(), expected))
+    assert str(one) == str(other)
 
 
 def changed(found: DataFrame) -> list[tuple[Any, ...]]:

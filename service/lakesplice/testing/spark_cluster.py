@@ -30,7 +30,7 @@ _MASTER, _WORKER = (
     f"org.apache.spark.deploy.{name}" for name in ("master.Master", "worker.Worker")
 )
 _EXECUTOR = "CoarseGrainedExecutorBackend"
-_PASSED_ON = ("PATH", "JAVA_HOME", "LANG")
+_PASSED_ON = ("PATH", "JAVA_HOME", "JDK_JAVA_OPTIONS", "LANG")
 _DAEMON_MEMORY = "256m"
 
 

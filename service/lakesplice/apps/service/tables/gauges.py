@@ -126,23 +126,20 @@ def _count_verification(
     metrics.since(metric.VERIFICATION_AGE, moment / 1000, table=table)
 
 
-def show_snapshot(
-    metrics: Metrics,
-    name: TableName,
-    snapshot: Snapshot | None,
-    fresh: Freshness,
-    goal: FreshnessGoal,
+def show_freshness(
+    metrics: Metrics, name: TableName, fresh: Freshness, goal: FreshnessGoal
 ) -> None:
-    """Set the gauges that follow from a table's present version. If there is none yet, only how
-    fresh it is and should be.
-    """
+    """Set the gauges of how fresh a table is and should be."""
     table = str(name)
     metrics.since(metric.FRESHNESS, fresh.real_time, table=table, view=metric.REAL_TIME)
     metrics.since(metric.FRESHNESS, fresh.read_optimised, table=table, view=metric.READ_OPTIMISED)
     metrics.set(metric.FRESHNESS_GOAL, goal.real_time, table=table, view=metric.REAL_TIME)
     metrics.set(metric.FRESHNESS_GOAL, goal.read_optimised, table=table, view=metric.READ_OPTIMISED)
-    if snapshot is None:
-        return
+
+
+def show_snapshot(metrics: Metrics, name: TableName, snapshot: Snapshot) -> None:
+    """Set the gauges that follow from a table's present version alone."""
+    table = str(name)
     manifest = snapshot.manifest
     deltas, files = manifest.deltas, manifest.files.values()
     metrics.set(metric.TABLE_VERSION, snapshot.version, table=table)

@@ -13,6 +13,7 @@ from lakesplice.apps.service.tables.gauges import (
     count_commit,
     log_commit,
     operation_of,
+    show_freshness,
     show_snapshot,
 )
 from lakesplice.apps.service.tables.setting_warnings import SettingWarnings
@@ -84,7 +85,7 @@ class ServiceTable(DriverTable):
         self._sightings = TopicProgress()
         self._lag: int | None = None
         self.holders.append(self)
-        self.show()
+        self._show()
 
     @property
     def wants_change_feed(self) -> bool | None:
@@ -257,7 +258,7 @@ class ServiceTable(DriverTable):
         self._lag = topic.behind(self.next_offsets(topic.earliest))
         offsets = sum(holder._lag or 0 for holder in self.holders)  # noqa: SLF001
         self._driver.metrics.set(LAG, offsets, table=str(self.name))
-        self.show()
+        self._show_freshness()
 
     @property
     def changes_per_second(self) -> float | None:
@@ -272,7 +273,7 @@ class ServiceTable(DriverTable):
     def note_complete_up_to(self, moment: EpochSeconds) -> None:
         """Record that what is committed is complete up to `moment`."""
         self._sightings.note_complete(moment, self.next_offsets(self.source.partitions))
-        self.show()
+        self._show_freshness()
 
     def freshness(self) -> Freshness:
         """Return up to which moment the table's views are certainly complete, for all its
@@ -290,9 +291,13 @@ class ServiceTable(DriverTable):
         """The table's freshness goal: the strictest of all its topics."""
         return strictest(holder._own_goal for holder in self.holders) or self._own_goal  # noqa: SLF001
 
-    def show(self) -> None:
-        """Update the table's metrics."""
-        show_snapshot(self._driver.metrics, self.name, self.snapshot, self.freshness(), self.goal)
+    def _show(self) -> None:
+        self._show_freshness()
+        if self.snapshot is not None:
+            show_snapshot(self._driver.metrics, self.name, self.snapshot)
+
+    def _show_freshness(self) -> None:
+        show_freshness(self._driver.metrics, self.name, self.freshness(), self.goal)
 
     def _note(self, intent: Intent) -> None:
         first = self.holders[0]
@@ -308,4 +313,4 @@ class ServiceTable(DriverTable):
         super().keep_newest(snapshot)
         if super().parked is None:
             self._reported = None
-        self.show()
+        self._show()
