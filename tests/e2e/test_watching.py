@@ -19,6 +19,7 @@ from lakesplice.telemetry.catalogue import (
     COMMIT_CONFLICTS,
     DUPLICATES,
     INCOMPLETE_ROWS,
+    SPLICE_FALLBACKS,
     TABLE_DROPS,
     UNSENT_DEAD_LETTERS,
 )
@@ -32,7 +33,8 @@ from tests.support.topics import Sender, make_topics
 from tests.support.verified import note_comparison
 
 # No commit has to be given up in an orderly run; the others need a topic of schema changes, partial
-# images, insert-only tables, and a topic of dead letters that can't be written.
+# images, insert-only tables, files too large to be written whole, and a topic of dead letters that
+# can't be written.
 NEVER_HERE = {
     metric.name
     for metric in (
@@ -40,6 +42,7 @@ NEVER_HERE = {
         TABLE_DROPS,
         INCOMPLETE_ROWS,
         DUPLICATES,
+        SPLICE_FALLBACKS,
         UNSENT_DEAD_LETTERS,
     )
 }

@@ -5,27 +5,36 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakesplice.formats.events import DecodeContext, declare
+from lakesplice.formats.events import DecodeContext, Decoded, declare
 from lakesplice.model.names import TableName
 from tests.conformance.test_maxwell_captures import MAXWELL
 from tests.support.avro import captured_schemas
-from tests.support.debezium import Record, captured, decode_all, images
+from tests.support.debezium import Json, Record, captured, decode_all, images
 from tests.support.drawing import examples
 from tests.support.workload import DECLARED
 
 
 @dataclass(frozen=True)
 class Capture:
-    """One table's records of a capture, and how they are read."""
+    """One table's records of a capture, how they are read, and what is read."""
 
     records: list[Record]
     context: DecodeContext
+
+    @cached_property
+    def sound(self) -> Decoded:
+        return decode_all(self.records, self.context)
+
+    @cached_property
+    def images(self) -> dict[int, tuple[Json | None, Json | None]]:
+        return images(self.sound)
 
 
 CAPTURES = ("dbsch", "dbplain", "dbflat", "dbavro", "maxwell")
@@ -83,8 +92,7 @@ def damage(draw: st.DrawFn) -> Callable[[bytes], bytes]:
 def test_damage_in_a_captured_record_is_settled_and_costs_no_neighbour(
     capture: Capture, data: st.DataObject
 ) -> None:
-    sound = decode_all(capture.records, capture.context)
-    expected = images(sound)
+    expected = capture.images
     numbers = st.integers(0, len(capture.records) - 1)
     harmed = data.draw(st.dictionaries(numbers, st.tuples(damage(), damage()), max_size=3))
     keys_too = data.draw(st.booleans())
@@ -97,7 +105,7 @@ def test_damage_in_a_captured_record_is_settled_and_costs_no_neighbour(
         )
         for number, record in enumerate(capture.records)
     ]
-    decoded = decode_all(records, replace(capture.context, format=sound.format))
+    decoded = decode_all(records, replace(capture.context, format=capture.sound.format))
     end = min((stop.row for stop in decoded.stops), default=len(records))
     found = images(decoded)
     untouched = [row for row in expected if row not in harmed and row < end]
