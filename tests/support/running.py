@@ -88,8 +88,11 @@ class Lake:
         return Table.open(address, options=self.options)
 
     def parked(self, topic: str) -> ParkReason | None:
-        """Why the topic's table is parked, if it is."""
-        return self.table(topic).snapshot.manifest.parked
+        """Why the topic's table is parked, if it is there and is."""
+        try:
+            return self.table(topic).snapshot.manifest.parked
+        except TableNotFoundError:
+            return None
 
     def said(self, event: str) -> list[dict[str, Any]]:
         """What the service logged under this name, over all its runs."""
