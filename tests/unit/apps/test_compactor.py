@@ -12,7 +12,7 @@ import pytest
 
 from lakesplice.apps.service.upkeep import compactor, small_rewrites
 from lakesplice.apps.service.upkeep.compactor import Compactor
-from lakesplice.apps.service.upkeep.small_rewrites import rewrite_near
+from lakesplice.apps.service.upkeep.small_rewrites import rewrite_by_size
 from lakesplice.apps.service.upkeep.table_upkeep import Upkeep
 from lakesplice.errors import CorruptFileError, FencedError, MissingFileError, StorageError
 from lakesplice.model.manifest import Manifest
@@ -313,10 +313,10 @@ def test_little_is_rewritten_without_spark_and_much_by_its_tasks(
     rewriter = best_rewriter(open_sink)
     task = RewriteTask(store, manifest, tuple(manifest.files), rewriter, SystemEntropy())
     without_spark: Any = None
-    (here,) = rewrite_near(without_spark, [task])
-    monkeypatch.setattr(small_rewrites, "HERE_BYTES_MAX", 1)
+    (here,) = rewrite_by_size(without_spark, [task])
+    monkeypatch.setattr(small_rewrites, "DRIVER_BYTES_MAX", 1)
     session: Any = SimpleNamespace(sparkContext=TasksHere())
-    (there,) = rewrite_near(session, [task])
+    (there,) = rewrite_by_size(session, [task])
     assert here.counts == there.counts
     assert here.consumed == there.consumed != {}
 
@@ -328,7 +328,7 @@ def test_an_error_that_nobody_expected_leaves_a_small_table_alone_for_a_while(
         raise ZeroDivisionError("of a library")
 
     monkeypatch.setattr(small_rewrites, "rewritten", fail)
-    scene.compactor._run_rewrites = rewrite_near
+    scene.compactor._run_rewrites = rewrite_by_size
     scene.change(0)
     scene.compactor.finish()
     assert "of a library" in scene.driver.activity.failures["one.goods"].reason

@@ -20,7 +20,7 @@ from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.retry_pauses import PausesByName
 from lakesplice.apps.service.tables import DriverTables, ServiceTable
 from lakesplice.apps.service.threads import Slots, repeat
-from lakesplice.apps.service.upkeep.small_rewrites import rewrite_near
+from lakesplice.apps.service.upkeep.small_rewrites import rewrite_by_size
 from lakesplice.apps.service.upkeep.table_memory import ComputedOnce
 from lakesplice.apps.service.upkeep.table_upkeep import Upkeep
 from lakesplice.errors import CorruptFileError, FencedError, LakespliceError
@@ -61,7 +61,7 @@ _PAUSES_SECONDS = (30.0, 60.0, 120.0, 300.0)
 class Compactor:
     """Compacts what is due. `start` and `stop` are called once each; the other methods may be
     called from any thread. `rewrite` runs the rewrites of one table's files; errors as in
-    `rewrite_near`.
+    `rewrite_by_size`.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Compactor:
         driver: Driver,
         tables: DriverTables,
         session: SparkSession,
-        rewrite: Callable[[SparkSession, Sequence[RewriteTask]], list[Compacted]] = rewrite_near,
+        rewrite: Callable[[SparkSession, Sequence[RewriteTask]], list[Compacted]] = rewrite_by_size,
     ) -> None:
         settings = driver.settings.compaction
         self._driver = driver

@@ -16,16 +16,16 @@ from lakesplice.table.upkeep.compact import Compacted
 
 # Some 0.2 seconds of the processor, and some ten times as much memory. More would keep the driver's
 # other threads waiting.
-HERE_BYTES_MAX = 2**20
+DRIVER_BYTES_MAX = 2**20
 
 
-def rewrite_near(session: SparkSession, tasks: Sequence[RewriteTask]) -> list[Compacted]:
+def rewrite_by_size(session: SparkSession, tasks: Sequence[RewriteTask]) -> list[Compacted]:
     """Run the tasks and return what they wrote, in their order: in this process if all of them
-    together read at most HERE_BYTES_MAX, otherwise as `rewrite_files` does.
+    together read at most DRIVER_BYTES_MAX, otherwise as `rewrite_files` does.
 
     Blocks; errors as in `rewrite_files`.
     """
-    if sum(_bytes_read(task) for task in tasks) > HERE_BYTES_MAX:
+    if sum(_bytes_read(task) for task in tasks) > DRIVER_BYTES_MAX:
         return rewrite_files(session, tasks)
     try:
         return [rewritten(task) for task in tasks]
