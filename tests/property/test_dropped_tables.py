@@ -1,5 +1,5 @@
 """A table is dropped and re-created at any moment, and its driver learns of it at any other
-moment.
+moment. A history table ends the versions at the moment of the DROP, whenever it learns of it.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
@@ -21,6 +21,7 @@ from tests.support.drawing import examples
 from tests.support.dropped import Teller
 from tests.support.simulated import SMALL, Source, driver_of, folder
 from tests.support.steps import Step, steps, take_step
+from tests.support.versions import HistoryWorld, require_history
 
 
 class Life:
@@ -103,3 +104,61 @@ def test_a_table_ends_as_its_source_whenever_that_is_dropped(
         for step in taken:
             life.take(step)
         life.finish()
+
+
+statements = st.lists(
+    st.tuples(
+        st.sampled_from(
+            [*["put", "return"] * 2, "touch", "delete", "move", "drop", "drop", "truncate"]
+        ),
+        st.integers(0, 2),
+    ),
+    min_size=1,
+    max_size=2,
+)
+turns = st.lists(
+    st.tuples(
+        st.lists(statements, min_size=1, max_size=4),
+        st.integers(1, 6),
+        st.sampled_from(
+            [
+                None,
+                ("hear",),
+                ("hear",),
+                ("repeat", 3),
+                ("die in a batch",),
+                ("merge",),
+                ("rotate",),
+            ]
+        ),
+        st.integers(0, 100),
+    ),
+    min_size=2,
+    max_size=8,
+)
+
+
+@pytest.mark.parametrize("drop_table", [Behaviour.EVOLVE, Behaviour.LENIENT])
+@settings(max_examples=examples(30), deadline=None)
+@given(turns)
+def test_each_drop_ends_versions_at_its_moment_whenever_it_is_reported(
+    drop_table: Behaviour, history: list[Any]
+) -> None:
+    with folder() as at:
+        world = HistoryWorld(at, policy=SchemaPolicy(drop_table=drop_table))
+        world.servers.commit([("put", 0)])
+        world.send(1)
+        world.batch()
+        for transactions, sent, jump, share in history:
+            for transaction in transactions:
+                world.servers.commit(transaction)
+            world.send(sent)
+            world.happen(jump)
+            world.batch(share)
+        world.servers.commit([("put", key) for key in range(3)])
+        world.send(len(world.servers.transactions))
+        for _ in range(2):
+            world.read_drops()
+            world.batch()
+        event(f"drops: {sum(one.is_drop for one in world.servers.transactions)}")
+        require_history(world, world.sent)

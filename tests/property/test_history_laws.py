@@ -20,11 +20,10 @@ from lakesplice.model.position import Position
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.reading.table import Table
-from lakesplice.table.upkeep.index_check import check
 from tests.support.drawing import examples
 from tests.support.simulated import Source, driver_of, folder
 from tests.support.versioned_source import moment
-from tests.support.versions import HistoryWorld, in_duckdb, intervals
+from tests.support.versions import HistoryWorld, require_history
 
 KEYS = 4
 KINDS = [*["put", "return"] * 3, *["touch", "delete", "move"] * 2, "truncate"]
@@ -96,21 +95,6 @@ def require_whole(world: HistoryWorld) -> None:
     assert not [number for number in whole if transactions[number].lost]
     if world.snapshots and not world.driver.table.manifest.dead_letters and not world.met_letters:
         assert max(world.snapshots) in whole
-
-
-def require_history(world: HistoryWorld, sent: Any) -> None:
-    """Both readers show the oracle's intervals, and moments and present rows follow from them."""
-    if world.driver.table.snapshot is None:
-        return
-    table, expected = world.table, world.servers.history(sent, world.whole)
-    assert intervals(table.read_history()) == expected
-    assert in_duckdb(table) == expected
-    assert intervals(table.read_history(current=True)) == [row for row in expected if row[5]]
-    for at in {row[3] for row in expected}:
-        valid = [row for row in expected if row[3] <= at and (row[4] is None or at < row[4])]
-        assert intervals(table.read_history(at=at)) == valid
-    assert not table.snapshot.manifest.deltas
-    assert check(table._store, table.snapshot).sound
 
 
 def test_a_change_that_changes_nothing_still_says_how_late_it_is(tmp_path: Path) -> None:

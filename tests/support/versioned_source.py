@@ -29,10 +29,13 @@ Interval = tuple[Any, ...]
 @dataclass
 class Transaction:
     """A transaction: its events as its own server wrote them, and the state that it left of each
-    row it changed, None if the row was gone. `file` counts the files of the binlog before its own,
-    which begins at `file_start`. A TRUNCATE `empties` the table. A snapshot, which `is_read`, is
-    none, but has its place among them: `left` are the rows that there were, one read each second,
-    of which those in `lost` can't be decoded.
+    row it changed, None if the row was gone.
+
+    `file` counts the files of the binlog before its own, which begins at `file_start`. A TRUNCATE
+    `empties` the table; so does a DROP that a CREATE follows (`is_drop`), whose event only the
+    topic of schema changes gets. A snapshot, which `is_read`, is no transaction, but has its place
+    among them: `left` are the rows that there were, one read each second, of which those in `lost`
+    can't be decoded.
     """
 
     server: int
@@ -43,6 +46,7 @@ class Transaction:
     file_start: int
     empties: bool = False
     is_read: bool = False
+    is_drop: bool = False
     lost: list[int] = field(default_factory=list)
 
     @property
@@ -63,11 +67,14 @@ class Servers:
     rotates: bool = False
 
     def commit(self, statements: Iterable[Statement]) -> None:
-        """Run a transaction on the primary; with `truncate` among the statements only that."""
+        """Run a transaction on the primary; with `truncate` or `drop` among the statements only
+        that.
+        """
         statements = list(statements)
-        if "truncate" in [kind for kind, _ in statements]:
-            self._record(self._truncated(), {}, empties=True)
-            return
+        for kind, _ in statements:
+            if kind in ("truncate", "drop"):
+                self._record(self._truncated(), {}, empties=True, is_drop=kind == "drop")
+                return
         database = self.source.database
         events: list[Event] = []
         with database.transaction():
@@ -122,6 +129,7 @@ class Servers:
         *,
         empties: bool = False,
         is_read: bool = False,
+        is_drop: bool = False,
     ) -> None:
         first = next(event for event in events if event.value is not None)
         source = json.loads(first.value or b"")["payload"]["source"]
@@ -130,7 +138,9 @@ class Servers:
         start = self.transactions[-1].file_start if self.transactions else 0
         if self.rotates and not is_read:
             self.file, self.rotates, start = self.file + 1, False, source["pos"] - 1
-        made = Transaction(self.writer, events, second, left, self.file, start, empties, is_read)
+        made = Transaction(
+            self.writer, events, second, left, self.file, start, empties, is_read, is_drop
+        )
         self.transactions.append(made)
 
     def _returned(self, key: int) -> list[Event]:

@@ -27,8 +27,11 @@ from lakesplice.table.ingest.reset import TopicStart, plan_reset
 from lakesplice.table.protocol.commit import Committed
 from lakesplice.table.protocol.intents import Ingest
 from lakesplice.table.reading.table import Table
+from lakesplice.table.upkeep.index_check import check
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
+from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver
+from tests.support.dropped import Teller
 from tests.support.malformed import letter_of
 from tests.support.versioned_source import Interval, Servers
 
@@ -55,6 +58,7 @@ class HistoryWorld:
         self.met_letters: list[DeadLetter] = []
         self.has_refused = False
         self.driver = self.start()
+        self.teller = Teller(self.driver.name)
 
     def start(self) -> SimulatedDriver:
         """Start a driver, as if the one before had died."""
@@ -79,6 +83,9 @@ class HistoryWorld:
         for number in range(self.next, min(self.next + count, len(self.servers.transactions))):
             for sent in self.servers.events(number, self.server):
                 partition = zlib.crc32(sent.key or b"") % 2
+                if self.servers.transactions[number].is_drop:
+                    self.tell_drop(sent)
+                    continue
                 if not readable and sent.value is not None:
                     lost = sent._replace(topic=self.topic.name)
                     self.letters.append(letter_of(lost, partition, self.topic.ends[partition]))
@@ -88,6 +95,17 @@ class HistoryWorld:
                     self.servers_met[partition] = self.server
             self.sent.add(number)
             self.next = number + 1
+
+    def tell_drop(self, place: Event) -> None:
+        """Report a DROP, and the CREATE behind it, to the topic of schema changes."""
+        moment = json.loads(place.value or b"")["payload"]["source"]["ts_ms"]
+        self.teller.drop(place, ts_ms=moment)
+        self.teller.create(place, ts_ms=moment)
+
+    def read_drops(self) -> None:
+        """Let the driver follow all DROPs that were reported."""
+        dealt = self.driver.drops(self.teller.told())
+        assert dealt is None or not dealt.parked
 
     def snapshot(self, lost: int | None = None) -> None:
         """Let the connector lose its place, miss what it hasn't sent, and read all rows anew. The
@@ -155,6 +173,8 @@ class HistoryWorld:
                 ends = self.topic.ends
                 self.driver.run_tasks(self.driver.table.next_offsets(ends), ends)
                 self.start()
+                self.teller.begin_anew()
+                self.read_drops()
             case ("merge",):
                 self.driver.merge_runs(2)
                 self.driver.merge_files(2)
@@ -162,6 +182,8 @@ class HistoryWorld:
                 self.replay_letters()
             case ("reset",):
                 self.reset()
+            case ("hear",):
+                self.read_drops()
             case ("snapshot", lost):
                 self.snapshot(lost)
 
@@ -228,3 +250,18 @@ def intervals(rows: pa.Table, *more: str) -> list[Interval]:
         rows = rows.set_column(at, name, moments)
     names = (*more, "id", "name", "n", "valid_from", "valid_to", "is_current")
     return sorted((tuple(row[name] for name in names) for row in rows.to_pylist()), key=repr)
+
+
+def require_history(world: HistoryWorld, sent: Any) -> None:
+    """Both readers show the oracle's intervals, and moments and present rows follow from them."""
+    if world.driver.table.snapshot is None:
+        return
+    table, expected = world.table, world.servers.history(sent, world.whole)
+    assert intervals(table.read_history()) == expected
+    assert in_duckdb(table) == expected
+    assert intervals(table.read_history(current=True)) == [row for row in expected if row[5]]
+    for at in {row[3] for row in expected}:
+        valid = [row for row in expected if row[3] <= at and (row[4] is None or at < row[4])]
+        assert intervals(table.read_history(at=at)) == valid
+    assert not table.snapshot.manifest.deltas
+    assert check(table._store, table.snapshot).sound
