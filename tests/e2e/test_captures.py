@@ -1,4 +1,8 @@
-"""Captured records of a real connector, replayed one by one, end in the workload's rows."""
+"""Captured records of a real connector, replayed one by one, end in the workload's rows.
+
+In the gate a driver without a service takes them in (conformance/test_event_formats.py), and a
+service those in Avro (test_avro.py).
+"""
 
 from __future__ import annotations
 
@@ -25,6 +29,8 @@ TABLES = ("orders", "audit", "customers", "nopk", "debezium_signal")
 # their rows in base files; and before the first change that parks its table, at 17823, up to which
 # all partitions have to come. The last one before it, at 16983, has a decimal's new scale.
 CUTS = (11_000, 17_400)
+
+pytestmark = pytest.mark.nightly
 
 
 @dataclass(frozen=True)
@@ -56,11 +62,7 @@ def all_spliced(lake: Lake, topics: Sequence[str]) -> bool:
     return not any(lake.table(topic).snapshot.manifest.deltas for topic in topics)
 
 
-# The real chain's events come with schemas (test_real_chain.py); both forms are decoded and
-# compared with the workload in conformance/test_event_formats.py.
-@pytest.fixture(
-    scope="module", params=[pytest.param("dbsch", marks=pytest.mark.nightly), "dbplain"]
-)
+@pytest.fixture(scope="module", params=["dbsch", "dbplain"])
 def replayed(
     request: pytest.FixtureRequest,
     kafka_broker: str,

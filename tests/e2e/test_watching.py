@@ -2,7 +2,8 @@
 
 The service reads changes, some of them twice and some not at all, compacts, gets records that it
 can't decode, a table without a key, and events of a converter that changes values. It also gets
-results of comparisons with the database.
+results of comparisons with the database. In the gate the panels show a page on which every metric
+has a value (tests/integration/test_watching.py).
 """
 
 from __future__ import annotations
@@ -46,6 +47,11 @@ NEVER_HERE = {
         UNSENT_DEAD_LETTERS,
     )
 }
+
+
+SECONDS_MAX = 300.0
+
+pytestmark = pytest.mark.nightly
 
 
 @dataclass
@@ -129,7 +135,9 @@ def watched(kafka_broker: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
         service.until(lake.path(database.topic("ledger")).exists, "the first table")
         note_comparison(lake, "ledger", different=1)
         try:
-            service.until(lambda: not prometheus.empty(seen), "every panel shows something", 120)
+            service.until(
+                lambda: not prometheus.empty(seen), "every panel shows something", SECONDS_MAX
+            )
         except AssertionError as late:
             late.add_note(f"these show nothing: {prometheus.empty(seen)}")
             raise

@@ -183,12 +183,13 @@ def taken_in(
     declared: Mapping[str, str] | None = None,
     *,
     batch_records: int = 7,
+    compacting: bool = False,
     schemas: SchemaSource | None = None,
     history: TypeHistory | None = None,
     policy: SchemaPolicy = DEFAULT_POLICY,
 ) -> SimulatedDriver:
     """Return the driver of a table that took in a topic's records, so many a batch and partition,
-    until it had all or was parked.
+    until it had all or was parked; with `compacting` each batch is spliced in before the next.
     """
     source = SimulatedTopic(topic, len(partitions))
     for number, records in enumerate(partitions):
@@ -210,4 +211,6 @@ def taken_in(
         if ends == starts:
             break
         assert driver.batch(ends) is CommitOutcome.DONE
+        if compacting:
+            driver.compact()
     return driver

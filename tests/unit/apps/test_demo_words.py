@@ -14,6 +14,7 @@ from lakesplice.apps.demo.servers import Addresses
 from lakesplice.apps.demo.words import what_is_served
 from lakesplice.errors import UsageError
 from lakesplice.testing.servers.process import HOST, free_port
+from tests.support.command_line import CommandLine
 
 ADDRESSES = Addresses(
     page="http://127.0.0.1:9464/",
@@ -39,6 +40,20 @@ def test_the_demo_says_where_everything_is_and_what_to_try() -> None:
     ):  # fmt: skip
         assert value in text
     assert "127.0.0.1:3307" in what_is_served(replace(ADDRESSES, database="127.0.0.1:3307"))
+
+
+@pytest.mark.parametrize("option", [(), ("--serve",)])
+def test_a_folder_with_something_else_in_it_is_left_alone(
+    lakesplice: CommandLine, tmp_path: Path, option: tuple[str, ...]
+) -> None:
+    precious = tmp_path / "demo" / "thesis.txt"
+    precious.parent.mkdir()
+    precious.write_text("mine")
+    ended = lakesplice("demo", "--folder", precious.parent, *option)
+    assert ended.code == 2
+    assert "--folder" in ended.err
+    assert precious.read_text() == "mine"
+    assert [*precious.parent.iterdir()] == [precious]
 
 
 def test_a_port_that_is_taken_is_replaced_by_a_free_one() -> None:
