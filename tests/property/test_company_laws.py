@@ -252,7 +252,10 @@ FORMATS = {
 @st.composite
 def companies(draw: st.DrawFn, sent: Sequence[Sent]) -> tuple[list[Sent], list[Row], list[Any]]:
     """Columns, some rows of them, and per row what is to come of it: its values, or DEAD."""
-    columns = draw(st.lists(st.sampled_from(sent), min_size=1, max_size=8))
+    kinds = {str(one.column).partition("(")[0]: one for one in sent}
+    of_kind = {kind: [one for one in sent if str(one.column).startswith(kind)] for kind in kinds}
+    column = st.sampled_from([*kinds]).flatmap(lambda kind: st.sampled_from(of_kind[kind]))
+    columns = draw(st.lists(column, min_size=1, max_size=8))
     rows: list[Row] = []
     outcomes: list[Any] = []
     for _ in range(draw(st.integers(1, 5))):
