@@ -19,7 +19,7 @@ from tests.support.parquet_readers import IN_PROCESS, SPARK
 from tests.support.parquet_values import COMMON, RARE
 from tests.support.parquet_writers import FileShape
 from tests.support.reader_matrix import Matrix, used
-from tests.support.splicing import SPLICE, WAYS, read, written, wrongs
+from tests.support.splicing import WAYS, read, written, wrongs
 
 pytestmark = pytest.mark.parametrize("way", WAYS)
 
@@ -66,11 +66,11 @@ def in_process() -> Iterator[Matrix]:
 
 @pytest.fixture
 def spark(way: str, seed: int, request: pytest.FixtureRequest) -> Iterator[Matrix]:
-    """Spark with every choice of its settings; with one, by the seed, for what pyarrow writes;
-    nightly with all.
+    """Spark with one choice of its settings, each way another one, by the seed; nightly all. In the
+    gate every choice reads what `test_splices_in_a_row.py` writes.
     """
-    every_one = way == SPLICE or request.config.getoption("--nightly")
-    yield from used(SPARK if every_one else SPARK[(at := seed % len(SPARK)) : at + 1])
+    at = (seed + [*WAYS].index(way)) % len(SPARK)
+    yield from used(SPARK if request.config.getoption("--nightly") else SPARK[at : at + 1])
 
 
 _several = settings(settings.get_profile("readers"))
