@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import random
-import subprocess
-import sys
-from pathlib import Path
+from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
@@ -14,12 +11,12 @@ import yaml
 
 from lakesplice.model.names import TableName
 from tests.support.column_types import Typed, every_type
+from tests.support.command_line import CommandLine, Ended
 from tests.support.service_settings import settings_of
 from tests.support.sources import SourceServer
 from tests.support.statements import Statements
 
-COMMAND = [sys.executable, "-c", "from lakesplice.apps.cli import main; main()", "declare"]
-SECONDS_MAX = 120
+Declare = Callable[..., Ended]
 
 
 @pytest.fixture
@@ -33,30 +30,29 @@ def exactly(column: Typed) -> pa.DataType:
     return pa.int8() if narrow else column.stored
 
 
-def declared(
-    server: SourceServer, database: str, *options: str, password: str | None = None
-) -> subprocess.CompletedProcess[str]:
-    """What the command comes to for a database of the server."""
-    address = f"mysql://{server.user}@{server.host}:{server.port}/{database}"
-    given = server.password if password is None else password
-    return subprocess.run(
-        [*COMMAND, address, "--bigint-unsigned-handling-mode", "precise", *options],
-        env={**os.environ, "MYSQL_PWD": given},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS_MAX,
-        check=False,
-    )
+@pytest.fixture
+def declared(lakesplice: CommandLine, monkeypatch: pytest.MonkeyPatch) -> Declare:
+    """Return a call that says what the command comes to for a database of a server."""
+
+    def declared(
+        server: SourceServer, database: str, *options: str, password: str | None = None
+    ) -> Ended:
+        address = f"mysql://{server.user}@{server.host}:{server.port}/{database}"
+        monkeypatch.setenv("MYSQL_PWD", server.password if password is None else password)
+        modes = ("--bigint-unsigned-handling-mode", "precise")
+        return lakesplice("declare", address, *modes, *options)
+
+    return declared
 
 
 def test_declare_writes_a_configuration_with_every_type_as_the_connector_sends_it(
-    server: SourceServer,
+    server: SourceServer, declared: Declare
 ) -> None:
     source = Statements("declared", random.Random(1), server.connect())
     source.create()
     done = declared(server, "declared")
-    assert done.returncode == 0, done.stderr
-    written = yaml.safe_load(done.stdout)
+    assert done.code == 0, done.err
+    written = yaml.safe_load(done.out)
     settings = settings_of("lake", **written)
     for table in source.tables:
         found = settings.declared(TableName("declared", table.name))
@@ -68,7 +64,7 @@ def test_declare_writes_a_configuration_with_every_type_as_the_connector_sends_i
 
 
 def test_tables_are_chosen_by_globs_and_what_has_no_exact_type_is_named(
-    server: SourceServer,
+    server: SourceServer, declared: Declare
 ) -> None:
     with server.connect().cursor() as cursor:
         cursor.execute("create database odd")
@@ -77,12 +73,12 @@ def test_tables_are_chosen_by_globs_and_what_has_no_exact_type_is_named(
         )
         cursor.execute("create table odd.b(id bigint unsigned primary key)")
     done = declared(server, "odd", "--table", "a*")
-    assert yaml.safe_load(done.stdout) == {
+    assert yaml.safe_load(done.out) == {
         "tables": [{"match": "odd.a[[]1]", "columns": {"id": "int", "place": "geometry"}}]
     }
-    assert "a[1].wide: decimal(65,30)" in done.stderr
+    assert "a[1].wide: decimal(65,30)" in done.err
     done = declared(server, "odd", "--table", "b", "--bigint-unsigned-handling-mode", "long")
-    assert yaml.safe_load(done.stdout)["tables"][0]["columns"] == {"id": "unsigned_long"}
+    assert yaml.safe_load(done.out)["tables"][0]["columns"] == {"id": "unsigned_long"}
 
 
 @pytest.mark.parametrize(
@@ -95,17 +91,22 @@ def test_tables_are_chosen_by_globs_and_what_has_no_exact_type_is_named(
     ],
 )
 def test_a_failed_query_is_reported_without_the_password(
-    server: SourceServer, database: str, options: tuple[str, ...], password: str | None, says: str
+    server: SourceServer,
+    declared: Declare,
+    database: str,
+    options: tuple[str, ...],
+    password: str | None,
+    says: str,
 ) -> None:
     done = declared(server, database, *options, password=password)
-    assert done.returncode != 0
-    assert says in done.stderr
-    assert (password or server.password) not in done.stderr.replace(server.user, "")
+    assert done.code != 0
+    assert says in done.err
+    assert (password or server.password) not in done.err.replace(server.user, "")
 
 
-def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_server_that_is_not_there_is_named(declared: Declare) -> None:
     nobody = SourceServer("127.0.0.1", 1, "somebody", "secret-4711")
     done = declared(nobody, "shop")
-    assert done.returncode == 1
-    assert "127.0.0.1" in done.stderr
-    assert "secret-4711" not in done.stderr
+    assert done.code == 1
+    assert "127.0.0.1" in done.err
+    assert "secret-4711" not in done.err

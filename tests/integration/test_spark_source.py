@@ -1,4 +1,8 @@
-"""Spark reads a table by the format `lakesplice` with the same result as our reader in Python."""
+"""Spark reads a table by the format `lakesplice` with the same result as our reader in Python.
+
+What options do is seen without Spark's engine (`read_here`): each of its queries starts several
+processes.
+"""
 
 from __future__ import annotations
 
@@ -91,10 +95,8 @@ def test_both_views_are_as_in_python(spark: SparkSession, folder: Path, view: st
     same(frame(spark, folder, view=view), Table.open(folder).read(view))
 
 
-def test_the_real_time_view_is_what_is_read_unless_said_otherwise(
-    spark: SparkSession, folder: Path
-) -> None:
-    found = rows_of(frame(spark, folder))
+def test_the_real_time_view_is_what_is_read_unless_said_otherwise(folder: Path) -> None:
+    found = read_here(folder).sort_by("id").to_pylist()
     assert len(found) == ROWS - 2
     assert found[1]["name"] == "new"
 
@@ -105,25 +107,25 @@ def test_columns_and_system_columns_are_chosen_by_options(
     found = frame(spark, folder, columns="name, id", include_system=True, include_deleted=True)
     assert found.columns[:2] == ["name", "id"]
     assert found.where("_is_deleted").count() == 2
-    assert found.count() == ROWS
+    assert read_here(folder, columns="name, id", **EVERY_ROW).num_rows == ROWS
 
 
-def test_versions_are_read_by_number_and_by_time(spark: SparkSession, folder: Path) -> None:
+def test_versions_are_read_by_number_and_by_time(folder: Path) -> None:
     first, second = sorted(Table.open(folder).history(), key=lambda entry: entry.version)
-    assert frame(spark, folder, version=first.version).count() == ROWS
+    assert read_here(folder, version=str(first.version)).num_rows == ROWS
     for entry, count in ((first, ROWS), (second, ROWS - 2)):
         assert entry.info.timestamp_ms is not None
         moment = _iso(entry.info.timestamp_ms)
-        assert frame(spark, folder, as_of=moment).count() == count
+        assert read_here(folder, as_of=moment).num_rows == count
 
 
-def test_a_pinned_version_is_read_by_the_pins_name(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_pinned_version_is_read_by_the_pins_name(tmp_path: Path) -> None:
     path = tmp_path / "shop" / "numbers"
     table = Table.create(path, pa.table({"id": [1, 2]}), key=["id"])
     pin_lake(LocalStore(tmp_path), "two", [], EpochMs(0), RequestWait())
     table.upsert(pa.table({"id": [3]}))
-    assert frame(spark, path).count() == 3
-    assert frame(spark, path, pin="two").count() == 2
+    assert read_here(path).num_rows == 3
+    assert read_here(path, pin="two").num_rows == 2
 
 
 def _iso(timestamp_ms: int) -> str:
@@ -272,7 +274,7 @@ def test_changes_between_versions_are_read(spark: SparkSession, fed: Table, tmp_
     folder = tmp_path / "shop" / "fed"
     found = changed(frame(spark, folder, changes=True, starting_version=0))
     assert without_the_dead(found) == AT_FIRST + SECOND
-    found = changed(frame(spark, folder, changes=True, starting_version=0, ending_version=0))
+    found = changed(read_here(folder, changes="true", starting_version="0", ending_version="0"))
     assert found == AT_FIRST
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
 import random
 import secrets
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +25,7 @@ from lakesplice.storage.source.tables import Row
 from lakesplice.table.driver.last_results import last_results
 from lakesplice.table.protocol.history import history
 from lakesplice.table.reading.table import Table
+from tests.support.command_line import CommandLine, Ended
 from tests.support.mirrored import COLUMNS, Mirror
 from tests.support.sources import SourceServer
 
@@ -300,45 +298,43 @@ def test_a_source_without_a_key_or_a_table_is_not_compared(mirror: Mirror) -> No
     assert "no such table" in mirror.verify().reason
 
 
-def command(mirror: Mirror, server: SourceServer, *arguments: str) -> tuple[int, str]:
-    """`lakesplice verify` in a process of its own: its exit code and what it wrote."""
+@pytest.fixture
+def verify(
+    mirror: Mirror,
+    mariadb: SourceServer,
+    lakesplice: CommandLine,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Callable[..., Ended]:
+    """Return a call of `lakesplice verify` for the mirrored table."""
     config = mirror.folder / "lakesplice.yaml"
-    address = f"mysql://{server.user}@{server.host}:{server.port}"
+    address = f"mysql://{mariadb.user}@{mariadb.host}:{mariadb.port}"
     settings = {
         "kafka": {"bootstrap_servers": "127.0.0.1:1", "topic_pattern": ".*"},
         "lake": {"root": str(mirror.folder / "lake")},
         "verify": {"databases": {"prefix": address}, "wait": "60s"},
     }
     config.write_text(yaml.safe_dump(settings))
-    given = ["verify", str(mirror.name), "--config", str(config), *arguments]
-    done = subprocess.run(
-        [sys.executable, "-c", "from lakesplice.apps.cli import main; main()", *given],
-        env={**os.environ, "MYSQL_PWD": server.password},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    return done.returncode, done.stdout + done.stderr
+    monkeypatch.setenv("MYSQL_PWD", mariadb.password)
+    return partial(lakesplice, "verify", mirror.name, "--config", config)
 
 
 def test_the_command_says_what_differs_and_ends_with_a_code_for_it(
-    mirror: Mirror, mariadb: SourceServer
+    mirror: Mirror, verify: Callable[..., Ended]
 ) -> None:
     fill(mirror)
-    code, said = command(mirror, mariadb, "--json")
-    assert code == 0, said
-    assert json.loads(said)["outcome"] == "equal"
+    ended = verify("--json")
+    assert ended.code == 0, ended
+    assert ended.rows[0]["outcome"] == "equal"
     mirror.unheard("update items set stock = 4711 where id = 9")
     with mirror.changing():
-        code, said = command(mirror, mariadb)
-    assert code == 1, said
-    assert "id=9: differs in stock" in said
-    assert "4711" not in said
+        ended = verify()
+    assert ended.code == 1, ended
+    assert "id=9: differs in stock" in ended.out
+    assert "4711" not in ended.out + ended.err
     with mirror.changing():
-        code, said = command(mirror, mariadb, "--repair", "--json")
-    assert code == 0, said
-    told = json.loads(said)
+        ended = verify("--repair", "--json")
+    assert ended.code == 0, ended
+    (told,) = ended.rows
     assert (told["outcome"], told["repaired"], told["not_repaired"]) == ("different", 1, "")
     kept = Table(mirror.store).read(columns=["id", "stock"]).to_pylist()
     assert {"id": 9, "stock": 4711} in kept

@@ -54,11 +54,11 @@ def busy(folder: Path) -> PagedService:
     return service
 
 
-def fleet(folder: Path, batches: int) -> PagedService:
-    """A service of 400 tables, of which some moved in so many batches, one is parked, one rests
-    and many are new.
+def fleet(folder: Path, batches: int, tables: int) -> PagedService:
+    """A service of so many tables, 400 at most, of which some moved in so many batches, one is
+    parked, one rests and many are new.
     """
-    names = [f"{what}_{where}" for what in _DATABASES for where in _PLACES]
+    names = [f"{what}_{where}" for what in _DATABASES for where in _PLACES][:tables]
     service = PagedService(folder, *names)
     service.show()
     seconds = itertools.cycle((3.1, 2.4, 4.8, 2.2, 9.5, 2.7, 3.3))

@@ -44,9 +44,10 @@ def same_rows(found: pa.Table, expected: list[dict[str, Any]]) -> None:
     assert str(one) == str(other)
 
 
-def changed(found: DataFrame) -> list[tuple[Any, ...]]:
+def changed(found: DataFrame | pa.Table) -> list[tuple[Any, ...]]:
     names = ["_commit_version", "id", "_change_type", "name"]
-    return sorted(tuple(row[name] for name in names) for row in found.toArrow().to_pylist())
+    rows = (found if isinstance(found, pa.Table) else found.toArrow()).to_pylist()
+    return sorted(tuple(row[name] for name in names) for row in rows)
 
 
 def without_the_dead(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
