@@ -1,7 +1,8 @@
-"""The whole service is killed (kill -9) at random moments, while changes arrive and are compacted.
+"""The whole service is killed (kill -9) at random moments, while changes arrive and are compacted,
+and asked to end in the middle, without time to finish and with enough.
 
-After each kill every table is compared with the result of its events up to its offsets; at the end
-both views are compared with the rows of the database that made the events.
+After each kill and end every table is compared with the result of its events up to its offsets; in
+the end both views are compared with the rows of the database that made the events.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from lakesplice.testing.compare import compare
 from lakesplice.testing.oracle import Record, replay
 from lakesplice.testing.producer import EventProducer, create_topics
 from lakesplice.testing.shop import Shop
-from tests.support.running import Lake, ends_of, stands_at
+from tests.support.running import Lake, RunningService, ends_of, stands_at
 
 KILLS_PER_ROUND = 10
 # Small enough that every step of the protocol comes by between two kills.
@@ -50,6 +51,8 @@ END_SECONDS_MAX = 400.0
 INTO_THE_NEXT_SECONDS = 0.7
 # To end Spark, and to finish a rewrite that runs.
 STOP_SECONDS_MAX = 60.0
+NO_TIME, TIME = 0, 60
+MUCH = 1_500
 
 
 @dataclass
@@ -60,8 +63,8 @@ class World:
     producer: EventProducer
     records: list[Record] = field(default_factory=list)
 
-    def work(self) -> None:
-        self.records += self.producer.produce(self.shop.step(STEP_EVENTS))
+    def work(self, events: int = STEP_EVENTS) -> None:
+        self.records += self.producer.produce(self.shop.step(events))
 
     def work_for(self, seconds: float) -> None:
         """Let the shop work so long."""
@@ -85,7 +88,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("in_round", rounds, ids=lambda one: f"round {one[0]}")
 
 
-def test_a_service_killed_at_any_moment_loses_nothing(
+def test_a_service_killed_or_asked_to_end_at_any_moment_loses_nothing(
     kafka_broker: str, tmp_path: Path, in_round: tuple[int, int], seed: int
 ) -> None:
     number_of_round, kills = in_round
@@ -93,47 +96,38 @@ def test_a_service_killed_at_any_moment_loses_nothing(
     random = Random(seed)
     server = f"kills-{secrets.token_hex(4)}"
     shop = Shop(seed, rows=150, server=server)
-    lake = Lake(tmp_path, kafka_broker, rf"{server}\..*", **SECTIONS)
+
+    def lake_that_stops(stop_timeout: int) -> Lake:
+        sections = {**SECTIONS, "stop_timeout": stop_timeout}
+        return Lake(tmp_path, kafka_broker, rf"{server}\..*", **sections)
+
+    lake = lake_that_stops(TIME)
     create_topics(kafka_broker, shop.topics)
     with EventProducer(kafka_broker) as producer:
         world = World(shop, producer)
         world.records += producer.produce(shop.snapshot())
         for number in range(kills):
             kill_once(world, lake, random, f"kill {number} of seed {seed}")
-        finish(world, lake)
+        world.work(MUCH)
+        with lake_that_stops(NO_TIME).running() as service:
+            stop_in_the_middle(world, lake, service, NO_TIME)
+        finish(world, lake_that_stops(TIME))
 
 
-def test_a_service_asked_to_end_in_the_middle_ends_in_time_and_loses_nothing(
-    kafka_broker: str, tmp_path: Path, seed: int, request: pytest.FixtureRequest
+def stop_in_the_middle(
+    world: World, lake: Lake, service: RunningService, stop_timeout: int
 ) -> None:
-    """With no time the running batch is dropped whole, with enough it is finished. A service goes
-    on where the one before it ended; nightly one takes in the rest.
+    """Ask a service with much to do to end once it has done a little of it. With no time the
+    running batch is dropped whole, with enough it is finished; it ends in time, and loses nothing.
     """
-    server = f"stops-{secrets.token_hex(4)}"
-    shop = Shop(seed, rows=400, server=server)
-    create_topics(kafka_broker, shop.topics)
-    with EventProducer(kafka_broker) as producer:
-        world = World(shop, producer)
-        world.records += producer.produce(shop.snapshot() + shop.step(1_500))
-        for stop_timeout in (0, 60):
-            sections = {**SECTIONS, "stop_timeout": stop_timeout}
-            lake = Lake(tmp_path, kafka_broker, rf"{server}\..*", **sections)
-            stop_once(world, lake, stop_timeout)
-            for topic in shop.topics:
-                stands_where_it_says(world.records, lake, topic, f"stop_timeout={stop_timeout}")
-        if request.config.getoption("--nightly"):
-            finish(world, lake)
-
-
-def stop_once(world: World, lake: Lake, stop_timeout: int) -> None:
-    """Ask a service with much to do to end once it has done a little of it."""
     done = len(lake.said("batch"))
-    with lake.running() as service:
-        service.until(lambda: len(lake.said("batch")) > done, "a batch is done")
-        # By then the next one runs.
-        world.work_for(INTO_THE_NEXT_SECONDS)
-        service.terminate()
-        service.ends_well(stop_timeout + STOP_SECONDS_MAX)
+    service.until(lambda: len(lake.said("batch")) > done, "a batch is done")
+    # By then the next one runs.
+    world.work_for(INTO_THE_NEXT_SECONDS)
+    service.terminate()
+    service.ends_well(stop_timeout + STOP_SECONDS_MAX)
+    for topic in world.shop.topics:
+        stands_where_it_says(world.records, lake, topic, f"stop_timeout={stop_timeout}")
 
 
 def kill_once(world: World, lake: Lake, random: Random, when: str) -> None:
@@ -166,7 +160,9 @@ def stands_where_it_says(records: Sequence[Record], lake: Lake, topic: str, when
 
 
 def finish(world: World, lake: Lake) -> None:
-    """One more service loses a worker, takes in the rest all the same, and ends when asked to."""
+    """One more service loses a worker, takes in the rest all the same, and ends when asked to in
+    the middle of more.
+    """
     with lake.running() as service:
         service.until(lambda: bool(service.workers()), "a worker runs")
         os.kill(service.workers()[0], signal.SIGKILL)
@@ -178,8 +174,13 @@ def finish(world: World, lake: Lake) -> None:
             "all is spliced in",
             END_SECONDS_MAX,
         )
-        service.terminate()
-        service.ends_well()
+        holds_the_truth(world, lake)
+        world.work(MUCH)
+        stop_in_the_middle(world, lake, service, TIME)
+
+
+def holds_the_truth(world: World, lake: Lake) -> None:
+    """Both views of every table are the database's rows, and the index is sound."""
     for spec, topic in zip(world.shop.tables, world.shop.topics, strict=True):
         table = Table.open(lake.path(topic))
         assert table.snapshot.manifest.parked is None
