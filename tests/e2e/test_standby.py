@@ -7,8 +7,9 @@ import re
 import socket
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -16,7 +17,7 @@ from urllib.error import HTTPError, URLError
 from lakesplice.testing.compare import compare
 from tests.support.ledgers import PARTITIONS, Ledger, send
 from tests.support.machine import ROOT
-from tests.support.running import Lake, RunningService, ends_of, take_in
+from tests.support.running import EVENT_SECONDS_MAX, Lake, RunningService, ends_of, take_in
 from tests.support.topics import Sender, make_topics
 
 LEASE_SECONDS = 2
@@ -65,7 +66,7 @@ class Replica:
 
 @contextmanager
 def replica(
-    folder: Path, name: str, servers: str, pattern: str, *, own_jvm: bool = True
+    folder: Path, name: str, *, servers: str, pattern: str, own_jvm: bool = False
 ) -> Iterator[Replica]:
     """One more service of the lake in `folder`, with a log and a page of its own."""
     with socket.socket() as probe:
@@ -83,70 +84,66 @@ def generations(folder: Path) -> list[int]:
     return [json.loads(record.read_text())["generation"] for record in records]
 
 
-def test_a_standby_takes_over_from_a_killed_and_from_a_frozen_driver_which_then_stops(
+def ends_in_order(one: Replica, seconds_max: float = EVENT_SECONDS_MAX) -> None:
+    one.service.terminate()
+    one.service.ends_well(seconds_max)
+
+
+def test_a_standby_takes_over_from_a_driver_that_ends_is_killed_or_is_frozen_and_stops(
     kafka_broker: str, topic_name: str, tmp_path: Path
 ) -> None:
+    """One after the other, with one lake, so that each driver begins from what another left."""
     goods = Ledger(topic_name, "goods")
     make_topics(kafka_broker, {goods.topic: PARTITIONS})
-    sender, pattern = Sender(kafka_broker), rf"{topic_name}\..*"
-
-    with replica(tmp_path, "first", kafka_broker, pattern) as first:
+    sender = Sender(kafka_broker)
+    replicas = partial(replica, tmp_path, servers=kafka_broker, pattern=rf"{topic_name}\..*")
+    with ExitStack() as first_life, ExitStack() as lives:
+        first = first_life.enter_context(replicas("first"))
         take_in(first.service, first.lake, ends_of(send(sender, goods.insert(0, 300))))
         first.until_ready()
-        with replica(tmp_path, "second", kafka_broker, pattern) as second:
-            second.until_it_waits()
-            assert first.shows("lakesplice_driver_standby 0.0")
-            records = send(sender, goods.update(range(0, 300, 3), "first's last"))
-            first.service.kill()
-            take_in(second.service, second.lake, ends_of(records))
-            second.until_ready()
-            assert second.shows("lakesplice_driver_standby 0.0")
-            assert generations(tmp_path) == [1, 2]
+        second = lives.enter_context(replicas("second"))
+        second.until_it_waits()
+        assert first.shows("lakesplice_driver_standby 0.0")
+        ends_in_order(first)
+        first_life.close()
+        take_in(second.service, second.lake, ends_of(send(sender, goods.insert(300, 310))))
 
-            with replica(tmp_path, "third", kafka_broker, pattern) as third:
-                third.until_it_waits()
-                records = send(sender, goods.update(range(0, 300, 2), "second's last"))
-                second.service.freeze()
-                third.service.until(lambda: len(generations(tmp_path)) == 3, "it takes over")
-                records += send(sender, goods.delete(range(10)) + goods.insert(300, 320))
-                take_in(third.service, third.lake, ends_of(records))
-                version = third.lake.table(goods.topic).version
-                second.service.thaw()
-                assert second.service.ends() == 1
-                assert "higher generation" in second.service.tail()
-                assert third.lake.table(goods.topic).version >= version
-                records = send(sender, goods.insert(320, 330))
-                take_in(third.service, third.lake, ends_of(records))
-                assert generations(tmp_path) == [1, 2, 3]
-                third.service.until(
-                    lambda: not third.lake.table(goods.topic).snapshot.manifest.deltas,
-                    "all is spliced in",
-                )
-                third.service.terminate()
-                third.service.ends_well()
+        third = lives.enter_context(replicas("third"))
+        third.until_it_waits()
+        records = send(sender, goods.update(range(0, 300, 3), "second's last"))
+        second.service.kill()
+        take_in(third.service, third.lake, ends_of(records))
+        third.until_ready()
+        assert third.shows("lakesplice_driver_standby 0.0")
+        assert generations(tmp_path) == [1, 2, 3]
+
+        with replicas("never", own_jvm=True) as never:
+            never.until_it_waits()
+            ends_in_order(never, 30)
+        fourth = lives.enter_context(replicas("fourth"))
+        fourth.until_it_waits()
+        takes_over_from_frozen(third, fourth, goods, sender)
+        assert generations(tmp_path) == [1, 2, 3, 4]
+        fourth.service.until(
+            lambda: not fourth.lake.table(goods.topic).snapshot.manifest.deltas,
+            "all is spliced in",
+        )
+        ends_in_order(fourth)
     for view in ("real_time", "read_optimised"):
-        assert compare(goods.truth, third.lake.table(goods.topic).read(view), ["id"]) is None
+        assert compare(goods.truth, fourth.lake.table(goods.topic).read(view), ["id"]) is None
 
 
-def test_a_driver_that_ends_in_order_hands_over_without_a_lease(
-    kafka_broker: str, topic_name: str, tmp_path: Path
-) -> None:
-    goods = Ledger(topic_name, "goods")
-    make_topics(kafka_broker, {goods.topic: PARTITIONS})
-    sender, pattern = Sender(kafka_broker), rf"{topic_name}\..*"
-    with replica(tmp_path, "first", kafka_broker, pattern, own_jvm=False) as first:
-        take_in(first.service, first.lake, ends_of(send(sender, goods.insert(0, 100))))
-        with replica(tmp_path, "second", kafka_broker, pattern, own_jvm=False) as second:
-            second.until_it_waits()
-            first.service.terminate()
-            first.service.ends_well()
-            take_in(second.service, second.lake, ends_of(send(sender, goods.delete(range(50)))))
-            # A standby that never drove ends at once when asked to.
-            with replica(tmp_path, "third", kafka_broker, pattern) as third:
-                third.until_it_waits()
-                third.service.terminate()
-                third.service.ends_well(30)
-            assert generations(tmp_path) == [1, 2]
-            second.service.terminate()
-            second.service.ends_well()
-    assert compare(goods.truth, second.lake.table(goods.topic).read(), ["id"]) is None
+def takes_over_from_frozen(old: Replica, new: Replica, goods: Ledger, sender: Sender) -> None:
+    """The old driver makes no further commit once it goes on, and stops."""
+    records = send(sender, goods.update(range(0, 300, 2), "the old one's last"))
+    old.service.freeze()
+    new.service.until(lambda: bool(new.lake.said("driver")), "it takes over")
+    records += send(sender, goods.delete(range(10)) + goods.insert(310, 330))
+    take_in(new.service, new.lake, ends_of(records))
+    version = new.lake.table(goods.topic).version
+    old.service.thaw()
+    assert old.service.ends() == 1
+    assert "higher generation" in old.service.tail()
+    assert new.lake.table(goods.topic).version >= version
+    records = send(sender, goods.insert(330, 340))
+    take_in(new.service, new.lake, ends_of(records))
