@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,14 +31,22 @@ class Ended:
 class CommandLine:
     """Calls `lakesplice`; every call ends as a process would."""
 
-    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def __init__(self, capsys: pytest.CaptureFixture[str] | None = None) -> None:
+        """What a command writes is caught by `capsys`, or here where no test runs yet."""
         self._capsys = capsys
 
     def __call__(self, *arguments: object) -> Ended:
         """Run a command whatever its exit code."""
-        with pytest.raises(SystemExit) as ended:
+        said, complained = io.StringIO(), io.StringIO()
+        with ExitStack() as stack:
+            if self._capsys is None:
+                stack.enter_context(redirect_stdout(said))
+                stack.enter_context(redirect_stderr(complained))
+            ended = stack.enter_context(pytest.raises(SystemExit))
             main([str(argument) for argument in arguments])
-        out, err = self._capsys.readouterr()
+        out, err = said.getvalue(), complained.getvalue()
+        if self._capsys is not None:
+            out, err = self._capsys.readouterr()
         for secret in SECRETS:
             assert secret not in out + err, "a command shows a secret"
         return Ended(int(ended.value.code or 0), out, err)

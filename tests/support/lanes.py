@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 SERVICES = ("tests/e2e/", "tests/crash/test_kills.py")
 """Files whose tests start the whole service: one at a time."""
 
+TOGETHER = "tests/e2e/together/"
+"""Files whose tests share what the first of them waits for, so one worker runs them all."""
+
 SERVERS = ("tests/integration/",)
 """Files whose tests start a broker, a database or another server."""
 
@@ -86,6 +89,11 @@ def files_in_order(files: Sequence[str], lane: Lane) -> list[str]:
             return [*rest, *reversed(servers)]
 
 
+def scope_of(nodeid: str) -> str:
+    """The tests that one worker runs in a row: those of a file, or of files that go together."""
+    return TOGETHER if nodeid.startswith(TOGETHER) else _file(nodeid)
+
+
 class Lanes(LoadScopeScheduling):  # type: ignore[misc]  # xdist ships no types
     """Hands out files, to each worker those of its lane first.
 
@@ -94,7 +102,7 @@ class Lanes(LoadScopeScheduling):  # type: ignore[misc]  # xdist ships no types
     """
 
     def _split_scope(self, nodeid: str) -> str:
-        return nodeid.split("::", 1)[0]
+        return scope_of(nodeid)
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         scope = self._next_for(node)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 
 from lakesplice.model.names import TableName
 from lakesplice.model.parking import ParkCode
@@ -11,27 +11,28 @@ from lakesplice.testing.compare import compare
 from lakesplice.testing.shop import Database, Event
 from tests.support.dropped import Teller
 from tests.support.ledgers import PARTITIONS, ledger, send
-from tests.support.running import Lake, ends_of, take_in
-from tests.support.topics import Sender, make_topics
+from tests.support.running import ends_of, stands_at
+from tests.support.stories import ENDED, Stage, Step, Until, story
+from tests.support.topics import make_topics
 
 NAMES = ("one", "two", "three")
 
 
 class Scene:
-    """A database of three tables, its connector's topic of schema changes, and a lake."""
+    """A database of three tables, and its connector's topic of schema changes."""
 
-    def __init__(self, broker: str, prefix: str, folder: Path) -> None:
-        self._database = Database(tuple(map(ledger, NAMES)), server=prefix, database="shop")
-        self._teller = Teller(TableName("shop", "one"))
-        self._prefix, self._sender = prefix, Sender(broker)
-        make_topics(broker, {prefix: 1, **{self.topic(name): PARTITIONS for name in NAMES}})
-        self.lake = Lake(
-            folder,
-            broker,
-            rf"{prefix}\..*",
+    def __init__(self, stage: Stage) -> None:
+        prefix = stage.server("dropped")
+        self._database = Database(tuple(map(ledger, NAMES)), server=prefix, database="depot")
+        self._teller = Teller(TableName("depot", "one"))
+        self._prefix, self._sender = prefix, stage.sender
+        topics = {self.topic(name): PARTITIONS for name in NAMES}
+        make_topics(stage.bootstrap_servers, {prefix: 1, **topics})
+        stage.configure(
             schema_change_topics={"names": [prefix]},
-            tables=[{"match": "shop.three", "schema_changes": {"drop_table": "exception"}}],
+            tables=[{"match": "depot.three", "schema_changes": {"drop_table": "exception"}}],
         )
+        self.lake = stage.lake
 
     def topic(self, name: str) -> str:
         return self._database.topic(name)
@@ -47,13 +48,16 @@ class Scene:
         events = [_keyed(event, key) for event in self._inserted(name, start, stop)]
         return ends_of(send(self._sender, events))
 
+    def taken_in(self, ends: Mapping[tuple[str, int], int]) -> Until:
+        return Until(lambda: stands_at(self.lake, ends), f"the tables stand at {ends}")
+
     def snapshot(self) -> None:
         """Tell what a connector does when it begins."""
         at = self._inserted("one", 900, 901)[0]
         self._deleted("one")
         for name in NAMES:
-            self._teller.tell(f"DROP TABLE IF EXISTS `shop`.`{name}`", at, snapshot="true")
-        self._teller.tell("DROP DATABASE IF EXISTS `shop`", at, snapshot="true")
+            self._teller.tell(f"DROP TABLE IF EXISTS `depot`.`{name}`", at, snapshot="true")
+        self._teller.tell("DROP DATABASE IF EXISTS `depot`", at, snapshot="true")
         for name in NAMES:
             self._teller.tell(f"CREATE TABLE `{name}` (id int)", at, snapshot="true")
         self._flush()
@@ -61,7 +65,7 @@ class Scene:
     def drop(self, *names: str, sql: str = "") -> None:
         """Drop tables with all their rows; what tells of the rows isn't sent."""
         for name in names:
-            self._teller.tell(sql or f"DROP TABLE `shop`.`{name}`", self._deleted(name))
+            self._teller.tell(sql or f"DROP TABLE `depot`.`{name}`", self._deleted(name))
         self._flush()
 
     def create(self, name: str) -> None:
@@ -78,6 +82,7 @@ class Scene:
         return len(self.lake.table(self.topic(name)).read())
 
     def outcomes(self, outcome: str) -> list[str]:
+        """The tables of this database for which a DROP came out so."""
         said = self.lake.said("table-dropped")
         return [entry["table"] for entry in said if entry["outcome"] == outcome]
 
@@ -108,46 +113,47 @@ def _keyed(told: Event, name: str) -> Event:
     )
 
 
-def test_a_dropped_table_loses_its_rows_once_it_is_there_again(
-    kafka_broker: str, topic_name: str, tmp_path: Path
-) -> None:
-    scene = Scene(kafka_broker, topic_name, tmp_path)
+@story
+def test_a_dropped_table_loses_its_rows_once_it_is_there_again(stage: Stage) -> Iterator[Step]:
+    scene = Scene(stage)
     scene.snapshot()
     ends: dict[tuple[str, int], int] = {}
     for name in NAMES:
         ends |= scene.insert(name, 0, 50)
-    with scene.lake.running() as service:
-        take_in(service, scene.lake, ends)
-        assert all(map(scene.is_true, NAMES))
-        scene.drop("one", "two", "three")
-        three = scene.topic("three")
-        service.until(lambda: scene.lake.parked(three) is not None, "the third one parks")
-        service.until(lambda: len(scene.outcomes("kept")) == 2, "the others are told of")
-        assert [scene.rows(name) for name in NAMES] == [50, 50, 50]
-        scene.create("one")
-        service.until(lambda: scene.rows("one") == 0, "rows of the first one go, none follows")
-        take_in(service, scene.lake, scene.insert("two", 40, 60))
-        service.until(lambda: scene.is_true("two"), "rows of the second one go with the next row")
-        scene.create("two")
-        scene.drop("two")
-        scene.create("two")
-        service.until(lambda: scene.rows("two") == 0, "they go once it is there again")
-        keyed = scene.insert_keyed("two", 30, 37, "amount")
-        service.until(lambda: scene.is_true("two", "amount"), "it begins again with another key")
-        take_in(service, scene.lake, keyed)
-        assert len(scene.lake.said("table-begins-again")) == 1
-        service.terminate()
-        service.ends_well()
-    parked = scene.lake.parked(three)
+    yield scene.taken_in(ends)
+    assert all(map(scene.is_true, NAMES))
+    scene.drop("one", "two", "three")
+    three = scene.topic("three")
+    yield stage.parks(three)
+    yield Until(lambda: len(scene.outcomes("kept")) == 2, "the others are told of")
+    assert [scene.rows(name) for name in NAMES] == [50, 50, 50]
+    scene.create("one")
+    yield Until(lambda: scene.rows("one") == 0, "rows of the first one go, none follows")
+    yield scene.taken_in(scene.insert("two", 40, 60))
+    yield Until(lambda: scene.is_true("two"), "rows of the second one go with the next row")
+    scene.create("two")
+    scene.drop("two")
+    scene.create("two")
+    yield Until(lambda: scene.rows("two") == 0, "they go once it is there again")
+    keyed = scene.insert_keyed("two", 30, 37, "amount")
+    yield Until(lambda: scene.is_true("two", "amount"), "it begins again with another key")
+    yield scene.taken_in(keyed)
+    again = [said["table"] for said in stage.lake.said("table-begins-again")]
+    assert again == ["depot.two"]
+    yield ENDED
+    parked = stage.lake.parked(three)
     assert parked is not None
     assert parked.code is ParkCode.DROPPED
-    assert scene.outcomes("fenced") == ["shop.one", "shop.two", "shop.two"]
+    fenced = ["depot.one", "depot.two", "depot.two"]
+    assert scene.outcomes("fenced") == fenced
     scene.insert("one", 0, 9)
-    scene.drop("one", sql="DROP DATABASE shop")
+    scene.drop("one", sql="DROP DATABASE depot")
     scene.create("one")
-    scene.insert("one", 5, 20)
-    scene.lake.once()
-    scene.lake.once()
-    assert scene.is_true("one")
-    assert scene.outcomes("fenced") == ["shop.one", "shop.two", "shop.two", "shop.one"]
+    yield scene.taken_in(scene.insert("one", 5, 20))
+    yield Until(lambda: scene.is_true("one"), "rows from before the DROP go in the next life")
+    yield ENDED
+    # A driver that starts reads the topic of schema changes from its beginning.
+    yield ENDED
+    assert scene.outcomes("fenced") == [*fenced, "depot.one"]
     assert (scene.rows("two"), scene.rows("three")) == (7, 50)
+    assert scene.is_true("one")

@@ -5,20 +5,17 @@ dropped.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
-from typing import Any
 
-import yaml
 from confluent_kafka import Producer
 from kafka import KafkaConsumer
 
 from lakesplice.errors import TableNotFoundError
 from lakesplice.testing.producer import create_topics
-from tests.support.command_line import CommandLine
-from tests.support.ledgers import PARTITIONS, Ledger, send
-from tests.support.running import Lake, ends_of, require_table, take_in
-from tests.support.topics import Sender, make_topics
+from tests.support.ledgers import Ledger, send
+from tests.support.running import Lake
+from tests.support.stories import ENDED, Stage, Step, Until, story
 
 LETTERS, TOO_SMALL = "letters-dead", "letters-dead-too-small"
 # `price` is sent as Base64, which is no number in digits.
@@ -32,82 +29,69 @@ WRONG = {
 RIGHT = WRONG | {"price": "decimal(10,4)"}
 
 
+@story
 def test_dead_letters_of_a_wrong_setting_are_replayed_once_it_is_corrected(
-    kafka_broker: str, tmp_path: Path, lakesplice: CommandLine
-) -> None:
-    table = Ledger("letters", "mended", with_schemas=False)
-    make_topics(kafka_broker, {table.topic: PARTITIONS})
-    make_letter_topics(kafka_broker)
-    lake = Lake(
-        tmp_path,
-        kafka_broker,
-        r"letters\..*",
-        tables=[declared(WRONG)],
-        dead_letters={"share_max": 1},
-        kafka={"dead_letter_topic": TOO_SMALL},
-    )
+    stage: Stage,
+) -> Iterator[Step]:
+    lake, servers = stage.lake, stage.bootstrap_servers
+    table = stage.ledger("mended", with_schemas=False)
     path = str(lake.path(table.topic))
-
-    dlq = partial(lakesplice.out, "dlq")
-    with lake.running() as service:
-        records = send(Sender(kafka_broker), table.insert(0, 20))
-        unreadable(kafka_broker, table.topic)
-        service.until(lambda: dead(lake, table) == 21, "all records are letters")
-        assert lake.said("dead-letters-unsent"), "their topic takes none, which holds up nobody"
-        assert "0 dead letters replayed, 21 still" in dlq("replay", path)
-        service.terminate()
-        service.ends_well()
-    letters = {
-        (row["partition"], row["offset"]): row
-        for row in lakesplice.rows("dlq", "list", path, "--values")
-    }
+    dlq, rows = partial(stage.cli.out, "dlq"), partial(stage.cli.rows, "dlq", "list", path)
+    make_letter_topics(servers)
+    declare(stage, WRONG, TOO_SMALL)
+    stage.configure(dead_letters={"share_max": 1})
+    records = send(stage.sender, table.insert(0, 20))
+    unreadable(servers, table.topic)
+    yield Until(lambda: dead(lake, table) == 21, "all records are letters")
+    assert lake.said("dead-letters-unsent"), "their topic takes none, which holds up nobody"
+    assert "0 dead letters replayed, 21 still" in dlq("replay", path)
+    yield ENDED
+    letters = {(row["partition"], row["offset"]): row for row in rows("--values")}
     assert len(letters) == 21
     assert {row["attempts"] for row in letters.values()} == {1}
     (odd,) = (row for row in letters.values() if row["reason"] == "not-json")
     assert json.loads(odd["headers"]) == [["trace", "AP8="], ["none", None]]
-    mend(lake)
-    with lake.running() as service:
-        # What comes behind the letters is applied before them, and stays.
-        events = [*table.update(range(5), "newer"), *table.delete(range(5, 8))]
-        take_in(service, lake, ends_of([*records, *send(Sender(kafka_broker), events)]))
-        answer = dlq("replay", path)
-        assert "20 dead letters replayed, 1 still" in answer
-        assert answer.endswith("(by the running driver)")
-        require_table(lake, table.topic, table.truth)
-        place = f"{odd['partition']}:{odd['offset']}"
-        dropped = dlq("drop", path, "--letter", place, "--why", "a probe")
-        assert dropped == "1 dead letters dropped (by the running driver)"
-        offset = unreadable(kafka_broker, table.topic)
-        service.until(lambda: dead(lake, table) == 1, "another letter")
-        arrived(kafka_broker, table.topic, offset)
-        assert "1 dead letters dropped" in dlq("drop", path, "--all", "--why", "a probe")
-        service.terminate()
-        service.ends_well()
-    assert lakesplice.rows("dlq", "list", path) == []
+    declare(stage, RIGHT, LETTERS)
+    # What comes behind the letters is applied before them, and stays.
+    events = [*table.update(range(5), "newer"), *table.delete(range(5, 8))]
+    yield stage.taken_in([*records, *send(stage.sender, events)])
+    answer = dlq("replay", path)
+    assert "20 dead letters replayed, 1 still" in answer
+    assert answer.endswith("(by the running driver)")
+    stage.holds_the_truth(table)
+    place = f"{odd['partition']}:{odd['offset']}"
+    dropped = dlq("drop", path, "--letter", place, "--why", "a probe")
+    assert dropped == "1 dead letters dropped (by the running driver)"
+    offset = unreadable(servers, table.topic)
+    yield Until(lambda: dead(lake, table) == 1, "another letter")
+    arrived(servers, table.topic, offset)
+    assert "1 dead letters dropped" in dlq("drop", path, "--all", "--why", "a probe")
+    yield ENDED
+    assert rows() == []
     commits = [entry.info for entry in lake.table(table.topic).history()]
     whys = [info.parameters["why"] for info in commits if info.operation == "DROP LETTERS"]
     assert whys == ["a probe", "a probe"], "with upkeep's commits before and after them"
     assert dlq("replay", path, "--config", str(lake.config)) == "0 dead letters replayed"
-    require_table(lake, table.topic, table.truth)
+    stage.holds_the_truth(table)
+    is_explained(lake, path)
+
+
+def is_explained(lake: Lake, path: str) -> None:
     told = lake.command("explain-key", path, "0", "--from-topic", "--json")
     assert told.returncode == 0, told.stderr
-    story = json.loads(told.stdout)
-    outcomes = [one["outcome"] for one in story["records"]]
+    key = json.loads(told.stdout)
+    outcomes = [one["outcome"] for one in key["records"]]
     assert outcomes == ["dead-letter", "applied"], "the letter's record was read under WRONG"
-    applied = story["records"][1]
-    assert applied["position"] == story["row"]["position"]
-    assert applied["version"] in [change["version"] for change in story["changes"]]
-    assert story["left_out"] == []
+    applied = key["records"][1]
+    assert applied["position"] == key["row"]["position"]
+    assert applied["version"] in [change["version"] for change in key["changes"]]
+    assert key["left_out"] == []
 
 
-def declared(columns: dict[str, str]) -> dict[str, Any]:
-    return {"match": "mended.ledger", "columns": columns}
-
-
-def mend(lake: Lake) -> None:
-    settings = yaml.safe_load(lake.config.read_text())
-    settings["kafka"]["dead_letter_topic"] = LETTERS
-    lake.config.write_text(yaml.safe_dump({**settings, "tables": [declared(RIGHT)]}))
+def declare(stage: Stage, columns: dict[str, str], letters: str) -> None:
+    """Let the next life read the table with these columns, and send letters to this topic."""
+    entry = {"match": "mended.ledger", "columns": columns}
+    stage.configure(tables=[entry], kafka={"dead_letter_topic": letters})
 
 
 def make_letter_topics(servers: str) -> None:
