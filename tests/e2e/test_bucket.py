@@ -1,4 +1,6 @@
-"""The service with its lake in a bucket: a real broker feeds it, it is killed, and continues."""
+"""The service with its lake in a bucket: a real broker feeds it, it is killed, continues, and keeps
+few files per table.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +21,8 @@ EAGER: dict[str, Any] = {
     "merge": {"files_max": 3},
     "log": {"checkpoint_every": 3, "retention": 15, "readers_may_fail": True},
     "vacuum": {"every": 1},
+    # The ledgers' clock stands months ago, so every delete of theirs is old.
+    "purge": {"after": 3_600, "every": 1, "ratio_min": 0},
 }
 
 
@@ -26,7 +30,7 @@ def listing(request: ProxiedRequest) -> bool:
     return request.is_list
 
 
-def test_a_lake_in_a_bucket_holds_what_the_topics_say(
+def test_a_lake_in_a_bucket_holds_what_the_topics_say_in_few_files_without_what_left_long_ago(
     kafka_broker: str, s3_server: S3Server, tmp_path: Path
 ) -> None:
     goods, others = (Ledger("bucket", name) for name in ("goods", "others"))
@@ -55,16 +59,24 @@ def test_a_lake_in_a_bucket_holds_what_the_topics_say(
             service.until(lambda: nothing_waits(lake, goods), "all is compacted")
             service.until(lambda: is_merged(lake, goods), "files and runs are merged")
             service.until(lambda: lake.said("vacuumed") != [], "a vacuum")
+            service.until(lambda: stored(lake, goods) == goods.truth.num_rows, "a purge")
             service.terminate()
             service.ends_well()
         for table in (goods, others):
             for view in ("real_time", "read_optimised"):
-                stored = lake.table(table.topic).read(view)
-                assert compare(table.truth, stored, ["id"]) is None
+                found = lake.table(table.topic).read(view)
+                assert compare(table.truth, found, ["id"]) is None
+        assert lake.said("purged") != []
+        assert lake.table(goods.topic).snapshot.manifest.retention.retained_from > 0
 
 
 def nothing_waits(lake: Lake, table: Ledger) -> bool:
     return not lake.table(table.topic).snapshot.manifest.deltas
+
+
+def stored(lake: Lake, table: Ledger) -> int:
+    """How many rows the files have, deleted ones too."""
+    return sum(file.rows for file in lake.table(table.topic).snapshot.manifest.files.values())
 
 
 def is_merged(lake: Lake, table: Ledger) -> bool:
