@@ -10,8 +10,10 @@ import gc
 import os
 import re
 import secrets
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +36,10 @@ if TYPE_CHECKING:
 
 pytest_plugins = ("tests.support.skips",)
 
+# jsonschema imports it where it is, to know IRIs: it builds 38 grammars, for as long as a hundred
+# tests last, and no schema of ours has an IRI.
+sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # so that no import finds it
+
 MARKED_FOLDERS = ("integration", "e2e", "crash")
 TESTS = Path(__file__).parent
 # So many new objects are looked through for cycles at once; Python's 700 cost a tenth of a run.
@@ -49,7 +55,7 @@ hypothesis.settings.register_profile(
     "fast",
     deadline=None,
     suppress_health_check=_slow,
-    max_examples=10,
+    max_examples=6,
     phases=(hypothesis.Phase.explicit, hypothesis.Phase.reuse, hypothesis.Phase.generate),
 )
 # A gate says of two commits the same unless they differ; every other run draws anew.
@@ -115,14 +121,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> lanes.L
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.is_relative_to(TESTS):
-            folder = item.path.relative_to(TESTS).parts[0]
-            if folder in MARKED_FOLDERS:
-                item.add_marker(folder)
+        folder = _folder_of(item.path)
+        if folder in MARKED_FOLDERS:
+            item.add_marker(folder)
     if not config.getoption("--nightly"):
         nightly = [item for item in items if item.get_closest_marker("nightly")]
         config.hook.pytest_deselected(items=nightly)
         items[:] = [item for item in items if not item.get_closest_marker("nightly")]
+
+
+@cache
+def _folder_of(file: Path) -> str:
+    """The folder of `tests` that a file of tests is in; empty if it is elsewhere."""
+    return file.relative_to(TESTS).parts[0] if file.is_relative_to(TESTS) else ""
 
 
 def pytest_collection_finish() -> None:

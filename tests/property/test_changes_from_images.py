@@ -112,6 +112,7 @@ def exact(value: Any) -> Any:
     return str(value) if isinstance(value, float) else value
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(100), deadline=None)
 @given(events(), st.integers(1, len(TYPES)))
 def test_changes_say_what_the_images_say(sent: list[Event], width: int) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -243,6 +244,7 @@ def fed(driver: SimulatedDriver, ends: list[int], partitions: int) -> tuple[Any,
     return driver.table.parked, rows_of(driver.table.store) if driver.table.snapshot else []
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(120), deadline=None)
 @given(
     st.lists(st.integers(0, 2), min_size=2, max_size=6),

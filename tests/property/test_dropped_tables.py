@@ -138,6 +138,7 @@ turns = st.lists(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("drop_table", [Behaviour.EVOLVE, Behaviour.LENIENT])
 @settings(max_examples=examples(30), deadline=None)
 @given(turns)

@@ -9,6 +9,7 @@ or equals the source, and it equals the source once an operator has said that an
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
@@ -76,6 +77,7 @@ key, and goes back to the first server.
 """
 
 
+@pytest.mark.slow
 @example(form=Form.MYSQL, first_files=[0, 1, 0], history=BACK_AMONG_REPEATS)
 @example(form=Form.MYSQL, first_files=[0, 2, 0], history=SAME_PLACE)
 @example(form=Form.MYSQL, first_files=[1, 0, 0], history=TO_AND_FRO)

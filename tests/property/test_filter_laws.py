@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -104,6 +105,7 @@ def shown(rows: pa.Table) -> list[str]:
     return [repr(row) for row in sorted(rows.to_pylist(), key=lambda row: row[KEY])]
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40))
 @given(cases())
 def test_a_filter_keeps_what_it_keeps_of_all_rows(

@@ -139,6 +139,7 @@ def by_key(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["_key_high"], row["_key_low"]))
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(150), deadline=None)
 @given(st.data())
 def test_folding_follows_the_scalar_rule_whatever_the_order_and_repetition(
@@ -151,6 +152,7 @@ def test_folding_follows_the_scalar_rule_whatever_the_order_and_repetition(
     assert folded.schema == LAYOUT
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(150), deadline=None)
 @given(st.data())
 def test_values_operation_and_position_do_not_depend_on_batching(data: st.DataObject) -> None:
@@ -168,6 +170,7 @@ def test_folding_again_changes_nothing(data: st.DataObject) -> None:
     assert fold(once, SCHEMA).equals(once)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(200), deadline=None)
 @given(st.data())
 def test_the_changed_columns_laid_over_any_matching_row_give_the_whole_image(

@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -92,6 +93,7 @@ def images_of(table: MadeTable, parts: Sequence[Compacted]) -> list[str]:
     return sorted(str(image) for images in read for image in images.to_pylist())
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(12))
 @given(st.integers(1, FILES_MAX), DELTAS, st.booleans())
 def test_files_written_as_one_have_the_rows_of_files_spliced_one_by_one(

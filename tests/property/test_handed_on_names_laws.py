@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
@@ -260,6 +261,7 @@ def added_and_renamed() -> Source:
     return source
 
 
+@pytest.mark.slow
 @example(source=added_and_renamed(), cuts=[(1, 0, False)])
 @example(source=former_name_again(), cuts=[])
 @example(source=former_name_by_a_swap(), cuts=[])

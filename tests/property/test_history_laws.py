@@ -61,6 +61,7 @@ turns = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40), deadline=None)
 @given(turns)
 def test_versions_are_the_states_that_transactions_left(history: list[Any]) -> None:

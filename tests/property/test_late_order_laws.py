@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
@@ -253,6 +254,7 @@ def test_a_late_record_makes_no_row_older_whatever_server_it_came_from(
     event(f"{min(1, len(reader.letters))} letters refused")
 
 
+@pytest.mark.slow
 @given(failovers.forms, failovers.files, failovers.histories(failovers.restarts, garbles, replays))
 def test_a_replay_without_any_failover_is_never_refused(
     form: Form, first_files: list[int], history: list[tuple[object, ...]]

@@ -103,6 +103,7 @@ def test_a_line_that_is_no_action_is_a_corrupt_file(line: bytes) -> None:
         decode_commit(line + b"\n", "x")
 
 
+@pytest.mark.slow
 @given(manifests)
 def test_a_manifest_is_given_back(manifest: Manifest) -> None:
     assert decode_manifest(encode_manifest(manifest), "x") == manifest

@@ -15,6 +15,7 @@ from enum import Enum, auto
 from random import Random
 from typing import NamedTuple
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -167,6 +168,7 @@ def test_no_change_that_its_row_lacks_is_taken_for_a_repetition(seed: int) -> No
         live(Life.drawn(chance, servers=servers, writers=writers), chance)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 1 << 64))
 def test_one_server_with_one_writer_begins_no_epoch_whatever_is_missing(seed: int) -> None:
     chance = Random(seed)

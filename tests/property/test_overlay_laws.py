@@ -180,6 +180,7 @@ def test_the_overlay_is_the_whole_after_image_of_the_highest_change(
     assert seen(laid_over(base(held), pa.concat_tables(deltas))) == seen(base(newest))
 
 
+@pytest.mark.slow
 @given(cases())
 def test_compacting_delta_by_delta_in_any_order_ends_as_compacting_all_at_once(
     case: tuple[list[Event], list[Event], list[pa.Table]],

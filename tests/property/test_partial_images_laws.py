@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -119,6 +120,7 @@ def deliveries(draw: st.DrawFn, steps: list[Step]) -> list[tuple[list[list[Step]
     return batches
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(150), deadline=None)
 @given(st.data())
 def test_any_order_batching_and_repetition_comes_to_each_columns_newest_value(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -45,6 +46,7 @@ def stored(driver: SimulatedDriver) -> int:
     return sum(file.rows for file in driver.table.manifest.files.values())
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40), deadline=None)
 @given(taken=st.lists(steps(), min_size=5, max_size=40))
 def test_a_purged_table_is_true_after_anything_and_after_all_of_it_again(
@@ -87,6 +89,7 @@ def deleted_and_passed(path: Path) -> tuple[Source, SimulatedDriver]:
     return source, driver
 
 
+@pytest.mark.slow
 def test_a_tombstone_leaves_and_its_key_may_come_back(tmp_path: Path) -> None:
     source, driver = deleted_and_passed(tmp_path)
     rows = stored(driver)
@@ -112,6 +115,7 @@ def test_rows_deleted_recently_are_not_purged(tmp_path: Path) -> None:
     assert driver.purge(0) is None
 
 
+@pytest.mark.slow
 def test_no_row_is_purged_that_a_partition_has_not_passed(tmp_path: Path) -> None:
     source = Source()
     driver = started(source, tmp_path)

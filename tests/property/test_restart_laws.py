@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 
 from tests.support.failovers import (
@@ -59,6 +60,7 @@ def test_while_a_connector_only_restarts_missing_records_begin_no_epoch(
     assert not reader.source.epochs
 
 
+@pytest.mark.slow
 @given(forms, files, histories(restarts, compactions, losses, returns, skips))
 def test_skipped_records_may_be_read_later_while_the_connector_stays_at_one_server(
     form: Form, first_files: list[int], history: list[tuple[object, ...]]

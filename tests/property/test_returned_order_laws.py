@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
@@ -154,6 +155,7 @@ SKIPPED_BETWEEN_SERVERS = [
 """Only a record that is skipped comes from the second server, whose position is higher."""
 
 
+@pytest.mark.slow
 @example(form=Form.MYSQL, first_files=[0, 9, 0], history=SKIPPED_BETWEEN_SERVERS)
 @given(
     st.sampled_from([Form.MYSQL, Form.MARIADB]),

@@ -43,6 +43,7 @@ def step(service: SimulatedService, event: tuple[Any, ...]) -> Step:
     return lambda: act(*arguments)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(12))
 @given(events=st.lists(EVENTS, max_size=20))
 def test_every_table_becomes_complete_after_any_events_between_batches(
@@ -68,6 +69,7 @@ def nothing() -> None:
     """A moment in which nothing happens."""
 
 
+@pytest.mark.slow
 def test_a_table_refused_while_the_broker_is_asked_is_read_on_by_the_next_query(
     service: SimulatedService,
 ) -> None:
@@ -84,6 +86,7 @@ def test_a_table_refused_while_the_broker_is_asked_is_read_on_by_the_next_query(
     service.require_all_arrived()
 
 
+@pytest.mark.slow
 def test_a_query_that_failed_and_does_not_stop_is_followed_by_another(
     service: SimulatedService,
 ) -> None:
@@ -132,6 +135,7 @@ def test_topics_far_behind_are_read_by_the_catch_up_query(service: SimulatedServ
     service.require_all_arrived()
 
 
+@pytest.mark.slow
 def test_log_lines_lead_from_a_batch_to_its_commits_and_to_the_history_of_each_table(
     service: SimulatedService,
 ) -> None:
@@ -205,6 +209,7 @@ def test_a_service_that_ends_stops_all_queries_also_after_one_that_does_not_stop
     assert [e["lane"] for e in logged if e["event"] == "query-not-stopped"] == ["main"]
 
 
+@pytest.mark.slow
 def test_a_restart_ends_each_query_between_two_batches(service: SimulatedService) -> None:
     far_behind(service)
     service.run([nothing, another_writer(service)])
@@ -219,6 +224,7 @@ def test_pauses_after_failures_grow_up_to_a_bound(service: SimulatedService) -> 
     service.require_all_arrived()
 
 
+@pytest.mark.slow
 def test_pauses_after_failures_begin_again_once_a_query_ended_well(
     service: SimulatedService,
 ) -> None:
@@ -277,6 +283,7 @@ def ask(service: SimulatedService, command: str, **arguments: Any) -> Step:
     return lambda: leave(service.lake, request)
 
 
+@pytest.mark.slow
 def test_what_is_done_to_a_history_table_leaves_the_table_of_current_rows_alone(
     tmp_path: Path,
 ) -> None:

@@ -148,6 +148,7 @@ def _bloom(file: SourceFile, chunk: Chunk) -> bytes | None:
     return bytes(file.read(chunk.bloom_offset, chunk.bloom_length).to_pybytes())
 
 
+@pytest.mark.slow
 @_several
 @given(_cases(["pyarrow"], [*COMMON, *RARE]), st.integers(1, 2))
 def test_a_splice_is_the_plain_rewrite_and_the_file_is_true(
@@ -156,6 +157,7 @@ def test_a_splice_is_the_plain_rewrite_and_the_file_is_true(
     _run(scratch, case, threads)
 
 
+@pytest.mark.slow
 @_several
 @given(_cases(["Polars", "DuckDB", "DataFusion"], [*COMMON]), st.integers(1, 2))
 def test_a_file_by_another_writer_is_spliced_as_well(

@@ -14,6 +14,7 @@ from tests.support.drawing import examples
 from tests.support.table_machine import TableMachine
 
 
+@pytest.mark.slow
 def test_a_table_is_born_by_a_zombie_and_restored_by_its_successor() -> None:
     machine = TableMachine()
     try:

@@ -83,6 +83,7 @@ def test_a_file_that_does_not_hold_what_was_meant_is_not_handed_over(
         compact_files(table.store, table.manifest, paths, rewriter, table.entropy)
 
 
+@pytest.mark.slow
 def test_only_the_files_asked_for_are_rewritten_and_consumed(table: MadeTable) -> None:
     first, second = table.manifest.files.values()
     done = table.compact([second.path])
@@ -97,6 +98,7 @@ def test_only_the_files_asked_for_are_rewritten_and_consumed(table: MadeTable) -
     assert Table(table.store).read().sort_by("c_long_0").to_pylist() == table.live()
 
 
+@pytest.mark.slow
 def test_each_delta_is_read_once_for_all_files(
     table: MadeTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,6 +115,7 @@ def test_each_delta_is_read_once_for_all_files(
     assert sorted(read) == sorted(delta.file.path for delta in table.manifest.deltas)
 
 
+@pytest.mark.slow
 def test_a_damaged_or_missing_file_yields_no_new_file(table: MadeTable, tmp_path: Path) -> None:
     paths = list(table.manifest.files)
     for kind, damage in (("_lakesplice/deltas", 40), ("base", 40)):
@@ -135,6 +138,7 @@ class WithoutBeforeImages(MadeTable):
         return {**super()._facts(op, before, after), "_changed": None, "_before_digest": None}
 
 
+@pytest.mark.slow
 def test_a_change_that_brings_nothing_new_moves_its_row_all_the_same(tmp_path: Path) -> None:
     made = WithoutBeforeImages(tmp_path, EVERY_TYPE)
     made.insert([row(at, LOW) for at in range(6)])
@@ -170,6 +174,7 @@ class Late:
         raise UnsupportedError("a page can't be decoded", path=file.path)
 
 
+@pytest.mark.slow
 def test_a_file_that_turns_out_not_to_be_spliceable_is_rewritten_under_another_name(
     table: MadeTable,
 ) -> None:

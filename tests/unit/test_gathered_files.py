@@ -54,6 +54,7 @@ def planned(table: MadeTable) -> Splice:
     return splice_of(GENERATION, table.snapshot.version, [done])
 
 
+@pytest.mark.slow
 def test_the_log_has_one_new_file_for_all_that_it_replaces(
     table: MadeTable, tmp_path: Path
 ) -> None:
@@ -71,6 +72,7 @@ def test_the_log_has_one_new_file_for_all_that_it_replaces(
     assert found.sort_by("c_long_0").to_pylist() == table.live()
 
 
+@pytest.mark.slow
 def test_values_that_equal_no_value_and_zeros_of_either_sign_are_written_as_they_are(
     table: MadeTable,
 ) -> None:
@@ -84,6 +86,7 @@ def test_values_that_equal_no_value_and_zeros_of_either_sign_are_written_as_they
     assert [str(found[at].as_py()) for at in (0, 2)] == ["nan", "-0.0"]
 
 
+@pytest.mark.slow
 def test_fewer_files_than_make_a_gathering_are_spliced_each(table: MadeTable) -> None:
     paths = changed(table)[: FILES_MIN - 1]
     done = table.compact(paths)
@@ -114,6 +117,7 @@ def test_a_damaged_file_among_many_is_named(table: MadeTable, tmp_path: Path) ->
         planned(table)
 
 
+@pytest.mark.slow
 def test_a_change_for_another_row_names_the_file_of_that_row(table: MadeTable) -> None:
     path = changed(table)[2]
     group = table.manifest.files[path].segments[0].group
@@ -123,6 +127,7 @@ def test_a_change_for_another_row_names_the_file_of_that_row(table: MadeTable) -
         planned(table)
 
 
+@pytest.mark.slow
 def test_a_gathering_that_lost_a_source_is_refused(table: MadeTable) -> None:
     intent, before = planned(table), table.snapshot
     table.compact(changed(table)[:1])
@@ -130,6 +135,7 @@ def test_a_gathering_that_lost_a_source_is_refused(table: MadeTable) -> None:
     assert isinstance(made, Conflict)
 
 
+@pytest.mark.slow
 def test_a_commit_whose_sources_are_in_another_order_than_their_segments_is_refused(
     table: MadeTable,
 ) -> None:

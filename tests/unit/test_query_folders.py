@@ -71,6 +71,7 @@ def test_a_folder_in_use_stays_and_a_removed_one_leaves_nothing(temporary: Path)
     assert list(temporary.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_folders_of_a_killed_process_are_removed_once_it_is_dead(temporary: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", OTHER],

@@ -66,6 +66,7 @@ def test_the_read_optimised_view_is_the_base_files_alone(table: MadeTable) -> No
     assert rows[4] == small(4, "name 4", 4)
 
 
+@pytest.mark.slow
 def test_compaction_makes_the_views_equal_and_changes_neither_real_time_nor_older_versions(
     table: MadeTable,
 ) -> None:
@@ -153,6 +154,7 @@ def test_a_scan_is_a_stream_of_batches(table: MadeTable) -> None:
     assert sum(batch.num_rows for batch in reader) == 11
 
 
+@pytest.mark.slow
 def test_a_column_added_later_is_null_in_older_files_and_deltas(table: MadeTable) -> None:
     added = Column(3, "added", "added", ColumnType(Primitive.DOUBLE), "DOUBLE")
     table.evolve(SMALL.with_columns([added], SMALL.key))
@@ -169,6 +171,7 @@ def test_a_column_added_later_is_null_in_older_files_and_deltas(table: MadeTable
     assert Table(table.store).read(version=2).column_names == list(SMALL.names)
 
 
+@pytest.mark.slow
 def test_every_type_survives_deltas_overlay_and_rewrite(tmp_path: Path) -> None:
     made = MadeTable(tmp_path, EVERY_TYPE)
     made.insert([row(1, LOW), row(2, HIGH), row(3, None), row(4, LOW)])
@@ -216,6 +219,7 @@ def test_a_change_whose_key_is_not_its_rows_is_refused(table: MadeTable) -> None
             view_of()
 
 
+@pytest.mark.slow
 def test_changes_at_or_below_their_row_are_consumed_without_a_rewrite(table: MadeTable) -> None:
     table.compact()
     table._next = 0

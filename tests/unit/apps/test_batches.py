@@ -28,6 +28,7 @@ def scene(tmp_path: Path) -> Scene:
     return made
 
 
+@pytest.mark.slow
 def test_a_batch_brings_every_table_to_its_ends_and_is_passed_over_when_repeated(
     scene: Scene,
 ) -> None:
@@ -45,6 +46,7 @@ def test_a_batch_brings_every_table_to_its_ends_and_is_passed_over_when_repeated
     assert scene.runner.restart == "refused-commit"
 
 
+@pytest.mark.slow
 def test_a_trace_has_the_batch_its_job_and_the_commit_of_each_table(tmp_path: Path) -> None:
     spans = InMemorySpanExporter()
     tracing = tracing_to(spans, 1.0, {})
@@ -63,6 +65,7 @@ def test_a_trace_has_the_batch_its_job_and_the_commit_of_each_table(tmp_path: Pa
     }
 
 
+@pytest.mark.slow
 def test_only_what_moved_is_in_the_job(scene: Scene) -> None:
     scene.batch()
     moved = scene.sources[1]
@@ -72,6 +75,7 @@ def test_only_what_moved_is_in_the_job(scene: Scene) -> None:
     scene.require_true(0, 1, 2)
 
 
+@pytest.mark.slow
 def test_between_two_batches_a_runner_drains_and_continues_when_it_may(scene: Scene) -> None:
     for seconds in (0, 0.1, -1):
         assert scene.runner.drain(seconds)
@@ -82,6 +86,7 @@ def test_between_two_batches_a_runner_drains_and_continues_when_it_may(scene: Sc
     scene.require_true(0, 1, 2)
 
 
+@pytest.mark.slow
 def test_a_running_batch_is_awaited_and_none_starts_after_it(scene: Scene) -> None:
     scene.job.may_end = threading.Event()
     batch = threading.Thread(target=scene.batch)
@@ -115,6 +120,7 @@ def test_a_table_that_stands_elsewhere_is_refused_and_the_others_continue(scene:
     scene.require_true(0, 1, 2)
 
 
+@pytest.mark.slow
 def test_a_topic_that_was_created_again_parks_its_table(scene: Scene) -> None:
     scene.batch()
     scene.put(4)
@@ -127,6 +133,7 @@ def test_a_topic_that_was_created_again_parks_its_table(scene: Scene) -> None:
     assert scene.runner.restart == "redirect"
 
 
+@pytest.mark.slow
 def test_a_table_that_had_gone_beyond_a_swap_of_names_is_parked_and_the_query_restarts(
     tmp_path: Path,
 ) -> None:
@@ -149,6 +156,7 @@ def test_a_table_that_had_gone_beyond_a_swap_of_names_is_parked_and_the_query_re
     assert scene.runner.restart == "redirect"
 
 
+@pytest.mark.slow
 def test_the_table_that_kills_the_job_is_found_and_parked_alone(scene: Scene) -> None:
     scene.job.deadly = {scene.sources[1].topic.name}
     scene.batch()
@@ -182,6 +190,7 @@ def test_a_job_that_dies_while_the_query_ends_counts_against_no_table(scene: Sce
     assert all(table.parked is None for table in scene.tables)
 
 
+@pytest.mark.slow
 def test_tables_whose_schema_grows_run_again_within_the_batch(scene: Scene) -> None:
     scene.batch()
     grown = scene.sources[0]
@@ -194,6 +203,7 @@ def test_tables_whose_schema_grows_run_again_within_the_batch(scene: Scene) -> N
     assert "added" in scene.table(0).schema.names
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [StorageError("full", path="x"), ValueError("what?")])
 def test_a_table_whose_task_fails_rests_and_the_others_continue(
     scene: Scene, error: Exception
@@ -211,6 +221,7 @@ def test_a_table_whose_task_fails_rests_and_the_others_continue(
     assert not scene.table(0).is_failing
 
 
+@pytest.mark.slow
 def test_a_failed_commit_affects_only_its_own_table(scene: Scene) -> None:
     name = scene.table(1).name.path
     scene.fails = lambda call: call.method == "put_new" and call.path.startswith(name)
@@ -219,6 +230,7 @@ def test_a_failed_commit_affects_only_its_own_table(scene: Scene) -> None:
     assert scene.table(1).rests
 
 
+@pytest.mark.slow
 def test_a_driver_that_was_replaced_stops(scene: Scene) -> None:
     scene.batch()
     scene.put(4)
@@ -229,6 +241,7 @@ def test_a_driver_that_was_replaced_stops(scene: Scene) -> None:
     assert len(scene.job.runs) == 1
 
 
+@pytest.mark.slow
 def test_a_driver_that_is_replaced_during_a_batch_stops(scene: Scene) -> None:
     scene.batch()
     scene.put(4)
@@ -259,6 +272,7 @@ def test_a_table_that_another_writer_moved_is_read_again_at_once_but_only_once(
         assert scene.runner.restart == (None if meets else "refused-commit")
 
 
+@pytest.mark.slow
 def test_a_table_that_parks_for_what_its_batch_brought_is_left_out_by_the_next_query(
     scene: Scene,
 ) -> None:
@@ -277,6 +291,7 @@ def test_a_table_that_parks_for_what_its_batch_brought_is_left_out_by_the_next_q
     scene.require_true(0, 2)
 
 
+@pytest.mark.slow
 def test_a_batch_that_was_held_back_until_the_query_ended_is_dropped_whole(scene: Scene) -> None:
     def until_the_end() -> bool:
         scene.runner.end()

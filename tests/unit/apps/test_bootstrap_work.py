@@ -224,6 +224,7 @@ def test_a_history_table_is_not_filled(lake: LocalStore, source: ReadSource) -> 
     assert open_shadows(lake.within(NAME.path)) == []
 
 
+@pytest.mark.slow
 def test_a_shadows_runs_are_merged_once_there_are_many(
     lake: LocalStore, source: ReadSource
 ) -> None:

@@ -87,6 +87,7 @@ def commanded(lake: LocalStore, source: ReadSource) -> CommandTable:
     return made
 
 
+@pytest.mark.slow
 def test_a_swap_feeds_the_shadow_up_to_where_the_table_stands(
     source: ReadSource, tmp_path: Path
 ) -> None:

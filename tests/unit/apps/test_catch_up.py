@@ -134,6 +134,7 @@ def test_a_shadow_is_fed_once_more_after_any_change_from_beyond_was_seen(
     assert (shadow.fed, lake.clock.monotonic()) == (1, 0.0)
 
 
+@pytest.mark.slow
 def test_a_change_that_the_feeding_brings_proves_nothing_until_the_shadow_is_fed_again(
     lake: Lake,
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 import structlog.testing
 
 from lakesplice.apps.service.upkeep.table_upkeep import ChangeFeeds, Upkeep
@@ -52,6 +53,7 @@ def test_a_new_table_begins_with_its_feed(tmp_path: Path) -> None:
     assert turn(scene) == [False, False, False]
 
 
+@pytest.mark.slow
 def test_the_feed_of_an_existing_table_begins_and_ends_with_the_setting(tmp_path: Path) -> None:
     scene = serving(tmp_path)
     scene.put(1)
@@ -66,6 +68,7 @@ def test_the_feed_of_an_existing_table_begins_and_ends_with_the_setting(tmp_path
     assert feeds(ended) == [None, None, None]
 
 
+@pytest.mark.slow
 def test_a_table_that_can_have_no_feed_is_reported_once(tmp_path: Path) -> None:
     scene = serving(tmp_path, one=True)
     source = scene.sources[0]
@@ -79,6 +82,7 @@ def test_a_table_that_can_have_no_feed_is_reported_once(tmp_path: Path) -> None:
     assert "rename them first" in told[0]["error"]
 
 
+@pytest.mark.slow
 def test_the_upkeep_of_a_table_begins_its_feed_and_no_other_ones(tmp_path: Path) -> None:
     scene = serving(tmp_path)
     scene.put(1)
@@ -92,6 +96,7 @@ def test_the_upkeep_of_a_table_begins_its_feed_and_no_other_ones(tmp_path: Path)
     assert [feed is not None for feed in feeds(later)] == [True, False, False]
 
 
+@pytest.mark.slow
 def test_a_tables_upkeep_is_due_when_its_log_has_grown_by_a_checkpoint(tmp_path: Path) -> None:
     scene = WithoutFaults(tmp_path, log={"checkpoint_every": 2})
     no_session: Any = None

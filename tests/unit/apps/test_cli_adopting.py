@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from tests.support.command_line import CommandLine
 
 
+@pytest.mark.slow
 def test_a_folder_is_adopted_and_a_dry_run_tells_beforehand(
     lakesplice: CommandLine, tmp_path: Path
 ) -> None:

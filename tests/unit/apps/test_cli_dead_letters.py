@@ -95,6 +95,7 @@ def test_a_dead_letter_is_shown_completely_and_with_its_original_bytes(
     assert "no such dead letter" in missing.err
 
 
+@pytest.mark.slow
 def test_letters_that_still_cannot_be_read_stay_with_one_more_attempt(
     lakesplice: CommandLine, table: MadeTable, config: Path
 ) -> None:

@@ -35,6 +35,7 @@ def asked(tmp_path: Path, *lines: str, name: str = "keys") -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_rows_are_erased_and_the_report_says_what_was_searched(
     lakesplice: CommandLine, people: Path, tmp_path: Path
 ) -> None:
@@ -55,6 +56,7 @@ def test_rows_are_erased_and_the_report_says_what_was_searched(
     assert lakesplice("erase", people, *options).code == 0
 
 
+@pytest.mark.slow
 def test_an_erased_value_that_is_still_found_is_a_failure(
     lakesplice: CommandLine, people: Path, tmp_path: Path
 ) -> None:
@@ -65,6 +67,7 @@ def test_an_erased_value_that_is_still_found_is_a_failure(
     assert lakesplice("erase", people, *options, "--no-search").code == 0
 
 
+@pytest.mark.slow
 def test_rows_that_live_are_refused_with_advice(
     lakesplice: CommandLine, people: Path, tmp_path: Path
 ) -> None:
@@ -85,6 +88,7 @@ def test_keys_are_read_from_lines_of_json_or_text() -> None:
         keys_in("\n")
 
 
+@pytest.mark.slow
 def test_a_table_of_a_topic_is_erased_as_its_driver(tmp_path: Path) -> None:
     source = Source()
     driver = driver_of(source, LocalStore(tmp_path))

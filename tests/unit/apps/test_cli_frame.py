@@ -28,6 +28,7 @@ from tests.support.command_line import CommandLine
 from tests.support.indexed import IndexedTable
 
 
+@pytest.mark.slow
 def test_help_names_every_command(lakesplice: CommandLine) -> None:
     ended = lakesplice("--help")
     assert ended.code == 0
@@ -78,6 +79,7 @@ def test_the_version_is_reported(lakesplice: CommandLine) -> None:
     assert lakesplice("version").out.startswith("lakesplice ")
 
 
+@pytest.mark.slow
 def test_a_misspelt_command_or_option_is_a_usage_error(lakesplice: CommandLine) -> None:
     for arguments in (["raed"], ["read", "a", "--veiw", "x"], ["read"]):
         ended = lakesplice(*arguments)

@@ -55,6 +55,7 @@ def test_tables_lists_a_lake_with_what_is_parked_and_what_cannot_be_read(
     assert rows["shop.no_key"]["record"] == "0:7"
 
 
+@pytest.mark.slow
 def test_a_table_that_no_topic_feeds_does_not_count_as_running(
     lakesplice: CommandLine, lake: Path, items: IndexedTable, parked: IndexedTable
 ) -> None:
@@ -121,6 +122,7 @@ def topic(name: str, table: str, standing: TopicCondition, **facts: Any) -> Topi
     return TopicStatus(name, table, standing, EpochMs(now_ms() - 7_500_000), **facts)
 
 
+@pytest.mark.slow
 def test_tables_tells_of_a_mirror_that_fails_and_not_of_one_that_follows(
     lakesplice: CommandLine, lake: Path, items: IndexedTable, parked: IndexedTable
 ) -> None:
@@ -159,6 +161,7 @@ def test_tables_tells_of_changes_that_are_missing_before_others(
 LONG = "the store refuses " + "again and " * 40 + "so mend its folder"
 
 
+@pytest.mark.slow
 def test_tables_shows_what_the_driver_says_of_every_topic(
     lakesplice: CommandLine, lake: Path, items: IndexedTable, parked: IndexedTable
 ) -> None:

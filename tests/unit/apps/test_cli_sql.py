@@ -34,6 +34,7 @@ def goods(lake: Path) -> dict[int, Row]:
     return rows_of(Table.open(lake / "shop/goods"))
 
 
+@pytest.mark.slow
 def test_statements_update_delete_and_insert(cli: CommandLine, lake: Path) -> None:
     done = cli("sql", lake, "UPDATE shop.goods g SET n = g.n + 1, name = 'x' WHERE g.id < 3")
     assert (done.code, done.out) == (0, "0 inserted, 2 updated, 0 deleted; version 1\n")
@@ -58,6 +59,7 @@ def test_statements_update_delete_and_insert(cli: CommandLine, lake: Path) -> No
     assert not goods(lake)
 
 
+@pytest.mark.slow
 def test_a_merge_takes_a_file_or_a_table(cli: CommandLine, lake: Path) -> None:
     merge = f"""MERGE INTO shop.goods AS t USING '{lake}/rows.parquet' AS s ON t.id = s.k
         WHEN MATCHED AND s.op = 'u' THEN UPDATE SET t.name = s.name, n = t.n * 10
@@ -129,6 +131,7 @@ def test_a_statement_that_is_none_changes_nothing(
     assert Table.open(lake / "shop/goods").version == 0
 
 
+@pytest.mark.slow
 def test_a_table_that_is_not_there_or_that_a_topic_feeds_is_refused(
     cli: CommandLine, lake: Path
 ) -> None:

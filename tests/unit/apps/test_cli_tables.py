@@ -107,6 +107,7 @@ def test_an_empty_result_keeps_its_columns(
     assert ended.out == "name\n"
 
 
+@pytest.mark.slow
 def test_a_table_for_people_is_cut_and_says_so(
     lakesplice: CommandLine, items: IndexedTable
 ) -> None:
@@ -128,6 +129,7 @@ def test_history_lists_versions_with_the_newest_first(
     assert "CREATE TABLE" in lakesplice("history", root(items)).out
 
 
+@pytest.mark.slow
 def test_a_vacuum_lists_beforehand_what_it_deletes(
     lakesplice: CommandLine, items: IndexedTable
 ) -> None:
@@ -176,6 +178,7 @@ def test_an_older_version_is_restored_and_read_as_of_a_moment(
         assert lakesplice("restore", root(items), *wrong).code == code
 
 
+@pytest.mark.slow
 def test_many_small_files_are_merged(lakesplice: CommandLine, items: IndexedTable) -> None:
     assert "0 files merged; 1 base files now" in lakesplice("merge", root(items)).out
     for at in range(100, 120):
@@ -190,6 +193,7 @@ def test_many_small_files_are_merged(lakesplice: CommandLine, items: IndexedTabl
     assert lakesplice("index", "check", root(items)).code == 0
 
 
+@pytest.mark.slow
 def test_a_table_is_laid_out_by_columns_once(lakesplice: CommandLine, items: IndexedTable) -> None:
     for at in range(100, 104):
         items.insert([item(at, "new")])
@@ -302,6 +306,7 @@ def test_an_offset_that_makes_no_sense_is_refused_and_nothing_changes(
     assert row["state"] == "parked"
 
 
+@pytest.mark.slow
 def test_history_has_the_topic_of_what_came_from_several(
     lakesplice: CommandLine, tmp_path: Path
 ) -> None:
@@ -317,6 +322,7 @@ def test_history_has_the_topic_of_what_came_from_several(
     assert f"{scene.second.topic.name} 0:1-3" in lakesplice("history", table).out
 
 
+@pytest.mark.slow
 def test_a_command_prints_what_it_did_as_a_json_object(
     lakesplice: CommandLine, items: IndexedTable
 ) -> None:

@@ -24,6 +24,7 @@ def lake(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_lake_gives_a_script_and_a_table_the_part_of_it(cli: CommandLine, lake: Path) -> None:
     whole = cli("views", lake, "--for", "duckdb")
     assert whole.code == 0

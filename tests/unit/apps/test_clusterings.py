@@ -86,6 +86,7 @@ def test_a_table_is_laid_out_once_enough_of_it_is_new_and_says_why(tmp_path: Pat
     require_true(service.source, service.table.store)
 
 
+@pytest.mark.slow
 def test_only_one_table_is_laid_out_at_a_time(tmp_path: Path) -> None:
     service = Clustering(tmp_path / "lake", "n")
     with service.clusterings._working:
@@ -96,6 +97,7 @@ def test_only_one_table_is_laid_out_at_a_time(tmp_path: Path) -> None:
     assert service.turn()
 
 
+@pytest.mark.slow
 def test_a_table_without_these_columns_is_left_out_until_it_has_them(tmp_path: Path) -> None:
     service = Clustering(tmp_path / "lake", "nothing")
     with structlog.testing.capture_logs() as logs:

@@ -57,6 +57,7 @@ def test_only_tables_that_are_due_are_compacted(scene: Compacting) -> None:
     scene.require_true(0, 1, 2)
 
 
+@pytest.mark.slow
 def test_a_change_that_never_came_is_reported_by_the_compaction_of_the_next(
     scene: Compacting,
 ) -> None:
@@ -93,6 +94,7 @@ def test_a_table_that_fails_is_left_alone_for_a_while_and_the_others_continue(
     scene.require_compacted(0)
 
 
+@pytest.mark.slow
 def test_a_damaged_file_parks_its_table_and_stops_its_compaction(scene: Compacting) -> None:
     scene.change(0, 1)
     scene.rewrites.errors = {topic(scene, 0): CorruptFileError("damaged", path="x")}
@@ -124,6 +126,7 @@ def test_changes_that_arrive_meanwhile_wait_for_the_next_compaction(scene: Compa
     scene.require_compacted(0)
 
 
+@pytest.mark.slow
 def test_a_compaction_counts_once_it_is_committed_and_not_if_another_came_first(
     scene: Compacting,
 ) -> None:
@@ -153,6 +156,7 @@ def test_a_compaction_counts_once_it_is_committed_and_not_if_another_came_first(
     scene.require_compacted(0)
 
 
+@pytest.mark.slow
 def test_a_table_is_compacted_by_one_thread_at_a_time(scene: Compacting) -> None:
     scene.change(0, 1)
     scene.rewrites.may_end.clear()
@@ -185,6 +189,7 @@ def test_ingest_waits_until_a_table_far_behind_is_compacted(scene: Compacting) -
     assert answers == [True]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("why", ["stopped", "paused"])
 def test_ingest_does_not_wait_for_a_compaction_that_does_not_come(
     scene: Compacting, why: str
@@ -199,6 +204,7 @@ def test_ingest_does_not_wait_for_a_compaction_that_does_not_come(
     assert scene.waiting() == [True, False, False]
 
 
+@pytest.mark.slow
 def test_a_compactor_whose_driver_was_replaced_ends(scene: Compacting) -> None:
     scene.change(0)
     scene.rewrites.errors = {topic(scene, 0): FencedError("replaced", generation=1)}
@@ -212,6 +218,7 @@ def test_a_compactor_whose_driver_was_replaced_ends(scene: Compacting) -> None:
     assert scene.waiting() == [True, False, False]
 
 
+@pytest.mark.slow
 def test_threads_compact_until_they_are_stopped(scene: Compacting) -> None:
     scene.change(0, 1, 2)
     scene.rewrites.may_end.clear()
@@ -256,6 +263,7 @@ def test_a_turn_sums_up_only_tables_that_changed_and_a_start_makes_no_upkeep_due
     assert not seen
 
 
+@pytest.mark.slow
 def test_threads_go_on_after_errors_that_nobody_expected(scene: Compacting) -> None:
     left = [RuntimeError("nobody expects it")] * scene.driver.settings.compaction.threads
 
@@ -293,6 +301,7 @@ class TasksHere:
         return pickle.loads(pickle.dumps(self._results))  # type: ignore[no-any-return]  # any
 
 
+@pytest.mark.slow
 def test_an_error_of_a_task_reaches_the_driver_as_what_it_is(
     scene: Compacting, tmp_path: Path
 ) -> None:
@@ -305,6 +314,7 @@ def test_an_error_of_a_task_reaches_the_driver_as_what_it_is(
         rewrite_files(session, [task])  # type: ignore[arg-type]  # as much of it as is needed
 
 
+@pytest.mark.slow
 def test_little_is_rewritten_without_spark_and_much_by_its_tasks(
     scene: Compacting, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -143,6 +143,7 @@ def test_the_room_for_temporary_files_is_looked_for_where_python_and_spark_write
     }
 
 
+@pytest.mark.slow
 def test_a_probe_leaves_a_lake_as_it_found_it(tmp_path: Path) -> None:
     for root in (tmp_path / "new" / "lake", tmp_path / "old"):
         if root.name == "old":
@@ -188,6 +189,7 @@ doctor:
     return file
 
 
+@pytest.mark.slow
 def test_everything_that_is_wrong_is_named_at_once_with_what_to_do_and_no_secret(
     lakesplice: CommandLine, wrong: Path
 ) -> None:

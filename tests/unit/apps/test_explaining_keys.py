@@ -26,6 +26,7 @@ def by_hand(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_story_fits_a_terminal_and_shows_values_only_when_asked(
     cli: CommandLine, by_hand: Path
 ) -> None:
@@ -51,6 +52,7 @@ def test_json_has_the_same_and_no_values_either(cli: CommandLine, by_hand: Path)
     assert with_values["row"]["values"]["n"] == 7
 
 
+@pytest.mark.slow
 def test_a_key_that_cannot_be_expressed_is_refused_with_a_reason(
     cli: CommandLine, by_hand: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -52,6 +52,7 @@ def rows(service: SimulatedService, at: int) -> Rows:
     return rows_of(service.table(at).store)
 
 
+@pytest.mark.slow
 def test_the_group_follows_every_commit(service: SimulatedService, group: SimulatedGroup) -> None:
     seen: list[bool] = []
     service.run(
@@ -67,6 +68,7 @@ def test_the_group_follows_every_commit(service: SimulatedService, group: Simula
     assert {offset.offset for offset in group.entries.values()} > {0}
 
 
+@pytest.mark.slow
 def test_an_offset_that_another_client_sets_resets_the_table_with_a_trace(
     service: SimulatedService, group: SimulatedGroup
 ) -> None:
@@ -109,6 +111,7 @@ def test_a_group_has_the_lower_offsets_of_both_tables_of_a_topic_and_resets_both
     assert group.entries == followed(service)
 
 
+@pytest.mark.slow
 def test_a_reset_while_no_driver_runs_is_honoured_before_anything_is_read(
     service: SimulatedService, group: SimulatedGroup
 ) -> None:
@@ -122,6 +125,7 @@ def test_a_reset_while_no_driver_runs_is_honoured_before_anything_is_read(
     service.require_all_arrived()
 
 
+@pytest.mark.slow
 def test_records_are_skipped_if_that_is_what_the_offset_says(
     service: SimulatedService, group: SimulatedGroup
 ) -> None:
@@ -134,6 +138,7 @@ def test_records_are_skipped_if_that_is_what_the_offset_says(
     assert asked_by(service, 0) == ["consumer group the-group"]
 
 
+@pytest.mark.slow
 def test_offsets_that_another_consumer_left_in_the_group_reset_nothing(
     service: SimulatedService, group: SimulatedGroup
 ) -> None:
@@ -143,6 +148,7 @@ def test_offsets_that_another_consumer_left_in_the_group_reset_nothing(
     assert group.entries == followed(service)
 
 
+@pytest.mark.slow
 def test_an_offset_that_a_parked_table_refuses_is_set_right_again(
     service: SimulatedService, group: SimulatedGroup
 ) -> None:
@@ -157,6 +163,7 @@ def test_an_offset_that_a_parked_table_refuses_is_set_right_again(
     assert group.entries == followed(service)
 
 
+@pytest.mark.slow
 def test_a_group_that_is_refused_holds_up_no_table(
     service: SimulatedService, group: SimulatedGroup
 ) -> None:
@@ -176,6 +183,7 @@ def test_credentials_that_never_worked_end_the_service_at_once(service: Simulate
     assert service.ticks == 0
 
 
+@pytest.mark.slow
 def test_credentials_that_worked_before_are_tried_again(service: SimulatedService) -> None:
     def refuse() -> None:
         service.broker.refuses = True
@@ -187,6 +195,7 @@ def test_credentials_that_worked_before_are_tried_again(service: SimulatedServic
     service.require_all_arrived()
 
 
+@pytest.mark.slow
 def test_a_topic_that_may_not_be_read_rests_with_the_right_that_is_missing(
     service: SimulatedService,
 ) -> None:

@@ -78,6 +78,7 @@ def test_a_table_that_was_made_without_the_shard_takes_no_further_topic(tmp_path
         open_topic(held, "a.shop_1.goods")
 
 
+@pytest.mark.slow
 def test_the_parked_topic_of_a_table_is_named_and_the_other_continues(tmp_path: Path) -> None:
     scene = filled(Scene(tmp_path))
     topics = [shard.topic.name for shard in scene.shards]
@@ -95,6 +96,7 @@ def test_the_parked_topic_of_a_table_is_named_and_the_other_continues(tmp_path: 
         command(scene, UNPARK, offsets=[], stated=None, topic="elsewhere")
 
 
+@pytest.mark.slow
 def test_an_operator_parks_one_topic_of_a_table_or_all(tmp_path: Path) -> None:
     scene = filled(Scene(tmp_path))
     topics = [shard.topic.name for shard in scene.shards]
@@ -114,6 +116,7 @@ def test_an_operator_parks_one_topic_of_a_table_or_all(tmp_path: Path) -> None:
     assert not Table(scene.first.driver.table.store).snapshot.manifest.parkings
 
 
+@pytest.mark.slow
 def test_dead_letters_belong_to_their_topic(tmp_path: Path) -> None:
     scene = filled(Scene(tmp_path))
     for shard in scene.shards:

@@ -47,6 +47,7 @@ def test_a_mirror_follows_but_not_each_commit(mirrored: MirroredScene) -> None:
     assert mirrored.lag() == 0
 
 
+@pytest.mark.slow
 def test_only_tables_that_ask_for_a_mirror_have_one(mirrored: MirroredScene) -> None:
     mirrored.live(1)
     mirrored.turn()
@@ -88,6 +89,7 @@ def test_a_catalog_that_fails_is_asked_again_and_the_mirror_catches_up(
     assert (failing.version or 0) < mirrored.version
 
 
+@pytest.mark.slow
 def test_a_restarted_service_catches_up(tmp_path: Path) -> None:
     first = MirroredScene(tmp_path)
     first.live(1)
@@ -100,6 +102,7 @@ def test_a_restarted_service_catches_up(tmp_path: Path) -> None:
     assert later.count("begun") == 0
 
 
+@pytest.mark.slow
 def test_a_mirror_ends_with_its_setting(tmp_path: Path) -> None:
     first = MirroredScene(tmp_path)
     first.live(1)
@@ -112,6 +115,7 @@ def test_a_mirror_ends_with_its_setting(tmp_path: Path) -> None:
     assert not ended.turn()
 
 
+@pytest.mark.slow
 def test_a_driver_that_was_replaced_leaves_the_mirror_to_the_next_one(
     mirrored: MirroredScene,
 ) -> None:
@@ -124,6 +128,7 @@ def test_a_driver_that_was_replaced_leaves_the_mirror_to_the_next_one(
     assert mirrored.state() is None
 
 
+@pytest.mark.slow
 def test_at_the_end_of_a_run_each_mirror_follows_once_more(mirrored: MirroredScene) -> None:
     mirrored.live(1)
     mirrored.turn()
@@ -142,6 +147,7 @@ def forget_metadata(mirrored: MirroredScene) -> None:
     delete_incarnations(mirrored.scene.table(0).store, None)
 
 
+@pytest.mark.slow
 def test_a_mirror_begins_again_where_an_earlier_one_left_its_entry(tmp_path: Path) -> None:
     elsewhere = sqlite_catalog(tmp_path / "lake")
     for catalog in (None, elsewhere, None):
@@ -158,6 +164,7 @@ def test_a_mirror_begins_again_where_an_earlier_one_left_its_entry(tmp_path: Pat
     assert not mirrored_names(ended), "the entry is dropped, too"
 
 
+@pytest.mark.slow
 def test_an_entry_with_metadata_that_only_the_catalogs_server_does_not_find_is_left_alone(
     mirrored: MirroredScene,
 ) -> None:
@@ -181,6 +188,7 @@ def mirrored_names(scene: MirroredScene) -> list[object]:
     return [*load_catalog("lakesplice", **scene.catalog).list_tables("one")]
 
 
+@pytest.mark.slow
 def test_an_entry_with_metadata_elsewhere_that_is_gone_is_left_alone(
     mirrored: MirroredScene,
 ) -> None:

@@ -53,6 +53,7 @@ def rows(folder: Path) -> list[dict[str, Any]]:
     return listed
 
 
+@pytest.mark.slow
 def test_a_mirror_shows_all_that_came_since_it_was_called_last(
     folder: Path, catalog: dict[str, str]
 ) -> None:
@@ -77,6 +78,7 @@ def test_a_mirror_shows_all_that_came_since_it_was_called_last(
     assert not list(LocalStore(folder).list("_lakesplice/iceberg"))
 
 
+@pytest.mark.slow
 def test_a_mirror_that_can_not_be_says_why(folder: Path, catalog: dict[str, str]) -> None:
     table, other = Table.open(folder), folder.parent.parent.parent / "other" / "shop" / "orders"
     table.mirror_iceberg(catalog)
@@ -101,6 +103,7 @@ def test_a_table_of_a_topic_is_mirrored_by_its_service(tmp_path: Path) -> None:
     assert table.mirror_iceberg(scene.catalog, dry_run=True).added
 
 
+@pytest.mark.slow
 def test_the_command_follows_says_how_far_it_is_and_ends(
     lakesplice: CommandLine, folder: Path, catalog: dict[str, str]
 ) -> None:

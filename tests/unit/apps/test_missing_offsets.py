@@ -40,6 +40,7 @@ def names_of(service: SimulatedService, at: int) -> dict[int, str]:
     return {row["id"]: row["name"] for row in rows_of(service.table(at).store)}
 
 
+@pytest.mark.slow
 def test_a_table_is_parked_unless_the_settings_say_otherwise(tmp_path: Path) -> None:
     service = service_with(tmp_path, "park")
     lose_records(service, 0)
@@ -52,6 +53,7 @@ def test_a_table_is_parked_unless_the_settings_say_otherwise(tmp_path: Path) -> 
     assert service.metrics.value(GAP_RECORDS, table="one.goods") == 0
 
 
+@pytest.mark.slow
 def test_a_table_continues_with_what_is_there_and_shows_the_gap_until_it_is_closed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -81,6 +83,7 @@ def test_a_table_continues_with_what_is_there_and_shows_the_gap_until_it_is_clos
     assert "missing_offsets is continue" in told[0].info.parameters["why"]
 
 
+@pytest.mark.slow
 def test_a_running_query_that_meets_a_loss_is_restarted_behind_it(tmp_path: Path) -> None:
     service = service_with(tmp_path, "continue")
     service.run([lambda: lose_records(service, 0)])
@@ -90,6 +93,7 @@ def test_a_running_query_that_meets_a_loss_is_restarted_behind_it(tmp_path: Path
     assert [gap.text for gap in service.table(0).source.gaps] == ["0:1-2", "1:1-2"]
 
 
+@pytest.mark.slow
 def test_the_service_stops_if_the_settings_say_so(tmp_path: Path) -> None:
     service = service_with(tmp_path, "stop")
     with pytest.raises(MissingOffsetsError, match=r"missing_offsets is stop.*one\.goods"):
@@ -98,6 +102,7 @@ def test_the_service_stops_if_the_settings_say_so(tmp_path: Path) -> None:
     assert service.table(0).source.gaps == ()
 
 
+@pytest.mark.slow
 def test_a_topic_made_again_is_read_from_its_beginning(tmp_path: Path) -> None:
     service = service_with(tmp_path, "continue")
     topic = service.sources[0].topic

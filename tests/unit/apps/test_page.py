@@ -62,6 +62,7 @@ def shown(service: PagedService, path: str) -> list[str]:
 PAGES = ("/", "/tables/one/goods", "/tables/three/goods")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_needs_nothing_from_elsewhere(served: PagedService, path: str) -> None:
     elements = Elements(page(served, path))
@@ -233,6 +234,7 @@ def test_a_store_whose_clock_differs_is_told_on_the_page(service: PagedService) 
     assert "store is 1m1s behind this machine's" in page(service, "/")
 
 
+@pytest.mark.slow
 def test_before_it_drives_it_says_what_it_waits_for(tmp_path: Path) -> None:
     service = PagedService(tmp_path)
     service.health.expect("lake", "another driver has the lake")

@@ -115,6 +115,7 @@ def test_a_parked_table_comes_first_with_its_reason(service: PagedService) -> No
     assert rows(service, state="parked").keys() == {"two.goods"}
 
 
+@pytest.mark.slow
 def test_a_table_that_misses_its_own_goal_comes_before_an_older_one_that_keeps_it(
     tmp_path: Path,
 ) -> None:

@@ -63,6 +63,7 @@ def table(folder: Path) -> Table:
     return made
 
 
+@pytest.mark.slow
 def test_work_on_a_table_does_as_much_as_it_announced(table: Table, folder: Path) -> None:
     watcher = Watcher()
     table.compact(progress=watcher)
@@ -76,6 +77,7 @@ def test_work_on_a_table_does_as_much_as_it_announced(table: Table, folder: Path
     watcher.ended(2 * FILES)
 
 
+@pytest.mark.slow
 def test_an_erasure_and_the_search_after_it_do_as_much_as_they_announced(
     table: Table, folder: Path
 ) -> None:
@@ -100,6 +102,7 @@ def test_a_search_passes_over_files_that_a_running_service_deletes_meanwhile(fol
     watcher.ended(1)
 
 
+@pytest.mark.slow
 def test_a_merge_of_small_files_does_as_much_as_it_announced(folder: Path) -> None:
     made = Table.create(folder, rows(0), key=["id"])
     for number in range(1, FILE_MERGE_POLICY.files_max + 1):
@@ -109,6 +112,7 @@ def test_a_merge_of_small_files_does_as_much_as_it_announced(folder: Path) -> No
     watcher.ended(1)
 
 
+@pytest.mark.slow
 def test_to_lay_out_a_table_takes_as_much_as_it_announced(table: Table) -> None:
     watcher = Watcher()
     made = table.optimize(["name"], policy=ClusterPolicy(file_bytes=1_000), progress=watcher)
@@ -138,6 +142,7 @@ def test_a_splice_says_how_many_bytes_of_its_file_it_came_through(tmp_path: Path
     assert 0 < sum(watcher.steps) <= (tmp_path / "new.parquet").stat().st_size
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [

@@ -72,12 +72,14 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "lake"
 
 
+@pytest.mark.slow
 def test_no_row_is_purged_unless_purges_are_configured(folder: Path) -> None:
     service = Purging(folder)
     service.clock.advance(30 * DAY)
     assert not service.turn()
 
 
+@pytest.mark.slow
 def test_rows_deleted_long_ago_leave_once_a_day_and_are_reported(folder: Path) -> None:
     service = Purging(folder, purge=BEFORE)
     assert not service.turn()  # a start is no time for it
@@ -97,6 +99,7 @@ def test_rows_deleted_long_ago_leave_once_a_day_and_are_reported(folder: Path) -
     assert page == 1
 
 
+@pytest.mark.slow
 def test_a_table_may_have_a_time_of_its_own(folder: Path) -> None:
     own = {"match": NAME, "purge_after": 400 * DAY}
     service = Purging(folder, tables=[own], purge=BEFORE)
@@ -106,6 +109,7 @@ def test_a_table_may_have_a_time_of_its_own(folder: Path) -> None:
     assert service.purged == 0
 
 
+@pytest.mark.slow
 def test_a_renamed_table_has_the_time_of_its_name_at_the_source(folder: Path) -> None:
     entries = [
         {"match": NAME, "purge_after": 400 * DAY},
@@ -118,6 +122,7 @@ def test_a_renamed_table_has_the_time_of_its_name_at_the_source(folder: Path) ->
     assert service.purged == 1
 
 
+@pytest.mark.slow
 def test_a_file_with_few_of_them_is_left_alone(folder: Path) -> None:
     service = Purging(folder, purge={**BEFORE, "ratio_min": 0.9})
     service.turn()

@@ -47,6 +47,7 @@ def written(path: Path, rows: pa.Table) -> None:
     (path / "b.csv").write_text("\n".join(lines) + "\n")
 
 
+@pytest.mark.slow
 def test_rows_of_files_and_the_changes_since_their_position_are_the_table(path: Path) -> None:
     source, lake = ReadSource(), LocalStore(path / "lake")
     source.database.load(SMALL.name, [row(key, key) for key in range(4)])
@@ -113,6 +114,7 @@ def test_a_file_that_is_not_the_tables_is_refused(path: Path) -> None:
         file_parts(files, "c*")
 
 
+@pytest.mark.slow
 def test_rows_with_a_key_that_other_rows_have_are_counted_in_all_files(path: Path) -> None:
     fields = tuple(
         SourceField(name, ColumnType.parse(kind), "")
@@ -148,6 +150,7 @@ class Counted(LocalStore):
 _BLOCK, _PART, _AHEAD = 1 << 10, 8 << 10, 34 << 10
 
 
+@pytest.mark.slow
 def test_a_csv_file_is_read_block_by_block_in_one_pass(path: Path) -> None:
     source, files = ReadSource(), Counted(path)
     source.database.load(SMALL.name, [row(1, 1)])

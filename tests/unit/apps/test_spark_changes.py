@@ -34,6 +34,7 @@ def parts_of(reader: ChangesStream, first: int, end: int) -> list[Any]:
     return list(reader.partitions(start, stop))
 
 
+@pytest.mark.slow
 def test_small_commits_share_a_task_and_large_ones_have_one_each(tmp_path: Path) -> None:
     folder, chance = tmp_path / "s" / "t", random.Random(7)
     table = Table.create(folder, pa.table({"id": [1, 2], "body": [b"", b""]}), key=["id"])
@@ -47,6 +48,7 @@ def test_small_commits_share_a_task_and_large_ones_have_one_each(tmp_path: Path)
     assert versions_per_task(folder, 1, table.version + 1) == [[1, 2, 3, 4], [5, 6, 7], [8], [9]]
 
 
+@pytest.mark.slow
 def test_a_large_commit_is_cut_by_its_files_and_no_row_is_lost_or_doubled(tmp_path: Path) -> None:
     folder, chance = tmp_path / "s" / "t", random.Random(7)
     table = Table.create(folder, pa.table({"id": [1], "body": [b""]}), key=["id"])

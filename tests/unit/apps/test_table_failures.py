@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from structlog.testing import capture_logs
 
 from lakesplice.apps.service.batching.dropped_tables import TableDrops
@@ -21,6 +22,7 @@ from tests.support.schema_topics import told_late
 from tests.support.topic_conditions import GOODS, Scene
 
 
+@pytest.mark.slow
 def test_a_table_whose_log_takes_no_file_rests_on_and_writes_none(tmp_path: Path) -> None:
     scene = Scene(tmp_path, a_shop_goods=3)
     scene.sources.look()

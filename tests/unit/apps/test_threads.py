@@ -282,11 +282,13 @@ def calls(*names: str) -> list[tuple[str, ast.Call, bool]]:
     return found
 
 
+@pytest.mark.slow
 def test_every_thread_that_is_started_is_one_of_these() -> None:
     starts = ("Thread", "Timer", "Process", "start_new_thread", "run_in_executor", "create_task")
     assert {module for module, _, _ in calls(*starts)} == STARTED.keys()
 
 
+@pytest.mark.slow
 def test_nobody_drops_the_result_of_a_task_and_with_it_its_error() -> None:
     tasks = [(module, dropped) for module, _, dropped in calls("submit", "pool.map")]
     assert len(tasks) > 5

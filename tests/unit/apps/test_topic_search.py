@@ -100,6 +100,7 @@ def scene(tmp_path: Path) -> Scene:
     return Scene(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [0, 17, 18, 39])
 def test_the_first_change_at_a_place_or_after_it_is_found_in_each_partition(
     scene: Scene, number: int
@@ -111,6 +112,7 @@ def test_the_first_change_at_a_place_or_after_it_is_found_in_each_partition(
     assert scene.found(f"binlog {file}:{int(offset) - 1}") == wanted
 
 
+@pytest.mark.slow
 def test_behind_a_set_of_transactions_the_first_other_one_is_found(scene: Scene) -> None:
     _, gtid, _, _ = scene.places[17]
     assert scene.found(f"gtid {gtid}") == {0: 9, 1: 9}
@@ -119,6 +121,7 @@ def test_behind_a_set_of_transactions_the_first_other_one_is_found(scene: Scene)
         scene.found("gtid 7-1-99")
 
 
+@pytest.mark.slow
 def test_files_of_a_former_server_are_not_searched(scene: Scene) -> None:
     place, _, _, _ = scene.places[4]
     entered = Epoch(1, entered={0: Offset(10), 1: Offset(12)})

@@ -115,6 +115,7 @@ def test_expired_versions_go_by_the_hour_and_are_reported(folder: Path) -> None:
     require_true(service.source, service.table.store)
 
 
+@pytest.mark.slow
 def test_a_clock_that_jumps_ahead_of_the_stores_deletes_no_version(folder: Path) -> None:
     service = Service(folder, log={"retention": 4 * HOUR})
     upkeep = Upkeep(service.vacuums._driver, cast(SparkSession, None))

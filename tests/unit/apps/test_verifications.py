@@ -78,6 +78,7 @@ def compared(tmp_path: Path) -> Compared:
     return Compared(tmp_path)
 
 
+@pytest.mark.slow
 def test_each_table_is_compared_as_often_as_set_the_oldest_first(compared: Compared) -> None:
     assert sorted(compared.turns()) == sorted(DATABASES)
     first = list(compared.asked)
@@ -88,10 +89,12 @@ def test_each_table_is_compared_as_often_as_set_the_oldest_first(compared: Compa
     assert compared.turns() == first
 
 
+@pytest.mark.slow
 def test_without_the_setting_nothing_is_compared(tmp_path: Path) -> None:
     assert Compared(tmp_path, every=None).turns() == []
 
 
+@pytest.mark.slow
 def test_a_restarted_service_continues_with_the_table_that_is_next(compared: Compared) -> None:
     assert compared.verifications.turn()
     compared.start()
@@ -100,6 +103,7 @@ def test_a_restarted_service_continues_with_the_table_that_is_next(compared: Com
     assert len({compared.asked[0], *rest}) == len(rest)
 
 
+@pytest.mark.slow
 def test_results_are_in_the_history_in_the_metrics_and_on_the_page(compared: Compared) -> None:
     compared.find = different
     assert compared.verifications.turn()
@@ -114,6 +118,7 @@ def test_results_are_in_the_history_in_the_metrics_and_on_the_page(compared: Com
     assert (shown.outcome, shown.different) == (ComparisonOutcome.DIFFERENT, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "error",
     [SourceUnavailable("the database doesn't answer", host="h", port=1), ZeroDivisionError("ours")],
@@ -138,6 +143,7 @@ def test_a_comparison_that_fails_is_tried_again_later_and_delays_no_other(
     assert compared.turns() == ["two"]
 
 
+@pytest.mark.slow
 def test_a_table_that_can_not_be_compared_shows_why_and_has_no_entry_in_its_history(
     compared: Compared,
 ) -> None:
@@ -154,12 +160,14 @@ def test_a_table_that_can_not_be_compared_shows_why_and_has_no_entry_in_its_hist
     assert compared.turns() == [], "it is asked again when its turn comes"
 
 
+@pytest.mark.slow
 def test_a_parked_table_is_not_compared(compared: Compared) -> None:
     parked = next(iter(compared.scene.tables))
     parked.park(ParkReason(ParkCode.UNSUPPORTED, "why", parked.topic))
     assert sorted([*compared.turns(), parked.name.database]) == sorted(DATABASES)
 
 
+@pytest.mark.slow
 def test_a_comparison_is_interrupted_when_the_service_stops(compared: Compared) -> None:
     begun = threading.Event()
 
@@ -178,6 +186,7 @@ def test_a_comparison_is_interrupted_when_the_service_stops(compared: Compared) 
     assert scene.driver.activity.work == ()
 
 
+@pytest.mark.slow
 def test_rows_are_read_no_faster_than_allowed(tmp_path: Path) -> None:
     compared = Compared(tmp_path, rows_per_second=100)
 

@@ -95,6 +95,7 @@ def test_an_option_that_is_not_known_to_be_harmless_is_not_shown(
     assert "hunter2" not in str(refused.value)
 
 
+@pytest.mark.slow
 @given(st.text(string.ascii_letters + string.digits + "._-", min_size=1, max_size=40))
 def test_options_are_shown_by_a_list_of_names_and_by_nothing_else(name: str) -> None:
     shown = masked_option(name, "hunter2") == "hunter2"
@@ -163,6 +164,7 @@ def test_a_size_is_read_back_as_it_is_printed(count: int) -> None:
     assert bytes_of(size_text(count)) == count
 
 
+@pytest.mark.slow
 @given(st.text(max_size=20))
 def test_any_text_is_a_quantity_or_refused(text: str) -> None:
     for parse in (seconds_of, bytes_of):

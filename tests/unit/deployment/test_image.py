@@ -26,6 +26,7 @@ def _all(instruction: str) -> list[str]:
     return [rest for name, rest in INSTRUCTIONS if name == instruction]
 
 
+@pytest.mark.slow
 def test_hadolint_finds_nothing() -> None:
     done = subprocess.run(
         [tools.beside_python("hadolint"), "--no-color", ROOT / "Dockerfile"],

@@ -89,6 +89,7 @@ def page_starts(data: bytes, chunk: dict[int, Any]) -> list[int]:
     return [page[3] for page in index[1]]
 
 
+@pytest.mark.slow
 def test_pages_of_all_columns_hold_the_same_rows_also_where_a_dictionary_is_given_up() -> None:
     table = wide(80_000)
     data, _ = write([table], WIDE)
@@ -98,6 +99,7 @@ def test_pages_of_all_columns_hold_the_same_rows_also_where_a_dictionary_is_give
     assert set(encodings) == {"PLAIN", "RLE", "RLE_DICTIONARY"}, "the test needs a fallback"
 
 
+@pytest.mark.slow
 def test_columns_in_which_few_values_come_twice_have_no_dictionary() -> None:
     rows = 50_000
     table, random = wide(rows), np.random.default_rng(8)

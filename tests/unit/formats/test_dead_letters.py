@@ -69,6 +69,7 @@ def test_the_official_avro_package_reads_them() -> None:
 _text = st.text(st.characters(codec="utf-8"), max_size=20)
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.fixed_dictionaries(

@@ -123,6 +123,7 @@ def test_a_condition_that_does_not_fit_the_columns_is_named(condition: str, comp
         parsed_condition(condition, TABLE.schema)
 
 
+@pytest.mark.slow
 def test_many_values_and_many_conditions_are_taken() -> None:
     others = range(10, 1_009)
     many = f"n in (1, {', '.join(map(str, others))})"

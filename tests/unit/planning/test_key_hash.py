@@ -110,6 +110,7 @@ def test_negative_zero_is_the_key_zero() -> None:
     assert negative == positive
 
 
+@pytest.mark.slow
 def test_slices_chunks_and_blocks_change_no_hash() -> None:
     schema = schema_of("long", "string", "decimal(9,3)", "boolean")
     rows = [(n, "k" * (n % 7), Decimal(n) / 8, n % 2 == 0) for n in range(100)]

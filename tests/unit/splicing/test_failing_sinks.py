@@ -30,6 +30,7 @@ class FullDisk(StreamSink):
         raise StorageError("the disk is full")
 
 
+@pytest.mark.slow
 def test_no_thread_reads_on_when_the_sink_has_failed() -> None:
     random = np.random.default_rng(1)
     table = pa.table({f"c{at}": random.random(200_000) for at in range(8)})

@@ -56,6 +56,7 @@ OPERATIONS: dict[str, Callable[[Any, Any], object]] = {
 }
 
 
+@pytest.mark.slow
 def test_an_index_of_exactly_the_largest_size_is_not_too_large() -> None:
     for size, refused in ((LARGEST, False), (LARGEST + 1, True)):
         source = SourceFile(pa.BufferReader(file_with("column_index", size)), NAME)
@@ -71,6 +72,7 @@ def test_a_column_of_which_an_index_is_too_large_is_left_for_the_splice_to_refus
     assert found.edits.columns.keys() <= {"b"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
 def test_an_index_that_is_too_large_is_refused_before_anything_is_written(
     file: pa.Buffer, operation: Callable[[Any, Any], object]

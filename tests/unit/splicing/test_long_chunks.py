@@ -80,12 +80,14 @@ def every(step: int, make: Make) -> Edits:
     return Edits(rows, {"x": ColumnEdit(rows, make(rows + 1))})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", KINDS)
 def test_a_chunk_is_encoded_whole_span_by_span(make: Make, tmp_path: Path) -> None:
     done = spliced(tmp_path, make(np.arange(ROWS)), every(150, make), Options())
     assert done.columns_whole["x"] == "many_pages"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", KINDS)
 def test_a_chunk_without_a_page_index_is_encoded_whole(make: Make, tmp_path: Path) -> None:
     how = {"write_page_index": False, "max_rows_per_page": ROWS, "data_page_size": 1 << 20}
@@ -98,6 +100,7 @@ def at_first_no_numbers(at: np.ndarray) -> pa.Array:
     return pa.array(np.where(at < ROWS // 2, np.nan, at % 11), from_pandas=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [few_texts, mostly_null, at_first_no_numbers])
 def test_a_column_index_covers_all_pages_or_there_is_none(make: Make, tmp_path: Path) -> None:
     """Pages without a single number have no bounds, so neither has the chunk."""
@@ -111,6 +114,7 @@ def test_a_column_index_covers_all_pages_or_there_is_none(make: Make, tmp_path: 
     assert bounds is None or len(bounds) == len(pages)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", KINDS)
 @pytest.mark.parametrize("dictionary", [True, False])
 def test_touched_pages_wait_in_a_scratch_file(make: Make, dictionary: bool, tmp_path: Path) -> None:

@@ -80,12 +80,14 @@ def rows(of: HeaderArrays) -> list[tuple[int, ...]]:
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(headers(), st.binary(max_size=9)), max_size=12))
 def test_together_as_one_by_one(given_pages: list[tuple[PageHeader, bytes]]) -> None:
     pages = [header.encode() + body for header, body in given_pages]
     assert rows(together(pages)) == one_by_one(pages)
 
 
+@pytest.mark.slow
 @given(
     st.lists(headers(), min_size=5, max_size=8),
     st.integers(0, 10**6),

@@ -44,6 +44,7 @@ def verify(data: bytes, step: int) -> None:
     verify_edits(opened(data), "target", Edits(rows, {"x": ColumnEdit(rows, values)}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ours", [True, False])
 @pytest.mark.parametrize("dictionary", [True, False])
 @pytest.mark.parametrize("step", [10, 170, 3000])

@@ -31,6 +31,7 @@ def metadata(chunk: Chunk) -> Struct:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["geospatial.parquet", "geography-points.parquet"])
 def test_bounds_on_earth_are_dropped_with_the_values_they_bound(name: str) -> None:
     root = shared_dir("corpora", "parquet-testing-data", "geospatial")

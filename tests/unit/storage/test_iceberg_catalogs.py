@@ -19,6 +19,7 @@ def opened(folder: Path, properties: dict[str, str]) -> IcebergMirror:
     return open_mirror(properties, LocalStore(folder), NAME)
 
 
+@pytest.mark.slow
 def test_the_properties_of_the_documentation_open_a_glue_catalog(tmp_path: Path) -> None:
     mirror = opened(
         tmp_path,

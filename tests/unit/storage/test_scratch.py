@@ -26,6 +26,7 @@ def open_files(folder: Path) -> list[str]:
     return [name for name in found if name.startswith(f"{folder}/")]
 
 
+@pytest.mark.slow
 def test_scratch_pages_are_copied_and_leave_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

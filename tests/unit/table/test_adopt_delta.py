@@ -182,6 +182,7 @@ def test_a_commit_by_another_writer_meanwhile_is_noticed(tmp_path: Path) -> None
     assert len(list(deltalake.DeltaTable(str(tmp_path)).history())) >= 2
 
 
+@pytest.mark.slow
 def test_the_feed_of_changes_begins_with_the_adopted_rows(tmp_path: Path) -> None:
     by_deltalake(tmp_path / "t")
     table = Table.adopt(tmp_path / "t", key=["id"])
@@ -195,6 +196,7 @@ def test_the_feed_of_changes_begins_with_the_adopted_rows(tmp_path: Path) -> Non
         list(changes_of(store, first - 1, ["id"], schema))
 
 
+@pytest.mark.slow
 def test_versions_before_the_adoption_stay_with_other_readers(tmp_path: Path) -> None:
     by_deltalake(tmp_path / "t")
     table = Table.adopt(tmp_path / "t", key=["id"])
@@ -205,6 +207,7 @@ def test_versions_before_the_adoption_stay_with_other_readers(tmp_path: Path) ->
     assert next(iter(table.history())).info.operation == "ADOPT"
 
 
+@pytest.mark.slow
 def test_a_vacuum_keeps_adopted_files_and_takes_what_only_older_versions_name(
     tmp_path: Path,
 ) -> None:

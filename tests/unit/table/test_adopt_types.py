@@ -26,6 +26,7 @@ UNKNOWN_TO_DELTA = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", UNKNOWN_TO_DELTA)
 def test_a_file_with_a_type_unknown_to_delta_readers_is_rewritten(
     tmp_path: Path, kind: str

@@ -191,6 +191,7 @@ def test_rows_appended_by_two_servers_at_one_place_are_distinguished_by_their_sh
     assert len({row[SOURCE_POSITION] for row in rows}) == 2
 
 
+@pytest.mark.slow
 def test_a_row_at_a_place_of_the_binlog_before_a_reset_is_another_row(
     tmp_path: Path, lakesplice: CommandLine
 ) -> None:

@@ -51,6 +51,7 @@ def test_changes_from_a_topic_lead_from_version_to_version(tmp_path: Path) -> No
     assert {"insert", "update_postimage", "delete"} == set(kinds)
 
 
+@pytest.mark.slow
 def test_changes_by_hand_lead_from_version_to_version(tmp_path: Path) -> None:
     rows = pa.table({"id": range(100), "a": range(100), "b": ["x"] * 100})
     table = Table.create(tmp_path / "lake" / "s" / "t", rows, key=["id"])
@@ -64,6 +65,7 @@ def test_changes_by_hand_lead_from_version_to_version(tmp_path: Path) -> None:
     assert kinds.count("insert") == 102
 
 
+@pytest.mark.slow
 def test_changes_merged_at_once_are_those_that_would_wait_in_deltas(tmp_path: Path) -> None:
     rows = pa.table({"id": range(100), "a": range(100), "b": ["x"] * 100})
     found = []

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from lakesplice.formats.events import DecodeContext, decode
 from lakesplice.model.names import TableName
 from lakesplice.model.parking import ParkCode
@@ -52,6 +54,7 @@ def with_id(event: Event, to: int) -> Event:
     return event._replace(value=json.dumps(record).encode())
 
 
+@pytest.mark.slow
 def test_rows_are_identified_by_the_chosen_columns(tmp_path: Path) -> None:
     scene = Scene(tmp_path, ("text", "id"))
     scene.take(scene.ledger.insert(0, 10))
@@ -60,6 +63,7 @@ def test_rows_are_identified_by_the_chosen_columns(tmp_path: Path) -> None:
     assert scene.driver.table.schema.key == ("text", "id")
 
 
+@pytest.mark.slow
 def test_an_update_of_the_chosen_columns_moves_the_row(tmp_path: Path) -> None:
     scene = Scene(tmp_path, ("id",))
     scene.take(scene.ledger.insert(0, 3))

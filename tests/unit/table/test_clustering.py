@@ -37,6 +37,7 @@ def row(key: int, n: int = 0) -> Row:
     return {"id": key, "name": f"name {key % 7}", "n": n or key * 37 % 101, "price": None}
 
 
+@pytest.mark.slow
 def test_a_table_is_laid_out_once_and_every_reader_sees_the_same_rows(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     table = created(store, [row(key) for key in range(300)])
@@ -69,6 +70,7 @@ def test_a_table_is_laid_out_once_and_every_reader_sees_the_same_rows(tmp_path: 
     assert {*DeltaTable(str(tmp_path)).to_pyarrow_table()["id"].to_pylist()} >= {*before}
 
 
+@pytest.mark.slow
 def test_new_files_are_laid_out_with_small_cubes_and_other_columns_begin_again(
     tmp_path: Path,
 ) -> None:
@@ -132,6 +134,7 @@ def test_rows_in_a_temporary_file_are_the_same_as_in_memory(tmp_path: Path) -> N
     assert stats[0] == stats[1]
 
 
+@pytest.mark.slow
 def test_changes_that_come_while_rows_move_wait_at_the_new_addresses(tmp_path: Path) -> None:
     source = Source()
     driver = driver_of(source, LocalStore(tmp_path))
@@ -171,6 +174,7 @@ def test_changes_that_come_while_rows_move_wait_at_the_new_addresses(tmp_path: P
     require_finished(source, driver)
 
 
+@pytest.mark.slow
 def test_a_batch_of_new_rows_alone_neednt_be_planned_again(tmp_path: Path) -> None:
     source = Source()
     driver = driver_of(source, LocalStore(tmp_path))
@@ -183,6 +187,7 @@ def test_a_batch_of_new_rows_alone_neednt_be_planned_again(tmp_path: Path) -> No
     require_true(source, driver.table.store)
 
 
+@pytest.mark.slow
 def test_rows_are_laid_out_again_if_their_file_was_replaced_meanwhile(tmp_path: Path) -> None:
     source = Source()
     driver = driver_of(source, LocalStore(tmp_path))
@@ -204,6 +209,7 @@ def test_rows_are_laid_out_again_if_their_file_was_replaced_meanwhile(tmp_path: 
     require_finished(source, driver)
 
 
+@pytest.mark.slow
 def test_readers_of_changes_see_none_and_a_purged_file_stays_in_its_cube(tmp_path: Path) -> None:
     source = Source()
     driver = driver_of(source, LocalStore(tmp_path))

@@ -39,6 +39,7 @@ def parked_detail(life: Life, code: ParkCode) -> str:
     return parked.detail
 
 
+@pytest.mark.slow
 def test_rows_have_what_is_computed_from_them(tmp_path: Path) -> None:
     life = Life(tmp_path, LOUD)
     lived(life)
@@ -48,6 +49,7 @@ def test_rows_have_what_is_computed_from_them(tmp_path: Path) -> None:
     assert [(row["loud"], row["decade"]) for row in life.rows] == [("CY", 40), ("BO", None)]
 
 
+@pytest.mark.slow
 def test_a_column_computed_from_an_excluded_column_changes_with_it(tmp_path: Path) -> None:
     life = Life(tmp_path, computing(("age",), decade="truncate(age, 10)"))
     lived(life)
@@ -59,6 +61,7 @@ def test_a_column_computed_from_an_excluded_column_changes_with_it(tmp_path: Pat
     assert "age" not in life.rows[0]
 
 
+@pytest.mark.slow
 def test_a_value_that_stays_the_same_is_no_changed_column(tmp_path: Path) -> None:
     life = Life(tmp_path, LOUD)
     lived(life)
@@ -108,6 +111,7 @@ def test_another_expression_parks_the_table(tmp_path: Path) -> None:
     assert "computed:lower(name)" in parked_detail(life, ParkCode.SCHEMA_CHANGE)
 
 
+@pytest.mark.slow
 def test_a_column_computed_later_is_null_until_its_row_changes_whatever_changed(
     tmp_path: Path,
 ) -> None:
@@ -120,6 +124,7 @@ def test_a_column_computed_later_is_null_until_its_row_changes_whatever_changed(
     assert [(row["loud"], row["decade"]) for row in life.rows] == [("ANN", 30), (None, None)]
 
 
+@pytest.mark.slow
 def test_events_from_before_the_source_had_the_column_are_taken_as_they_come(
     tmp_path: Path,
 ) -> None:
@@ -146,6 +151,7 @@ def test_events_from_before_the_source_had_the_column_are_taken_as_they_come(
     assert life.rows[0]["tens"] == 20
 
 
+@pytest.mark.slow
 def test_a_computed_column_goes_with_the_column_it_needs_as_the_policy_says(
     tmp_path: Path,
 ) -> None:

@@ -65,6 +65,7 @@ def test_a_write_that_breaks_a_constraint_is_refused_with_the_number_of_rows(
     require_rows(table.refresh(), {1: row(1), 2: row(2, "b"), 3: row(3, "c", 7)})
 
 
+@pytest.mark.slow
 def test_rows_that_break_no_constraint_are_written(table: HandFedTable) -> None:
     table.add_constraint("positive", "n > 0")
     table.set_required("name")
@@ -87,6 +88,7 @@ def test_a_required_column_holds_no_null(table: HandFedTable) -> None:
     table.upsert(given([row(1, n=5)], ["id", "n"]))
 
 
+@pytest.mark.slow
 def test_constraints_that_rows_break_are_not_set(table: HandFedTable) -> None:
     with pytest.raises(UsageError, match="'small': 1"):
         table.add_constraint("small", "n < 5")

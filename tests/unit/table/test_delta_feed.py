@@ -48,6 +48,7 @@ def told(table: HandFedTable, store: LocalStore) -> list[tuple[int, str, Any]]:
     return sorted((image["id"], image["_change_type"], image["name"]) for image in images)
 
 
+@pytest.mark.slow
 def test_a_compaction_reports_what_it_merges_into_base_files(
     table: HandFedTable, store: LocalStore
 ) -> None:
@@ -64,6 +65,7 @@ def test_a_compaction_reports_what_it_merges_into_base_files(
     assert told(table, store) == [(2, "insert", "back")]
 
 
+@pytest.mark.slow
 def test_the_feed_of_a_merged_upsert_has_all_changed_and_added_rows(
     table: HandFedTable, store: LocalStore
 ) -> None:
@@ -72,6 +74,7 @@ def test_the_feed_of_a_merged_upsert_has_all_changed_and_added_rows(
     assert told(table, store) == images
 
 
+@pytest.mark.slow
 def test_the_feed_omits_a_row_that_gets_only_values_it_already_has(
     table: HandFedTable, store: LocalStore
 ) -> None:
@@ -81,6 +84,7 @@ def test_the_feed_omits_a_row_that_gets_only_values_it_already_has(
     assert len(table.snapshot.manifest.feed.files) == 1
 
 
+@pytest.mark.slow
 def test_commits_that_only_rewrite_files_have_no_change_data(
     table: HandFedTable, store: LocalStore
 ) -> None:
@@ -93,6 +97,7 @@ def test_commits_that_only_rewrite_files_have_no_change_data(
     require_delta_feed(store, store.root)
 
 
+@pytest.mark.slow
 def test_a_restored_version_is_recognised_by_its_files(
     table: HandFedTable, store: LocalStore
 ) -> None:
@@ -103,6 +108,7 @@ def test_a_restored_version_is_recognised_by_its_files(
     assert require_delta_feed(store, store.root)
 
 
+@pytest.mark.slow
 def test_a_row_that_moves_to_another_partition_is_updated(tmp_path: Path) -> None:
     life = begun(tmp_path)
     life.driver.table.set_change_feed(on=True)
@@ -123,6 +129,7 @@ def test_a_row_that_moves_to_another_partition_is_updated(tmp_path: Path) -> Non
     require_delta_feed(life.store, life.root)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["type", "name"])
 def test_a_column_that_changes_is_reported_in_every_row(tmp_path: Path, what: str) -> None:
     life = begun(tmp_path)
@@ -147,6 +154,7 @@ def test_a_table_may_have_a_feed_from_its_beginning(tmp_path: Path) -> None:
     assert kinds == ["insert", "insert", "update_postimage", "update_preimage"]
 
 
+@pytest.mark.slow
 def test_an_adopted_table_has_images_of_rows_that_others_wrote(tmp_path: Path) -> None:
     rows = pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"], "n": [1.5, -0.0, float("nan")]})
     deltalake.write_deltalake(str(tmp_path), rows)
@@ -177,6 +185,7 @@ def test_versions_from_before_the_feed_are_refused(table: HandFedTable, store: L
     assert load_feed(store.root, 1) == []
 
 
+@pytest.mark.slow
 def test_a_change_feed_can_be_ended_and_started_again(
     table: HandFedTable, store: LocalStore
 ) -> None:
@@ -200,6 +209,7 @@ def test_a_column_that_has_a_name_of_the_feed_refuses_it(tmp_path: Path) -> None
         table.set_change_feed(on=True)
 
 
+@pytest.mark.slow
 def test_a_rewrite_that_races_with_the_start_of_the_feed_is_retried(store: LocalStore) -> None:
     table = three_goods(store)
     table.upsert(given([row(1, "A")], WHOLE))
@@ -211,6 +221,7 @@ def test_a_rewrite_that_races_with_the_start_of_the_feed_is_retried(store: Local
     assert [kind for _, kind, _ in told(table, store)] == ["update_postimage", "update_preimage"]
 
 
+@pytest.mark.slow
 def test_images_go_with_their_versions(tmp_path: Path) -> None:
     table = created(LocalStore(tmp_path), [row(1), row(2)])
     table.set_change_feed(on=True)

@@ -79,6 +79,7 @@ def test_an_unreported_change_parks_and_the_advice_names_a_setting_that_is_not_s
     assert "rename_column: evolve" not in life.parked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("history", [None, AT_ONCE])
 @pytest.mark.parametrize("then", [TRY, LENIENT])
 def test_rows_get_the_default_after_another_policy_and_unpark(
@@ -96,6 +97,7 @@ def test_rows_get_the_default_after_another_policy_and_unpark(
     assert [(r["id"], r["a"], r["c"]) for r in rows] == [(2, 2, 6), (3, 33, 5), (4, 4, 40)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("history", "columns"),
     [
@@ -132,6 +134,7 @@ def _again(pos: int, id_: int, a: int) -> Event:
     return _keyed(event(NEW, pos, {"id": id_, "a": a, "c": 1}), "a")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("read_before", [True, False])
 def test_a_table_made_again_with_another_key_begins_again_once_its_drop_is_followed(
     tmp_path: Path, read_before: bool

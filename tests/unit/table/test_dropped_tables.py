@@ -56,6 +56,7 @@ def test_with_evolve_a_drop_takes_the_rows_though_no_table_follows(scene: Scene)
     assert (scene.keys, scene.driver.table.version) == ([], version + 1)
 
 
+@pytest.mark.slow
 def test_a_drop_is_handled_once_even_if_it_is_read_again(scene: Scene) -> None:
     scene.take(scene.ledger.insert(0, 4))
     scene.drop(range(4))
@@ -70,6 +71,7 @@ def test_a_drop_is_handled_once_even_if_it_is_read_again(scene: Scene) -> None:
     scene.settle()
 
 
+@pytest.mark.slow
 def test_rows_of_a_table_dropped_without_a_driver_are_deleted_by_the_next_driver(
     scene: Scene,
 ) -> None:
@@ -110,6 +112,7 @@ def test_when_a_drop_is_reported_and_what_comes_late_make_no_difference(
     scene.settle()
 
 
+@pytest.mark.slow
 def test_a_table_that_begins_with_an_old_drop_holds_what_came_after(scene: Scene) -> None:
     scene.topic.append(0, scene.ledger.insert(0, 6))
     scene.drop(range(6))
@@ -120,6 +123,7 @@ def test_a_table_that_begins_with_an_old_drop_holds_what_came_after(scene: Scene
     scene.settle()
 
 
+@pytest.mark.slow
 def test_by_default_rows_stay_until_the_source_has_the_table_again(lenient: Scene) -> None:
     lenient.take(lenient.ledger.insert(0, 4))
     place = lenient.dropped(range(4))
@@ -135,6 +139,7 @@ def test_by_default_rows_stay_until_the_source_has_the_table_again(lenient: Scen
     lenient.settle()
 
 
+@pytest.mark.slow
 def test_by_default_a_row_above_the_drop_shows_that_the_table_exists_again(lenient: Scene) -> None:
     lenient.take(lenient.ledger.insert(0, 4))
     lenient.teller.drop(lenient.dropped(range(4)))
@@ -153,6 +158,7 @@ def test_rows_may_stay_among_those_of_the_next_table(tmp_path: Path) -> None:
     assert scene.keys == [0, 1, 2, 3, 4, 5]
 
 
+@pytest.mark.slow
 def test_the_policy_may_park_and_continues_under_another(tmp_path: Path) -> None:
     scene = Scene(tmp_path, Behaviour.EXCEPTION)
     scene.take(scene.ledger.insert(0, 4))
@@ -213,6 +219,7 @@ def test_rows_that_move_without_an_event_park_the_table_until_somebody_decides(
     assert scene.deal() is None, "its fence says that it is done"
 
 
+@pytest.mark.slow
 def test_an_old_drop_that_no_row_lived_before_parks_nothing(tmp_path: Path) -> None:
     scene = Scene(tmp_path, Behaviour.EXCEPTION)
     scene.ledger.insert(0, 4)
@@ -226,6 +233,7 @@ def test_an_old_drop_that_no_row_lived_before_parks_nothing(tmp_path: Path) -> N
     scene.settle()
 
 
+@pytest.mark.slow
 def test_a_table_that_is_dropped_for_its_copy_keeps_its_rows(lenient: Scene) -> None:
     _with_copy(lenient)
     place = lenient.ledger.update([0], "moves on")[0]
@@ -289,6 +297,7 @@ def test_an_insert_only_table_parks_since_its_rows_cannot_go(
     assert scene.keys == [0, 1, 2, 3]
 
 
+@pytest.mark.slow
 def test_rows_of_a_dropped_table_can_be_purged(scene: Scene) -> None:
     scene.take(scene.ledger.insert(0, 9))
     scene.drop(range(9))

@@ -39,6 +39,7 @@ def images(table: HandFedTable) -> list[Row]:
     return load_feed(table._store.root, table.version)
 
 
+@pytest.mark.slow
 def test_rows_that_match_a_condition_are_deleted_in_one_commit(
     table: HandFedTable, store: LocalStore
 ) -> None:
@@ -54,6 +55,7 @@ def test_rows_that_match_a_condition_are_deleted_in_one_commit(
     require_sound_index(store, table)
 
 
+@pytest.mark.slow
 def test_rows_that_match_a_condition_get_new_values_in_one_commit(
     table: HandFedTable, store: LocalStore
 ) -> None:
@@ -81,6 +83,7 @@ def _next(truth: dict[int, Row]) -> list[tuple[int, Row, Row]]:
     return [(k, r, {"n": None if r["n"] is None else r["n"] + 1}) for k, r in truth.items()]
 
 
+@pytest.mark.slow
 def test_an_update_is_in_the_feed(table: HandFedTable) -> None:
     table.set_change_feed(on=True)
     table.update({"price": "price + 1"}, "id >= 2", merge=True)
@@ -93,6 +96,7 @@ def test_an_update_is_in_the_feed(table: HandFedTable) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_rows_take_the_place_of_those_that_a_condition_chooses(
     table: HandFedTable, store: LocalStore
 ) -> None:

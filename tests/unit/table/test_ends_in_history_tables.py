@@ -40,6 +40,7 @@ def require_versions(world: HistoryWorld) -> None:
     assert intervals(world.table.read_history()) == in_duckdb(world.table) == expected
 
 
+@pytest.mark.slow
 def test_a_row_that_comes_back_as_it_was_after_a_truncate_is_a_new_version(tmp_path: Path) -> None:
     world = world_of(tmp_path, [("put", 1)], [("touch", 1)], [("truncate", 0)], [("return", 1)])
     rows = world.table.read(columns=["_history_op", "id"]).to_pylist()
@@ -52,6 +53,7 @@ def test_a_row_that_comes_back_as_it_was_after_a_truncate_is_a_new_version(tmp_p
     require_versions(world)
 
 
+@pytest.mark.slow
 def test_a_truncate_that_another_server_sends_again_counts_where_it_was_sent_last(
     tmp_path: Path,
 ) -> None:
@@ -76,6 +78,7 @@ def test_with_ignore_a_truncate_ends_no_version(tmp_path: Path) -> None:
     assert world.table.read_history(current=True).num_rows == 1
 
 
+@pytest.mark.slow
 def test_a_truncate_in_the_first_batch_ends_rows_of_other_partitions(tmp_path: Path) -> None:
     """Partition 0 has nothing but the TRUNCATE, so only partition 1 shows the columns."""
     world = HistoryWorld(tmp_path)
@@ -89,6 +92,7 @@ def test_a_truncate_in_the_first_batch_ends_rows_of_other_partitions(tmp_path: P
     require_versions(world)
 
 
+@pytest.mark.slow
 def test_erasing_the_key_that_stands_in_an_end_leaves_the_end(tmp_path: Path) -> None:
     world = world_of(tmp_path, [("put", 0), ("put", 1)], [("truncate", 0)])
     assert erase_keys(world.driver, [0]).rows == 1
@@ -152,6 +156,7 @@ def test_a_row_ends_at_the_snapshot_that_lacks_it_and_not_at_a_truncate_after_it
     require_versions(world)
 
 
+@pytest.mark.slow
 def test_erasing_leaves_the_end_of_a_snapshot_which_other_rows_need(tmp_path: Path) -> None:
     world = world_of(tmp_path, [("put", key) for key in range(3)])
     snapshot_without(world, 0, 1)
@@ -172,6 +177,7 @@ def shown(scene: Scene) -> list[tuple[str, int, bool]]:
     return sorted((row["database_name"], row["id"], row["is_current"]) for row in listed)
 
 
+@pytest.mark.slow
 def test_a_snapshot_of_a_shard_ends_only_its_rows(tmp_path: Path) -> None:
     scene = Scene(tmp_path, keeps_versions=True)
     for shard in scene.shards:
@@ -190,6 +196,7 @@ def test_a_snapshot_of_a_shard_ends_only_its_rows(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_truncate_of_a_shard_ends_only_its_rows(tmp_path: Path) -> None:
     scene = Scene(tmp_path, keeps_versions=True)
     for shard in scene.shards:
@@ -216,6 +223,7 @@ def dropped(path: Path, behaviour: Behaviour) -> tuple[DropScene, list[Any]]:
     return scene, late
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("behaviour", [Behaviour.EVOLVE, Behaviour.LENIENT])
 def test_a_drop_ends_all_versions_once_and_a_late_change_is_an_ended_one(
     tmp_path: Path, behaviour: Behaviour
@@ -238,6 +246,7 @@ def test_a_drop_ends_all_versions_once_and_a_late_change_is_an_ended_one(
     assert not scene.driver.table.manifest.deltas
 
 
+@pytest.mark.slow
 def test_a_drop_that_is_reported_after_a_snapshot_ends_versions_at_its_own_moment(
     tmp_path: Path,
 ) -> None:
@@ -254,6 +263,7 @@ def test_a_drop_that_is_reported_after_a_snapshot_ends_versions_at_its_own_momen
     assert Table(scene.store).read_history(["id"], current=True).num_rows == 2
 
 
+@pytest.mark.slow
 def test_each_drop_ends_versions_however_late_it_is_reported(tmp_path: Path) -> None:
     """Two DROPs, the first of which a TRUNCATE follows, are reported once all rows were read."""
     scene = DropScene(tmp_path, Behaviour.LENIENT, keeps_versions=True)

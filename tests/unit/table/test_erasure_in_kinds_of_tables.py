@@ -41,6 +41,7 @@ def at(pos: int, after: dict[str, Any] | None, before: dict[str, Any] | None = N
     return event(INT, pos, after, before, topic="t.s.t")
 
 
+@pytest.mark.slow
 def test_the_places_that_a_row_moved_away_from_and_its_partitions_are_erased(
     tmp_path: Path,
 ) -> None:
@@ -92,6 +93,7 @@ def test_files_that_another_writer_left_are_erased_from_an_adopted_table(
     assert deltalake.DeltaTable(folder).to_pyarrow_table().num_rows == 18
 
 
+@pytest.mark.slow
 def test_a_row_of_one_shard_is_erased_and_the_others_of_its_number_are_kept(
     tmp_path: Path,
 ) -> None:

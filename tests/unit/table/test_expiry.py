@@ -198,6 +198,7 @@ def test_the_log_goes_only_after_the_files_and_as_far(
     assert len([*table.store.list("_delta_log/")]) < 40
 
 
+@pytest.mark.slow
 def test_two_simultaneous_vacuums_do_no_harm(table: TableUnderTest) -> None:
     known, expired_ms = table.now(), table.clock.now_ms()
     first, second = Expiry(table.store, table.commit), Expiry(table.store, table.commit)

@@ -54,6 +54,7 @@ def fates(story: KeyStory) -> list[RecordOutcome]:
     return [fate.outcome for fate in story.records]
 
 
+@pytest.mark.slow
 def test_a_table_fed_by_hand_tells_its_upserts_and_shows_values_only_when_asked(
     tmp_path: Path,
 ) -> None:
@@ -98,6 +99,7 @@ def test_a_composite_key_is_given_in_key_order_or_by_column(tmp_path: Path) -> N
             RequestedKey.of(schema, wrong)
 
 
+@pytest.mark.slow
 def test_the_story_names_vacuumed_versions_and_reports_the_others(tmp_path: Path) -> None:
     table = created(LocalStore(tmp_path), [{"id": 1, "n": 0}])
     clock = table._writer.tools.clock
@@ -114,6 +116,7 @@ def test_the_story_names_vacuumed_versions_and_reports_the_others(tmp_path: Path
     assert told(found)[0] == (found.first, Effect.PRESENT)
 
 
+@pytest.mark.slow
 def test_a_purged_row_has_left_and_a_replay_of_it_is_below_the_floor(tmp_path: Path) -> None:
     source = Source()
     driver = driver_of(source, LocalStore(tmp_path))
@@ -155,6 +158,7 @@ def test_a_row_that_was_laid_out_again_is_the_same_at_another_address(tmp_path: 
     assert [entry.live for entry in story.entries] == [True, False]
 
 
+@pytest.mark.slow
 def test_a_late_change_has_no_effect_and_names_the_rows_position(
     tmp_path: Path,
 ) -> None:
@@ -202,6 +206,7 @@ def test_a_row_that_moved_between_partitions_is_one_row_with_an_older_place(
     assert not story.row.deleted
 
 
+@pytest.mark.slow
 def test_a_restore_is_part_of_the_story_and_records_are_read_twice(tmp_path: Path) -> None:
     source = Source()
     driver = driver_of(source, LocalStore(tmp_path))
@@ -232,6 +237,7 @@ def test_a_restore_is_part_of_the_story_and_records_are_read_twice(tmp_path: Pat
     assert told(other) == [(1, Effect.INSERTED)], "the restored version had the same row"
 
 
+@pytest.mark.slow
 def test_a_shards_story_has_only_records_of_its_own_topic(tmp_path: Path) -> None:
     scene = filled(Scene(tmp_path), 2)
     topics = {shard.topic.name: shard for shard in scene.shards}
@@ -253,6 +259,7 @@ def test_a_shards_story_has_only_records_of_its_own_topic(tmp_path: Path) -> Non
     assert fates(story) == [RecordOutcome.APPLIED]
 
 
+@pytest.mark.slow
 def test_an_older_partial_image_is_reported_as_applied_where_a_column_is_from_it(
     tmp_path: Path,
 ) -> None:
@@ -289,6 +296,7 @@ def test_a_dead_letter_is_one_whatever_the_configuration_says_today(tmp_path: Pa
     assert story_of(driver.table.store, 7).dead_letters == ()
 
 
+@pytest.mark.slow
 def test_records_beyond_the_limit_or_deleted_from_the_topic_are_named(tmp_path: Path) -> None:
     source = Source()
     driver = driver_of(source, LocalStore(tmp_path))

@@ -117,6 +117,7 @@ def test_a_failover_and_the_way_back_lose_nothing(tmp_path: Path) -> None:
     scene.holds_the_truth()
 
 
+@pytest.mark.slow
 def test_a_partition_enters_an_epoch_with_its_first_change_under_the_new_gtids(
     tmp_path: Path,
 ) -> None:
@@ -180,6 +181,7 @@ def test_a_connector_that_goes_back_and_on_again_before_it_has_repeated_all_lose
     assert list(scene.epochs) == [(1, {0, 1}), (2, {0, 1})]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", [False, True])
 def test_repeats_of_changes_that_the_broker_removed_unread_are_applied(
     tmp_path: Path, cut: bool
@@ -244,6 +246,7 @@ def test_without_gtids_a_failover_parks_until_an_operator_says_what_it_is(
     scene.holds_the_truth()
 
 
+@pytest.mark.slow
 def test_without_gtids_a_repetition_continues_once_an_operator_has_said_so(
     tmp_path: Path, lakesplice: CommandLine
 ) -> None:
@@ -289,6 +292,7 @@ def test_numbers_that_begin_again_park_until_an_operator_says_so(
     scene.holds_the_truth()
 
 
+@pytest.mark.slow
 def test_changes_that_are_missing_show_in_those_that_follow(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     scene.send(1, scene.ledger.insert(0, 10))

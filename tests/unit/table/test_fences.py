@@ -89,6 +89,7 @@ def test_a_truncate_empties_the_table_in_the_commit_that_passes_it(scene: Scene)
     scene.settle()
 
 
+@pytest.mark.slow
 def test_rows_that_a_version_adds_and_a_truncate_of_it_deletes_are_changes_once(
     scene: Scene,
 ) -> None:
@@ -99,6 +100,7 @@ def test_rows_that_a_version_adds_and_a_truncate_of_it_deletes_are_changes_once(
     require_feed(scene.store)
 
 
+@pytest.mark.slow
 def test_late_changes_below_a_fence_have_no_effect_and_those_above_it_do(scene: Scene) -> None:
     scene.topic.append(1, scene.ledger.insert(0, 10))
     late = scene.ledger.update(range(10), "late") + scene.ledger.insert(10, 15)
@@ -115,6 +117,7 @@ def test_late_changes_below_a_fence_have_no_effect_and_those_above_it_do(scene: 
     scene.settle()
 
 
+@pytest.mark.slow
 def test_a_truncate_read_again_changes_nothing(scene: Scene) -> None:
     scene.topic.append(0, [*scene.ledger.insert(0, 5), scene.truncated(range(5))])
     scene.driver.batch()

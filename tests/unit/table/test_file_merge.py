@@ -34,6 +34,7 @@ def row(key: int, n: int = 0) -> Row:
     return {"id": key, "name": f"name {key % 7}", "n": n, "price": None}
 
 
+@pytest.mark.slow
 def test_small_files_become_one_that_every_reader_reads_alike(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     table = created(store, [row(0)])
@@ -112,6 +113,7 @@ def test_changes_that_come_in_while_files_merge_are_carried_over(tmp_path: Path)
     require_finished(source, driver)
 
 
+@pytest.mark.slow
 def test_files_of_an_older_schema_are_merged_in_the_present_one(tmp_path: Path) -> None:
     source = Source()
     driver = driver_of(source, LocalStore(tmp_path))

@@ -60,6 +60,7 @@ def test_a_value_that_fits_is_taken_and_another_becomes_a_dead_letter(lake: Loca
     assert "column='n' keeps its type integer" in detail
 
 
+@pytest.mark.slow
 def test_a_row_that_fits_again_is_whole_again_and_one_that_is_deleted_is_gone(
     lake: LocalStore,
 ) -> None:
@@ -76,6 +77,7 @@ def test_a_row_that_fits_again_is_whole_again_and_one_that_is_deleted_is_gone(
     assert life.rows() == [row(1, 8, "lost")]
 
 
+@pytest.mark.slow
 def test_dead_letters_are_applied_once_the_table_follows_the_change(lake: LocalStore) -> None:
     life = Life(lake, None, KEEPING)
     life.take(event(INT, 1, row(1, 1, "x")))

@@ -94,6 +94,7 @@ def scene(tmp_path: Path, request: pytest.FixtureRequest) -> Scene:
     return Scene(tmp_path, mariadb=request.param)
 
 
+@pytest.mark.slow
 def test_the_first_change_of_another_server_heals_its_row(scene: Scene) -> None:
     scene.send(1, scene.ledger.insert(0, 3))
     scene.send(2, scene.ledger.update([0], "on the second"), readable=False)
@@ -103,6 +104,7 @@ def test_the_first_change_of_another_server_heals_its_row(scene: Scene) -> None:
     assert scene.texts == ["on the second", "opens the epoch", "row 2"]
 
 
+@pytest.mark.slow
 def test_the_last_change_of_the_server_before_regresses_nothing(scene: Scene) -> None:
     scene.send(1, scene.ledger.insert(0, 3))
     scene.send(1, scene.ledger.update([0, 2], "on the first"), readable=False)
@@ -112,6 +114,7 @@ def test_the_last_change_of_the_server_before_regresses_nothing(scene: Scene) ->
     assert scene.texts == ["on the second", "row 1", "on the first"]
 
 
+@pytest.mark.slow
 def test_letters_below_a_truncate_do_nothing_and_those_above_it_heal(scene: Scene) -> None:
     scene.send(1, scene.ledger.insert(0, 3))
     scene.send(1, scene.ledger.update([0], "below"), readable=False)
@@ -124,6 +127,7 @@ def test_letters_below_a_truncate_do_nothing_and_those_above_it_heal(scene: Scen
     assert scene.texts == ["row 0", "row 1", "row 5"]
 
 
+@pytest.mark.slow
 def test_a_replayed_truncate_deletes_only_older_rows(scene: Scene) -> None:
     scene.send(1, scene.ledger.insert(0, 3))
     scene.send(1, scene.ledger.insert(3, 5), readable=False)
@@ -136,6 +140,7 @@ def test_a_replayed_truncate_deletes_only_older_rows(scene: Scene) -> None:
     assert scene.texts == ["row 1", "row 2", "row 3"]
 
 
+@pytest.mark.slow
 def test_a_change_of_a_server_that_nothing_else_shows_is_refused(scene: Scene) -> None:
     scene.send(1, scene.ledger.insert(0, 3))
     scene.send(2, scene.ledger.update([0], "on the second"), readable=False)
@@ -163,6 +168,7 @@ def test_letters_of_two_batches_are_in_one_group_until_a_higher_position_is_read
     assert third == {(0, None)}
 
 
+@pytest.mark.slow
 def test_a_letter_behind_which_nothing_was_read_is_a_bound_for_what_is_read_next(
     scene: Scene,
 ) -> None:

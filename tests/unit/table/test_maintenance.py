@@ -48,6 +48,7 @@ def _readable(table: TableUnderTest, newest: int = 9) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("hours_kept", "oldest"), [(0, 6), (1, 6), (2, 6), (3, 6), (4, 3), (7, 0), (100, 0)]
 )
@@ -99,6 +100,7 @@ def test_a_clean_up_that_dies_half_way_leaves_versions_that_read_right_or_are_re
     assert deleted >= 7
 
 
+@pytest.mark.slow
 def test_log_entries_below_an_unreadable_checkpoint_are_kept(
     table: TableUnderTest, tmp_path: Path
 ) -> None:

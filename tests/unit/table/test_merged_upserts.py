@@ -29,6 +29,7 @@ def last(table: HandFedTable) -> HistoryEntry:
     return next(iter(table.history()))
 
 
+@pytest.mark.slow
 def test_one_commit_shows_every_reader_new_values_new_rows_and_deletes(
     table: HandFedTable, store: LocalStore
 ) -> None:
@@ -44,6 +45,7 @@ def test_one_commit_shows_every_reader_new_values_new_rows_and_deletes(
     require_sound_index(store, table)
 
 
+@pytest.mark.slow
 def test_waiting_changes_of_the_rows_are_applied_first(table: HandFedTable) -> None:
     table.upsert(given([row(1, n=5), row(3, n=6)], ["id", "n"]), merge=False)
     table.upsert(given([row(1, name="new")], ["id", "name"]), merge=True)
@@ -55,6 +57,7 @@ def test_waiting_changes_of_the_rows_are_applied_first(table: HandFedTable) -> N
     require_rows(table, {**truth, 1: row(1, "newer", 5)})
 
 
+@pytest.mark.slow
 def test_changes_that_wait_for_other_files_continue_to_wait(table: HandFedTable) -> None:
     table.upsert(given([row(9, "i")], WHOLE))
     table.upsert(given([row(1, n=5), row(9, "i", 5)], ["id", "n"]), merge=False)
@@ -64,6 +67,7 @@ def test_changes_that_wait_for_other_files_continue_to_wait(table: HandFedTable)
     require_rows(table, {1: row(1, n=5), 2: row(2, "b"), 3: row(3, "c", 7), 9: row(9, "j", 5)})
 
 
+@pytest.mark.slow
 def test_a_deleted_row_comes_back_with_nothing_of_what_it_was(table: HandFedTable) -> None:
     table.upsert(delete=given([row(3)], ["id"]), merge=True)
     done = table.upsert(given([row(3, n=8)], ["id", "n"]), fill_new_rows=True, merge=True)
@@ -83,6 +87,7 @@ def test_rows_that_are_there_already_write_no_file_but_remember_the_transaction(
     assert table.upsert(given([row(1, "x")], WHOLE), transaction=("job", 1), merge=True).repeated
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("other_finds_something_new", [True, False])
 def test_a_compaction_in_between_makes_it_write_again(
     store: LocalStore, other_finds_something_new: bool
@@ -104,6 +109,7 @@ def test_a_compaction_in_between_makes_it_write_again(
     require_rows(late, {1: row(1, "late", waiting["n"]), 2: row(2)})
 
 
+@pytest.mark.slow
 def test_another_upsert_in_between_makes_it_locate_again(store: LocalStore) -> None:
     created(store, [row(1)])
     rival = opened(store, 20)
@@ -118,6 +124,7 @@ def test_another_upsert_in_between_makes_it_locate_again(store: LocalStore) -> N
     require_sound_index(store, late)
 
 
+@pytest.mark.slow
 def test_many_rows_close_together_are_merged_unless_somebody_says_otherwise(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,6 +141,7 @@ def test_many_rows_close_together_are_merged_unless_somebody_says_otherwise(
     assert "merge" not in last(table).info.parameters
 
 
+@pytest.mark.slow
 def test_the_story_of_a_key_includes_merged_upserts(table: HandFedTable, store: LocalStore) -> None:
     table.upsert(given([row(1, n=5)], ["id", "n"]), merge=True)
     table.upsert(delete=given([row(1)], ["id"]), merge=True)

@@ -94,6 +94,7 @@ def test_rows_say_what_their_last_event_said_in_every_batching(
     assert found(life) == told(events)
 
 
+@pytest.mark.slow
 def test_events_that_come_again_change_nothing(tmp_path: Path, seed: int) -> None:
     life = Life(tmp_path, ALL)
     events = lived(life, 40, seed)
@@ -107,6 +108,7 @@ def test_events_that_come_again_change_nothing(tmp_path: Path, seed: int) -> Non
     assert found(again) == told(events)
 
 
+@pytest.mark.slow
 def test_a_snapshot_taken_twice_at_one_position_shows_when_it_was_read_first(
     tmp_path: Path,
 ) -> None:
@@ -124,6 +126,7 @@ def test_a_snapshot_taken_twice_at_one_position_shows_when_it_was_read_first(
     assert shown[0] == shown[1] == told(first)[1]["m_op_ts"]
 
 
+@pytest.mark.slow
 def test_columns_that_come_later_are_null_until_a_row_changes(tmp_path: Path) -> None:
     life = Life(tmp_path, None)
     life.database.insert("people", [(1, "A", "a@x", 1), (2, "B", "b@x", 2)])
@@ -137,6 +140,7 @@ def test_columns_that_come_later_are_null_until_a_row_changes(tmp_path: Path) ->
     assert (second["m_op"], second["m_table_name"]) == ("u", "people")
 
 
+@pytest.mark.slow
 def test_columns_that_are_no_longer_read_park_or_are_null_in_changed_rows(tmp_path: Path) -> None:
     life = Life(tmp_path, ALL)
     life.database.insert("people", [(1, "A", "a@x", 1), (2, "B", "b@x", 2)])

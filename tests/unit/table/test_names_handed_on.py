@@ -47,6 +47,7 @@ def by_source(life: Life, view: View = View.REAL_TIME) -> list[tuple[Any, ...]]:
     return [tuple(found[name] for name in names) for found in life.rows(view)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "swap",
     [SWAP, "ALTER TABLE t CHANGE a b int, CHANGE b a int"],
@@ -72,6 +73,7 @@ EVENTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cut", range(6))
 def test_a_swap_anywhere_in_a_batch_ends_the_same(lake: LocalStore, cut: int) -> None:
     life = Life(lake, SWAPPED)
@@ -83,6 +85,7 @@ def test_a_swap_anywhere_in_a_batch_ends_the_same(lake: LocalStore, cut: int) ->
     assert by_source(life) == [(1, 100, 12), (2, 201, 20)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", [0, 1, 2])
 def test_late_changes_from_before_a_swap_find_their_columns(lake: LocalStore, before: int) -> None:
     life = Life(lake, SWAPPED)
@@ -96,6 +99,7 @@ def test_late_changes_from_before_a_swap_find_their_columns(lake: LocalStore, be
     assert by_source(life) == [(1, 100, 10), (2, 200, 20), (3, 300, 30)]
 
 
+@pytest.mark.slow
 def test_names_that_are_swapped_back_are_the_old_ones(lake: LocalStore) -> None:
     life = Life(lake, told_by(CREATED, (20, SWAP), (40, SWAP)))
     life.take(came(5, 1, 10, 100))
@@ -141,6 +145,7 @@ def test_a_swap_may_come_with_other_types(lake: LocalStore) -> None:
     assert by_source(life) == [(1, 100, 10), (2, 200, 1 << 40)]
 
 
+@pytest.mark.slow
 def test_a_chain_of_renames_is_followed(lake: LocalStore) -> None:
     moved = "ALTER TABLE t RENAME COLUMN b TO c, RENAME COLUMN a TO b"
     life = Life(lake, told_by(CREATED, (20, moved)))
@@ -220,6 +225,7 @@ def dropped(apart: bool, default: str = "") -> TypeHistory:
     return told_by(CREATED, *((20 + at, sql) for at, sql in enumerate(statements)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("apart", [False, True])
 def test_a_column_dropped_and_added_again_shows_no_value_of_the_old_one(
     lake: LocalStore, apart: bool
@@ -233,6 +239,7 @@ def test_a_column_dropped_and_added_again_shows_no_value_of_the_old_one(
     assert life.rows() == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("apart", [False, True])
 @pytest.mark.parametrize("default", ["", " NOT NULL DEFAULT 5"])
 def test_the_new_column_has_the_name_and_what_the_old_one_held_stays_beside_it(

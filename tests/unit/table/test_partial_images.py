@@ -37,6 +37,7 @@ def lake(tmp_path: Any) -> LocalStore:
     return LocalStore(str(tmp_path / "lake"))
 
 
+@pytest.mark.slow
 def test_a_minimal_update_sets_what_it_has_and_leaves_the_rest(lake: LocalStore) -> None:
     life = Life(lake)
     life.take(*(event("insert", at, row(at)) for at in (1, 2, 3)))
@@ -48,6 +49,7 @@ def test_a_minimal_update_sets_what_it_has_and_leaves_the_rest(lake: LocalStore)
     life.require(row(1, stock=7), row(2, stock=20, name=None, notes="new"))
 
 
+@pytest.mark.slow
 def test_by_default_a_partial_image_parks_and_says_which_setting_lets_it_continue(
     lake: LocalStore,
 ) -> None:
@@ -67,6 +69,7 @@ def test_by_default_a_partial_image_parks_and_says_which_setting_lets_it_continu
     life.require(row(1, stock=5))
 
 
+@pytest.mark.slow
 def test_a_column_that_is_no_longer_declared_was_dropped(lake: LocalStore) -> None:
     policy = SchemaPolicy(partial_images=PartialImages.APPLY, drop_column=Behaviour.EVOLVE)
     life = Life(lake, policy)
@@ -79,6 +82,7 @@ def test_a_column_that_is_no_longer_declared_was_dropped(lake: LocalStore) -> No
     assert found == [{"id": 1, "name": "renamed", "stock": 5}]
 
 
+@pytest.mark.slow
 def test_a_late_change_sets_only_columns_without_a_newer_value(lake: LocalStore) -> None:
     life = Life(lake, partitions=3)
     life.take(event("insert", 1, row(1)))
@@ -93,6 +97,7 @@ def test_a_late_change_sets_only_columns_without_a_newer_value(lake: LocalStore)
     life.require(row(1, stock=20, name="x", notes="y"))
 
 
+@pytest.mark.slow
 def test_a_partial_image_restores_no_value_of_a_deleted_row(lake: LocalStore) -> None:
     life = Life(lake, partitions=3)
     life.take(event("insert", 1, row(1)), event("update", 2, {"id": 1, "stock": 2}))
@@ -105,6 +110,7 @@ def test_a_partial_image_restores_no_value_of_a_deleted_row(lake: LocalStore) ->
     life.require(row(1, name="again", stock=20))
 
 
+@pytest.mark.slow
 def test_a_row_with_unknown_columns_is_hidden_until_all_are_known(lake: LocalStore) -> None:
     life = Life(lake)
     life.take(event("update", 10, {"id": 1, "stock": 5}))
@@ -116,6 +122,7 @@ def test_a_row_with_unknown_columns_is_hidden_until_all_are_known(lake: LocalSto
     life.require(row(1, stock=5, name=None, notes="told"))
 
 
+@pytest.mark.slow
 def test_an_insert_without_all_columns_is_a_dead_letter(lake: LocalStore) -> None:
     life = Life(lake)
     life.take(event("insert", 1, row(1)), event("insert", 2, {"id": 2, "name": "x"}))
@@ -128,6 +135,7 @@ def test_an_insert_without_all_columns_is_a_dead_letter(lake: LocalStore) -> Non
     life.require(row(1))
 
 
+@pytest.mark.slow
 def test_a_reader_that_does_not_know_positions_of_columns_refuses_the_table(
     lake: LocalStore,
 ) -> None:
@@ -181,6 +189,7 @@ def test_a_purge_leaves_rows_of_which_something_is_known(lake: LocalStore) -> No
     life.require(row(1, stock=6), row(2, stock=9), row(3))
 
 
+@pytest.mark.slow
 def test_a_column_that_is_added_is_set_by_partial_images_like_any_other(lake: LocalStore) -> None:
     life = Life(lake)
     life.take(event("insert", 1, row(1)), event("update", 2, {"id": 1, "stock": 2}))
@@ -193,6 +202,7 @@ def test_a_column_that_is_added_is_set_by_partial_images_like_any_other(lake: Lo
     life.require(row(1, stock=2, name="y", size=5), row(2, size=None))
 
 
+@pytest.mark.slow
 def test_a_late_replay_sets_only_columns_without_a_newer_value(lake: LocalStore) -> None:
     narrow = {**COLUMNS, "size": "tinyint"}
     life = Life(lake, APPLY, columns=narrow)
@@ -215,6 +225,7 @@ def test_a_late_replay_sets_only_columns_without_a_newer_value(lake: LocalStore)
         life.require(row(1, stock=20, size=1_000))
 
 
+@pytest.mark.slow
 def test_tables_that_never_met_a_partial_image_are_as_they_were(lake: LocalStore) -> None:
     life = Life(lake)
     life.take(event("insert", 1, row(1)), event("update", 2, row(1, stock=5), {"stock": 1}))
@@ -223,6 +234,7 @@ def test_tables_that_never_met_a_partial_image_are_as_they_were(lake: LocalStore
     life.require(row(2))
 
 
+@pytest.mark.slow
 def test_other_readers_see_only_the_users_columns(tmp_path: Path) -> None:
     life = Life(LocalStore(str(tmp_path)))
     life.take(event("insert", 1, row(1)), event("insert", 2, row(2)))
@@ -247,6 +259,7 @@ def of_canal(kind: str, data: Row, old: Row | None = None, key: str | None = "id
     return Event(TOPIC, None, json.dumps(value).encode(), (), 1_000)
 
 
+@pytest.mark.slow
 def test_canals_images_without_blobs_set_what_they_have(lake: LocalStore) -> None:
     life = Life(lake, partitions=1)
     without = {name: value for name, value in row(1, stock=5).items() if name != "notes"}

@@ -53,6 +53,7 @@ def lake(tmp_path: Any) -> LocalStore:
     return LocalStore(str(tmp_path / "lake"))
 
 
+@pytest.mark.slow
 def test_a_value_that_debezium_marks_as_unknown_is_unchanged_or_parks(tmp_path: Path) -> None:
     life = DebeziumLife(LocalStore(str(tmp_path / "applies")))
     life.take(tell(1, told(1, 1, "one")), tell(2, told(1, 2), told(1, 1)))

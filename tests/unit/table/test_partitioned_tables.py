@@ -56,6 +56,7 @@ def test_a_file_has_rows_of_one_partition_and_any_reader_can_tell(life: Life) ->
     assert elsewhere(life, "") == [4]
 
 
+@pytest.mark.slow
 def test_a_table_is_partitioned_by_what_is_computed(tmp_path: Path) -> None:
     shape = Shape(computed=(("tens", parse("truncate(n, 10)")),))
     policy = SchemaPolicy(partition_by=("tens",))
@@ -143,6 +144,7 @@ def test_a_column_that_the_source_lacks_cannot_partition_a_table(tmp_path: Path)
     assert "'country'" in detail
 
 
+@pytest.mark.slow
 def test_a_value_too_long_for_a_folder_is_only_in_the_log(life: Life) -> None:
     long = "x" * 300
     life.take(event(INT, 20, row(1, 1, long), row(1, 1, "a")))
@@ -167,6 +169,7 @@ def test_rows_that_never_change_are_kept_apart_too(tmp_path: Path) -> None:
     assert life.partitions == [("a",), ("b",), ("b",)]
 
 
+@pytest.mark.slow
 def test_a_date_outside_of_what_the_log_can_say_is_none(tmp_path: Path) -> None:
     shape = Shape(computed=(("day", parse("cast(name, date)")),))
     life = Life(tmp_path, SchemaPolicy(partition_by=("day",)), shape)
@@ -222,6 +225,7 @@ def test_a_filter_on_partition_columns_leaves_the_rows_that_match(life: Life) ->
             assert found.sort_by(order).equals(expected), (view, deleted, str(condition))
 
 
+@pytest.mark.slow
 def test_a_filter_opens_neither_files_nor_deltas_of_other_partitions(life: Life) -> None:
     life.take(event(INT, 20, row(3, 9, "b"), row(3, 3, "b")))
     life.take(event(INT, 21, row(1, 9, "a"), row(1, 1, "a")))

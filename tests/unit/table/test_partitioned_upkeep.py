@@ -26,6 +26,7 @@ def life(tmp_path: Path) -> Life:
     return begun(tmp_path)
 
 
+@pytest.mark.slow
 def test_small_files_are_merged_within_their_partition(life: Life) -> None:
     for at in range(20, 26):
         life.take(event(INT, at, row(at, at, "ab"[at % 2])))
@@ -65,6 +66,7 @@ def test_partition_columns_order_nothing(life: Life) -> None:
         life.driver.cluster(("name",))
 
 
+@pytest.mark.slow
 def test_a_purge_leaves_the_index_where_rows_moved_to(life: Life) -> None:
     life.take(event(INT, 20, None, row(2, 2, "a")))
     life.take(event(INT, 25, row(1, 5, "b"), row(1, 1, "a")))
@@ -79,6 +81,7 @@ def test_a_purge_leaves_the_index_where_rows_moved_to(life: Life) -> None:
     assert life.rows == [row(1, 6, "b"), row(3, 3, "b"), row(4, 4, None), row(9, 9, "z")]
 
 
+@pytest.mark.slow
 def test_a_deleted_row_that_a_purge_keeps_is_found_by_what_is_older(life: Life) -> None:
     life.take(event(INT, 20, None, row(1, 1, "a")), event(INT, 40, None, row(2, 2, "a")))
     life.driver.compact()
@@ -120,6 +123,7 @@ def test_a_purged_row_does_not_come_back_to_a_place_that_it_had_left(life: Life)
     assert sound(life)
 
 
+@pytest.mark.slow
 def test_an_older_version_comes_back_with_its_partitions(life: Life) -> None:
     version, before = life.driver.table.version, life.rows
     life.take(event(INT, 20, row(1, 5, "b"), row(1, 1, "a")))

@@ -101,6 +101,7 @@ def test_a_pinned_version_outlives_vacuums_and_its_own_entry_of_the_log(life: Li
     assert table.refresh().version == life.driver.table.version
 
 
+@pytest.mark.slow
 def test_a_pin_ends_with_the_first_vacuum_after_its_time_and_that_deletes_what_it_kept(
     life: Life,
 ) -> None:
@@ -118,6 +119,7 @@ def test_a_pin_ends_with_the_first_vacuum_after_its_time_and_that_deletes_what_i
     assert all(life.store.size(path) is None for path in kept.files)
 
 
+@pytest.mark.slow
 def test_files_of_an_unpinned_version_are_orphans_unless_another_pin_keeps_them(
     life: Life,
 ) -> None:
@@ -154,6 +156,7 @@ def test_a_manifest_that_was_damaged_since_it_was_read_is_not_pinned(life: Life)
         )
 
 
+@pytest.mark.slow
 def test_a_version_that_is_past_its_retention_is_not_pinned(life: Life) -> None:
     first = life.driver.table.version
     life.step()
@@ -180,6 +183,7 @@ def test_only_a_manifest_with_pins_has_their_format(life: Life) -> None:
     assert [entry.info.operation for entry in history(life.store)][:2] == ["UNPIN", "PIN"]
 
 
+@pytest.mark.slow
 def test_a_version_is_found_by_where_its_topic_stood(life: Life) -> None:
     offsets, rows = dict(Table(life.store).offsets), rows_of(life.store)
     stood = life.driver.table.version
@@ -195,6 +199,7 @@ def test_a_version_is_found_by_where_its_topic_stood(life: Life) -> None:
             version_at_offsets(life.store, wrong)
 
 
+@pytest.mark.slow
 def test_a_version_whose_offsets_were_set_back_is_not_as_of_them(life: Life) -> None:
     start = dict.fromkeys((0, 1), Offset(0))
     life.step()

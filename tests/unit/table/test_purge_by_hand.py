@@ -27,6 +27,7 @@ def table(tmp_path: Path) -> Table:
     return Table.create(tmp_path, rows(1, 2, 3, 4), key=["id"])
 
 
+@pytest.mark.slow
 def test_deleted_rows_leave_and_may_come_back(table: Table, tmp_path: Path) -> None:
     table.upsert(delete=pa.table({"id": [2, 3]}))
     assert table.purge(older_than_hours=0).rows == 0  # they wait
@@ -43,6 +44,7 @@ def test_deleted_rows_leave_and_may_come_back(table: Table, tmp_path: Path) -> N
     require_sound_index(LocalStore(tmp_path), table)
 
 
+@pytest.mark.slow
 def test_a_file_with_only_deleted_rows_is_purged_completely(table: Table, tmp_path: Path) -> None:
     table.upsert(delete=pa.table({"id": [1, 2, 3, 4]}))
     table.compact()
@@ -54,6 +56,7 @@ def test_a_file_with_only_deleted_rows_is_purged_completely(table: Table, tmp_pa
     require_sound_index(LocalStore(tmp_path), table)
 
 
+@pytest.mark.slow
 def test_older_versions_keep_what_left(table: Table) -> None:
     table.upsert(delete=pa.table({"id": [1]}))
     table.compact()
@@ -64,6 +67,7 @@ def test_older_versions_keep_what_left(table: Table) -> None:
     assert stored(table) == 4
 
 
+@pytest.mark.slow
 def test_adopted_rows_are_purged_as_others(tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
@@ -77,6 +81,7 @@ def test_adopted_rows_are_purged_as_others(tmp_path: Path) -> None:
     require_sound_index(LocalStore(tmp_path), table)
 
 
+@pytest.mark.slow
 def test_the_command_purges(
     table: Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

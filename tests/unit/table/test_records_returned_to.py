@@ -59,6 +59,7 @@ def test_skipped_records_of_the_same_server_are_applied_when_they_are_returned_t
     assert not letters_of(scene)
 
 
+@pytest.mark.slow
 def test_a_skipped_record_of_a_server_that_nothing_else_shows_becomes_a_dead_letter(
     scene: Scene,
 ) -> None:
@@ -76,6 +77,7 @@ def test_a_skipped_record_of_a_server_that_nothing_else_shows_becomes_a_dead_let
     assert sum(ref.rows for ref in newest.manifest.dead_letters) == 1
 
 
+@pytest.mark.slow
 def test_what_is_applied_of_a_gap_bounds_the_dead_letters_beside_it(scene: Scene) -> None:
     scene.send(2, scene.ledger.update([0], "unread"), readable=False)
     skip(scene, 2, scene.ledger.update([0], "skipped"))
@@ -97,6 +99,7 @@ def test_what_is_applied_of_a_gap_bounds_the_dead_letters_beside_it(scene: Scene
     assert scene.texts == ["skipped", "unread", "read"]
 
 
+@pytest.mark.slow
 def test_a_dead_letter_whose_offset_is_read_again_is_judged_as_when_it_is_replayed(
     scene: Scene,
 ) -> None:

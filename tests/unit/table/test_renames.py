@@ -56,6 +56,7 @@ def b(id_: int, value: int | None, name: str) -> dict[str, Any]:
     return {"id": id_, "b": value, "name": name}
 
 
+@pytest.mark.slow
 def test_old_rows_waiting_changes_and_stragglers_are_under_the_new_name(lake: LocalStore) -> None:
     life = Life(lake, ONCE)
     life.take(*(event(A, n, a(n, n, "x")) for n in (1, 2, 3)))
@@ -72,6 +73,7 @@ def test_old_rows_waiting_changes_and_stragglers_are_under_the_new_name(lake: Lo
     assert (column.id, column.name) == (1, "b")
 
 
+@pytest.mark.slow
 def test_any_delta_reader_sees_the_new_name_at_once_and_the_old_one_in_the_past(
     lake: LocalStore, tmp_path: Any
 ) -> None:
@@ -92,6 +94,7 @@ def test_any_delta_reader_sees_the_new_name_at_once_and_the_old_one_in_the_past(
             assert "a" not in pq.read_schema(source).names
 
 
+@pytest.mark.slow
 def test_other_pages_are_copied_as_they_are(lake: LocalStore) -> None:
     life = Life(lake, ONCE)
     life.take(*(event(A, n, a(n, n, f"name {n}")) for n in range(1, 9)))
@@ -146,6 +149,7 @@ def test_a_table_born_after_a_rename_takes_what_comes_from_before_it(lake: Local
     assert life.rows() == [b(1, 1, "x"), b(2, 2, "y")]
 
 
+@pytest.mark.slow
 def test_a_column_may_get_its_old_name_back(lake: LocalStore) -> None:
     life = Life(lake, told((20, {"b": ("a",)}), (40, {"a": ("b", "a")})))
     life.take(event(A, 1, a(1, 1, "x")))
@@ -156,6 +160,7 @@ def test_a_column_may_get_its_old_name_back(lake: LocalStore) -> None:
     assert life.driver.table.schema.by_source["a"].id == 1
 
 
+@pytest.mark.slow
 def test_a_new_column_of_the_old_name_shows_nothing_of_the_old_one(lake: LocalStore) -> None:
     life = Life(lake, told((20, {"b": ("a",)}), (40, {"b": ("a",)})))
     life.take(event(A, 1, a(1, 1, "x")))
@@ -185,6 +190,7 @@ def ab(id_: int, value: int, name: str) -> dict[str, Any]:
     return {"id": id_, "a": value, "name": name, "b": value}
 
 
+@pytest.mark.slow
 def test_by_default_a_column_has_both_names_and_each_is_right_in_every_row(
     lake: LocalStore, tmp_path: Any
 ) -> None:
@@ -211,6 +217,7 @@ def test_by_default_a_column_has_both_names_and_each_is_right_in_every_row(
     assert life.rows() == [ab(1, 0, "x"), *expected[1:3]]
 
 
+@pytest.mark.slow
 def test_the_old_name_is_another_column_s_once_the_source_has_one(
     lake: LocalStore, tmp_path: Any
 ) -> None:
@@ -229,6 +236,7 @@ def test_the_old_name_is_another_column_s_once_the_source_has_one(
     assert of_delta_reader(tmp_path / "lake" / "s" / "t") == expected
 
 
+@pytest.mark.slow
 def test_names_that_go_back_and_forth_make_no_further_columns(lake: LocalStore) -> None:
     back: tuple[dict[str, tuple[str, ...]], ...]
     back = ({"b": ("a",)}, {"a": ("b", "a")}, {"b": ("a", "b", "a")})
@@ -279,6 +287,7 @@ def test_a_renamed_key_is_another_key() -> None:
     assert "primary key" in verdict.detail
 
 
+@pytest.mark.slow
 def test_changes_are_reported_under_the_names_that_are_asked_for(lake: LocalStore) -> None:
     life = Life(lake, ONCE)
     life.take(event(A, 1, a(1, 1, "x")))

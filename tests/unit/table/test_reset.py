@@ -40,6 +40,7 @@ def reset(fed: Hourly) -> int:
     return table.version
 
 
+@pytest.mark.slow
 def test_a_table_that_starts_again_is_empty_and_older_versions_stay(fed: Hourly) -> None:
     before = fed.live(0, 1, 2)
     there = [rows_of(fed.store, view, before) for view in View]
@@ -79,6 +80,7 @@ def test_reading_the_whole_topic_again_gives_the_same_rows(fed: Hourly, waiting:
     require_finished(fed.source, fed.driver)
 
 
+@pytest.mark.slow
 def test_a_reset_clears_the_reason_for_parking(fed: Hourly) -> None:
     fed.live(0, 1)
     fed.driver.table.park(ParkReason(ParkCode.TOPIC_RECREATED, "the topic is another one"))
@@ -88,6 +90,7 @@ def test_a_reset_clears_the_reason_for_parking(fed: Hourly) -> None:
     require_true(fed.source, fed.store)
 
 
+@pytest.mark.slow
 def test_writers_that_began_before_a_reset_write_again(fed: Hourly) -> None:
     fed.live(0, 1)
     fed.source.topic.append(0, fed.source.put(0))

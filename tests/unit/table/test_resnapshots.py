@@ -91,6 +91,7 @@ def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Scene:
     return Scene(tmp_path, keeps_versions=request.param)
 
 
+@pytest.mark.slow
 def test_rows_that_vanished_unseen_are_deleted_at_the_end_of_a_new_snapshot(scene: Scene) -> None:
     scene.send(scene.insert(range(30)))
     scene.driver.batch()
@@ -121,6 +122,7 @@ def test_a_first_snapshot_deletes_nothing_and_leaves_no_fence(scene: Scene) -> N
     assert scene.driver.table.source.fence.file == -1
 
 
+@pytest.mark.slow
 def test_a_snapshot_that_was_begun_again_counts_as_the_whole(scene: Scene) -> None:
     scene.send(scene.insert(range(20)))
     scene.driver.batch()
@@ -135,6 +137,7 @@ def test_a_snapshot_that_was_begun_again_counts_as_the_whole(scene: Scene) -> No
     scene.holds_the_truth()
 
 
+@pytest.mark.slow
 def test_a_snapshot_with_a_dead_letter_deletes_nothing(scene: Scene) -> None:
     scene.send(scene.insert(range(20)))
     scene.driver.batch()
@@ -148,6 +151,7 @@ def test_a_snapshot_with_a_dead_letter_deletes_nothing(scene: Scene) -> None:
     assert set(scene.keys) == set(range(20))
 
 
+@pytest.mark.slow
 def test_a_dead_letter_just_before_a_snapshot_may_be_its_first_row(scene: Scene) -> None:
     scene.send(scene.insert(range(20)))
     scene.driver.batch()
@@ -161,6 +165,7 @@ def test_a_dead_letter_just_before_a_snapshot_may_be_its_first_row(scene: Scene)
     assert set(scene.keys) == set(range(20))
 
 
+@pytest.mark.slow
 def test_a_table_whose_snapshots_are_filtered_keeps_its_rows(scene: Scene) -> None:
     scene.send(scene.insert(range(20)))
     scene.driver.batch()
@@ -178,6 +183,7 @@ def pass_over(scene: Scene, partitions: Iterable[int] = range(PARTITIONS)) -> No
     scene.driver.table.continue_at(lambda source: moved(source, ends), "a test")
 
 
+@pytest.mark.slow
 def test_a_whole_snapshot_closes_the_gaps_before_it(scene: Scene) -> None:
     scene.send(scene.insert(range(30)))
     scene.driver.batch()
@@ -194,6 +200,7 @@ def test_a_whole_snapshot_closes_the_gaps_before_it(scene: Scene) -> None:
     scene.holds_the_truth()
 
 
+@pytest.mark.slow
 def test_a_gap_behind_a_snapshot_is_not_closed_by_it(scene: Scene) -> None:
     scene.send(scene.insert(range(30)))
     scene.driver.batch()
@@ -208,6 +215,7 @@ def test_a_gap_behind_a_snapshot_is_not_closed_by_it(scene: Scene) -> None:
     assert set(range(10)) & set(scene.keys), "whose deletes were passed over"
 
 
+@pytest.mark.slow
 def test_a_snapshot_of_which_a_partition_was_passed_over_deletes_nothing(scene: Scene) -> None:
     scene.send(scene.insert(range(30)))
     scene.driver.batch()
@@ -248,6 +256,7 @@ def test_however_the_snapshot_is_read_the_rows_are_the_source_s(
     scene.holds_the_truth()
 
 
+@pytest.mark.slow
 def test_while_a_letter_is_open_no_snapshot_deletes_what_may_be_its_row(scene: Scene) -> None:
     def of(number: int, events: Iterable[Event]) -> list[Event]:
         return [one for one in events if zlib.crc32(one.key or b"") % PARTITIONS == number]

@@ -45,6 +45,7 @@ def both(fed: Hourly, version: int | None = None) -> list[object]:
     return [fed_rows(fed.store, view, version) for view in View]
 
 
+@pytest.mark.slow
 def test_the_old_rows_are_the_newest_version_in_both_views_and_for_delta_readers(
     fed: Hourly,
 ) -> None:
@@ -79,6 +80,7 @@ def test_changes_since_the_restored_version_are_read_again_and_no_row_is_lost(fe
     fed.read_again()
 
 
+@pytest.mark.slow
 def test_writers_that_began_before_a_restore_write_again(fed: Hourly) -> None:
     old = fed.live(0, 1)
     fed.source.topic.append(0, fed.source.put(0))
@@ -95,6 +97,7 @@ def test_writers_that_began_before_a_restore_write_again(fed: Hourly) -> None:
     require_finished(fed.source, fed.driver)
 
 
+@pytest.mark.slow
 def test_a_deposed_driver_restores_nothing_and_one_deposed_by_it_writes_nothing(
     fed: Hourly,
 ) -> None:
@@ -111,6 +114,7 @@ def test_a_deposed_driver_restores_nothing_and_one_deposed_by_it_writes_nothing(
     require_finished(fed.source, fed.driver)
 
 
+@pytest.mark.slow
 def test_a_version_without_its_files_and_the_newest_one_are_refused(fed: Hourly) -> None:
     old = fed.live(0, 1)
     fed.live(0, 1)
@@ -153,6 +157,7 @@ def test_a_vacuum_keeps_what_a_restore_brought_back_until_that_expires_too(fed: 
     require_true(fed.source, fed.store)
 
 
+@pytest.mark.slow
 def test_a_restore_can_be_undone_by_another(fed: Hourly) -> None:
     old = fed.live(0, 1)
     newest = fed.live(0, 1, 2)
@@ -165,6 +170,7 @@ def test_a_restore_can_be_undone_by_another(fed: Hourly) -> None:
     require_finished(fed.source, fed.driver)
 
 
+@pytest.mark.slow
 def test_history_tells_a_restore_and_each_versions_range_of_the_source(fed: Hourly) -> None:
     old = fed.live(0, 1, 2)
     fed.live(1, 3)
@@ -180,6 +186,7 @@ def test_history_tells_a_restore_and_each_versions_range_of_the_source(fed: Hour
     assert all(moved == {} for moved in splices)
 
 
+@pytest.mark.slow
 def test_a_moment_means_the_version_that_was_the_newest_then(fed: Hourly) -> None:
     fed.live(0, 1)
     fed.live(0, 1, 2)
@@ -199,6 +206,7 @@ def test_a_moment_means_the_version_that_was_the_newest_then(fed: Hourly) -> Non
         Table(fed.store).read(as_of="yesterday")
 
 
+@pytest.mark.slow
 def test_a_table_fed_by_hand_continues_from_the_restored_rows(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     table = created(store, [{"id": key, "name": "a", "n": 0, "price": None} for key in range(3)])

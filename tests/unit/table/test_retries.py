@@ -50,6 +50,7 @@ def test_the_bound_is_an_error_with_its_facts() -> None:
         retries.require_another("others were faster; try again later", topic="t")
 
 
+@pytest.mark.slow
 def test_no_other_loop_counts_attempts() -> None:
     counting = re.compile(r"(?:for \w+ in range\(|while \w+ < )_?(?:attempts|ATTEMPTS)", re.I)
     found = [path.name for path in PACKAGE.rglob("*.py") if counting.search(path.read_text())]

@@ -81,6 +81,7 @@ def test_an_index_stays_sound_through_compaction_and_a_merge_of_runs(table: Inde
     assert places(table) == table.addresses
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entries_per_part", [1, 3, 100])
 def test_the_ranges_a_check_and_a_rebuild_go_by_change_nothing(
     table: IndexedTable, entries_per_part: int
@@ -208,6 +209,7 @@ def test_if_two_rows_have_one_key_the_highest_position_wins(table: IndexedTable)
     heal(table)
 
 
+@pytest.mark.slow
 def test_a_waiting_change_counts_for_which_row_wins(table: IndexedTable) -> None:
     old = table.addresses[7]
     table.insert([row(7)])
@@ -225,6 +227,7 @@ def test_a_waiting_change_counts_for_which_row_wins(table: IndexedTable) -> None
     heal(table)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compacted", [True, False])
 def test_if_two_rows_have_one_position_the_live_one_wins(
     table: IndexedTable, compacted: bool

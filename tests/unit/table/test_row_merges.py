@@ -44,6 +44,7 @@ def table(store: LocalStore) -> HandFedTable:
     return three_goods(store)
 
 
+@pytest.mark.slow
 def test_a_merge_has_all_clauses_in_one_commit(table: HandFedTable, store: LocalStore) -> None:
     table.set_change_feed(on=True)
     merge = (
@@ -114,6 +115,7 @@ def test_several_rows_of_the_source_for_one_row_are_refused(table: HandFedTable)
     assert table.merge(twice).when_matched_update(where="source.n IS NULL").execute().updated == 1
 
 
+@pytest.mark.slow
 def test_a_merge_that_lost_its_race_is_matched_again(store: LocalStore) -> None:
     three_goods(store)
     raced: list[Call] = []

@@ -30,6 +30,7 @@ def life(tmp_path: Path) -> Life:
     return begun(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_row_that_moves_leaves_its_old_place_in_the_commit_that_brings_the_new_one(
     life: Life,
 ) -> None:
@@ -47,6 +48,7 @@ def test_a_row_that_moves_leaves_its_old_place_in_the_commit_that_brings_the_new
     assert sorted(place["_is_deleted"] for place in places if place["id"] == 1) == [False, True]
 
 
+@pytest.mark.slow
 def test_a_row_that_moves_is_there_once_for_other_engines_before_any_compaction(
     life: Life,
 ) -> None:
@@ -99,6 +101,7 @@ def test_a_batch_that_dies_at_any_write_shows_moved_rows_before_or_after_and_nev
             return
 
 
+@pytest.mark.slow
 def test_a_move_whose_file_is_compacted_meanwhile_rewrites_the_newer_one(
     life: Life,
 ) -> None:
@@ -120,6 +123,7 @@ def test_a_move_whose_file_is_compacted_meanwhile_rewrites_the_newer_one(
     assert life.rows == [row(1, 9, "b"), row(2, 7, "a"), row(3, 3, "b"), row(4, 4, None)]
 
 
+@pytest.mark.slow
 def test_a_change_older_than_its_row_does_not_move_it(life: Life) -> None:
     life.take(event(INT, 30, row(1, 3, "b"), row(1, 2, "a")))
     files = life.partitions
@@ -134,6 +138,7 @@ def test_a_change_older_than_its_row_does_not_move_it(life: Life) -> None:
     assert life.merged == life.rows
 
 
+@pytest.mark.slow
 def test_a_row_moves_back_is_deleted_there_and_comes_again_elsewhere(life: Life) -> None:
     life.take(event(INT, 20, row(1, 1, "b"), row(1, 1, "a")))
     life.take(event(INT, 30, row(1, 1, "a"), row(1, 1, "b")))
@@ -147,6 +152,7 @@ def test_a_row_moves_back_is_deleted_there_and_comes_again_elsewhere(life: Life)
     assert life.merged == life.rows
 
 
+@pytest.mark.slow
 def test_several_moves_of_a_row_in_one_batch_are_one(life: Life) -> None:
     life.take(
         event(INT, 20, row(1, 1, "b"), row(1, 1, "a")),
@@ -157,6 +163,7 @@ def test_several_moves_of_a_row_in_one_batch_are_one(life: Life) -> None:
     assert life.partitions == [("a",), ("b",), ("d",), (None,)]
 
 
+@pytest.mark.slow
 def test_an_empty_text_stays_one_to_us_and_is_null_to_the_log(life: Life) -> None:
     files = life.partitions
     life.take(event(INT, 20, row(4, 4, ""), row(4, 4, None)))
@@ -168,6 +175,7 @@ def test_an_empty_text_stays_one_to_us_and_is_null_to_the_log(life: Life) -> Non
     assert elsewhere(life, "") == [4, 5]
 
 
+@pytest.mark.slow
 def test_a_move_takes_along_what_a_dropped_column_held(tmp_path: Path) -> None:
     policy = SchemaPolicy(drop_column=Behaviour.LENIENT, partition_by=("name",))
     life = Life(tmp_path, policy)
@@ -180,6 +188,7 @@ def test_a_move_takes_along_what_a_dropped_column_held(tmp_path: Path) -> None:
     assert life.partitions == [("a",), ("b",)]
 
 
+@pytest.mark.slow
 def test_rows_move_from_files_of_before_a_column_was_added(life: Life) -> None:
     added = {**row(1, 1, "b"), "c": 5}
     life.take(event(MORE, 20, added, {**row(1, 1, "a"), "c": None}))
@@ -187,6 +196,7 @@ def test_rows_move_from_files_of_before_a_column_was_added(life: Life) -> None:
     assert life.merged[0] == added
 
 
+@pytest.mark.slow
 def test_changes_show_a_move_as_one_update(life: Life) -> None:
     life.take(
         event(INT, 20, row(1, 9, "b"), row(1, 1, "a")),

@@ -51,6 +51,7 @@ def lake(tmp_path: Any) -> LocalStore:
     return LocalStore(str(tmp_path / "lake"))
 
 
+@pytest.mark.slow
 def test_the_first_batch_of_a_new_table_runs_once(lake: LocalStore) -> None:
     life = Life(lake)
     life.topic.append(0, [event(INT, 1, row(1, 1, "a")), event(INT, 2, row(2, 2, "b"))])
@@ -62,6 +63,7 @@ def test_the_first_batch_of_a_new_table_runs_once(lake: LocalStore) -> None:
     assert life.rows()[-1] == {**row(4, 4, "d"), "c": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("read_tasks", [1, 2])
 def test_partitions_of_a_new_table_that_met_other_columns_are_read_again(
     lake: LocalStore, read_tasks: int
@@ -75,6 +77,7 @@ def test_partitions_of_a_new_table_that_met_other_columns_are_read_again(
     assert life.rows() == [{**row(1, 1, "a"), "c": 7}, {**row(2, 2, "b"), "c": 5}]
 
 
+@pytest.mark.slow
 def test_old_rows_waiting_changes_and_stragglers_are_of_the_new_type(lake: LocalStore) -> None:
     life = Life(lake)
     life.take(*(event(INT, at, row(at, at, "a")) for at in (1, 2, 3)))
@@ -95,6 +98,7 @@ def test_old_rows_waiting_changes_and_stragglers_are_of_the_new_type(lake: Local
         assert (kinds.field("id").type, kinds.field("n").type) == (pa.int64(), pa.int64())
 
 
+@pytest.mark.slow
 def test_any_delta_reader_sees_one_type_before_compaction_too(
     lake: LocalStore, tmp_path: Any
 ) -> None:
@@ -123,6 +127,7 @@ def test_a_change_that_alters_values_parks_the_table_and_names_the_remedy(lake: 
     assert "lakesplice unpark" in parked.detail
 
 
+@pytest.mark.slow
 def test_leniently_a_table_continues_past_every_change(lake: LocalStore) -> None:
     life = Life(lake, LENIENT)
     life.take(event(INT, 1, row(1, 1, "a")), event(INT, 2, row(2, 2, "b")))
@@ -164,6 +169,7 @@ def more(id_: int, n: int | None, name: str, c: int | None) -> dict[str, Any]:
     return {**row(id_, n, name), "c": c}
 
 
+@pytest.mark.slow
 def test_a_default_is_in_old_rows_waiting_changes_and_late_ones(lake: LocalStore) -> None:
     life = Life(lake)
     life.take(*(event(INT, at, row(at, at, "a")) for at in (1, 2, 3)))
@@ -185,6 +191,7 @@ def test_a_default_is_in_old_rows_waiting_changes_and_late_ones(lake: LocalStore
     assert rows_of(life.store, View.READ_OPTIMISED) == expected
 
 
+@pytest.mark.slow
 def test_a_table_born_after_the_alter_fills_what_comes_from_before_it(lake: LocalStore) -> None:
     life = Life(lake)
     life.take(event(MORE, 20, more(4, 4, "new", 9)), event(MORE, 21, more(5, 5, "new", None)))
@@ -195,6 +202,7 @@ def test_a_table_born_after_the_alter_fills_what_comes_from_before_it(lake: Loca
     assert life.rows() == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compacted", [False, True])
 @pytest.mark.parametrize("waits", [False, True])
 def test_a_lost_change_of_a_filled_column_is_corrected_by_the_next_change(
@@ -224,6 +232,7 @@ def test_leniently_a_default_is_left_to_the_rows_that_change(lake: LocalStore) -
     assert life.rows() == [more(1, 1, "a", None), more(2, 2, "b", 5)]
 
 
+@pytest.mark.slow
 def test_foreign_readers_see_the_default_and_a_later_type(lake: LocalStore, tmp_path: Any) -> None:
     life = Life(lake)
     life.take(event(INT, 1, row(1, 1, "a")), event(MORE, 2, more(2, 2, "b", 6)))
@@ -234,6 +243,7 @@ def test_foreign_readers_see_the_default_and_a_later_type(lake: LocalStore, tmp_
     assert found == {"id": [1, 2, 3, 4], "c": [5, 6, 1 << 40, 5]}
 
 
+@pytest.mark.slow
 def test_a_dropped_column_is_gone_for_every_reader_and_comes_back_empty(
     lake: LocalStore, tmp_path: Any
 ) -> None:
@@ -254,6 +264,7 @@ def test_a_dropped_column_is_gone_for_every_reader_and_comes_back_empty(
     assert life.rows()[0].keys() == {"id", "name", "n"}
 
 
+@pytest.mark.slow
 def test_a_file_of_between_two_changes_of_type_is_read_under_the_later_schema(
     lake: LocalStore,
 ) -> None:

@@ -44,6 +44,7 @@ def plain(key: int, name: str | None = "a", n: int | None = 1) -> Row:
     return {**row(key, name, n), "colour": None}
 
 
+@pytest.mark.slow
 def test_columns_are_added_and_widened_before_the_rows_are_written(store: LocalStore) -> None:
     table = three_goods(store)
     table.upsert(given([row(3, "waits", 8)], WHOLE), merge=False)
@@ -147,6 +148,7 @@ def test_types_without_a_common_one_are_refused(store: LocalStore, column: pa.Fi
     assert table.refresh().version == 0
 
 
+@pytest.mark.slow
 def test_an_upsert_that_began_before_a_column_was_widened_is_written_in_its_type(
     store: LocalStore,
 ) -> None:
@@ -166,6 +168,7 @@ def test_an_upsert_that_began_before_a_column_was_widened_is_written_in_its_type
     assert found == {1: ("late", 6), 2: ("b", 1 << 40), 3: ("c", 7), 9: (None, 9)}
 
 
+@pytest.mark.slow
 def test_a_schema_that_lost_its_race_is_merged_again(store: LocalStore) -> None:
     created(store, [row(1), row(2, "b"), row(3, "c", 7)], change_feed=True)
     raced: list[Call] = []

@@ -53,6 +53,7 @@ def test_an_overwrite_replaces_all_rows_and_columns_in_one_commit(store: LocalSt
     assert table.read(View.READ_OPTIMISED, version=2).num_rows == 3
 
 
+@pytest.mark.slow
 def test_the_table_is_written_and_restored_across_an_overwrite_of_its_columns(
     store: LocalStore,
 ) -> None:

@@ -79,6 +79,7 @@ def test_a_new_snapshot_takes_no_row_of_which_it_brings_a_repetition(scene: Scen
         assert keys(driver, view) == list(range(17))
 
 
+@pytest.mark.slow
 def test_a_truncate_parks_the_table_and_empties_it_once_rows_may_change(scene: Scene) -> None:
     driver = scene.driver()
     scene.topic.append(0, scene.insert(0, 6))
@@ -96,6 +97,7 @@ def test_a_truncate_parks_the_table_and_empties_it_once_rows_may_change(scene: S
     assert keys(driver) == list(range(2, 9))
 
 
+@pytest.mark.slow
 def test_a_truncate_that_became_a_letter_leaves_the_rows_until_it_is_replayed(
     scene: Scene,
 ) -> None:

@@ -37,6 +37,7 @@ def test_only_a_filled_shadow_becomes_the_table(source: ReadSource, tmp_path: Pa
         swap_intent(filling.store, shadow, 1, None)
 
 
+@pytest.mark.slow
 def test_a_shadow_behind_the_table_does_not_take_its_place(
     source: ReadSource, tmp_path: Path
 ) -> None:
@@ -52,6 +53,7 @@ def test_a_shadow_behind_the_table_does_not_take_its_place(
     assert unready(filling.driver.table.manifest, live.table.manifest) == ""
 
 
+@pytest.mark.slow
 def test_a_shadow_that_lacks_a_file_does_not_become_the_table(
     source: ReadSource, tmp_path: Path
 ) -> None:
@@ -64,6 +66,7 @@ def test_a_shadow_that_lacks_a_file_does_not_become_the_table(
         swap_intent(filling.store, shadow, 1, None)
 
 
+@pytest.mark.slow
 def test_the_table_before_a_swap_can_be_restored(source: ReadSource, tmp_path: Path) -> None:
     lake = LocalStore(tmp_path)
     live = driver_of(source, lake)
@@ -77,6 +80,7 @@ def test_the_table_before_a_swap_can_be_restored(source: ReadSource, tmp_path: P
     assert [found["id"] for found in rows_of(table.store)] == [9]
 
 
+@pytest.mark.slow
 def test_a_writer_that_began_before_a_swap_writes_again(source: ReadSource, tmp_path: Path) -> None:
     lake = LocalStore(tmp_path)
     live = driver_of(source, lake)
@@ -94,6 +98,7 @@ def test_a_writer_that_began_before_a_swap_writes_again(source: ReadSource, tmp_
     assert rows_of(live.table.store) == source.present()
 
 
+@pytest.mark.slow
 def test_a_shadow_is_past_its_reads_once_every_partition_is(
     source: ReadSource, tmp_path: Path
 ) -> None:
@@ -109,6 +114,7 @@ def test_a_shadow_is_past_its_reads_once_every_partition_is(
     assert is_past_reads(filling.driver.table.manifest)
 
 
+@pytest.mark.slow
 def test_a_topic_that_is_read_again_from_its_start_makes_a_table_without_what_it_never_told(
     source: ReadSource, tmp_path: Path
 ) -> None:

@@ -73,6 +73,7 @@ def feed_all(filling: Filling) -> None:
     assert CommitOutcome.DONE in (filling.driver.batch(), filling.driver.batch())
 
 
+@pytest.mark.slow
 def test_a_new_table_has_every_row_and_follows_the_stream(
     source: ReadSource, tmp_path: Path
 ) -> None:
@@ -87,6 +88,7 @@ def test_a_new_table_has_every_row_and_follows_the_stream(
     assert rows_of(filling.store) == source.present()
 
 
+@pytest.mark.slow
 def test_no_reader_sees_a_shadow(source: ReadSource, tmp_path: Path) -> None:
     lake = LocalStore(tmp_path)
     live = driver_of(source, lake)
@@ -102,6 +104,7 @@ def test_no_reader_sees_a_shadow(source: ReadSource, tmp_path: Path) -> None:
         list(changes_of(live.table.store, 2, ["id"], live.table.manifest.schema))
 
 
+@pytest.mark.slow
 def test_a_chunk_is_judged_again_if_its_key_came_meanwhile(
     source: ReadSource, tmp_path: Path
 ) -> None:
@@ -142,6 +145,7 @@ def test_a_chunk_that_somebody_else_added_is_not_added_twice(
     assert (backfill.done, backfill.rows) == (((0, 1),), 2)
 
 
+@pytest.mark.slow
 def test_no_orphan_is_deleted_while_a_shadow_is_open(source: ReadSource, tmp_path: Path) -> None:
     lake = LocalStore(tmp_path)
     source.topic.append(0, source.put(9))
@@ -213,6 +217,7 @@ SHAPED = Shape(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "policy", "not_inserts"),
     [

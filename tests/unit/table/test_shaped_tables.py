@@ -38,6 +38,7 @@ def lived(root: Path, shape: Shape) -> Life:
     return life
 
 
+@pytest.mark.slow
 def test_masked_values_are_nowhere_on_disk_nor_in_dead_letters(tmp_path: Path) -> None:
     life = lived(tmp_path, MASKED)
     life.driver.compact()
@@ -82,6 +83,7 @@ def test_an_unreachable_registry_is_reported_for_a_masked_table_too(tmp_path: Pa
     assert "can't be reached" in error.message
 
 
+@pytest.mark.slow
 def test_a_row_that_changes_only_in_ignored_columns_keeps_its_values(tmp_path: Path) -> None:
     life = lived(tmp_path, MASKED)
     before = life.rows
@@ -91,6 +93,7 @@ def test_a_row_that_changes_only_in_ignored_columns_keeps_its_values(tmp_path: P
     assert life.rows == before
 
 
+@pytest.mark.slow
 def test_a_column_added_later_is_null_in_older_rows_despite_its_default(
     tmp_path: Path,
 ) -> None:
@@ -101,6 +104,7 @@ def test_a_column_added_later_is_null_in_older_rows_despite_its_default(
     assert [row["name"] for row in life.rows] == [None, None, "Cy"]
 
 
+@pytest.mark.slow
 def test_an_ignored_column_added_later_is_not_filled_with_its_default(tmp_path: Path) -> None:
     ignoring = SchemaPolicy(add_column=Behaviour.IGNORE)
     life = Life(tmp_path, None, ignoring)
@@ -116,6 +120,7 @@ def test_an_ignored_column_added_later_is_not_filled_with_its_default(tmp_path: 
     assert [row["points"] for row in life.rows] == [None, None, 7]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "shape", [None, Shape(MASKED.include, MASKED.exclude, MASKED.masks, "another secret")]
 )
@@ -130,6 +135,7 @@ def test_a_table_whose_masks_change_parks(tmp_path: Path, shape: Shape | None) -
     assert "masked:hash" in parked.detail
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("behaviour", [Behaviour.TRY_EVOLVE, Behaviour.LENIENT, Behaviour.IGNORE])
 def test_a_masked_column_does_not_reappear_unmasked_under_another_name(
     tmp_path: Path, behaviour: Behaviour

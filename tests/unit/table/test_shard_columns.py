@@ -49,6 +49,7 @@ def put_narrow(shard: Shard, key: int, *cells: Any, partition: int = 0) -> None:
     shard.send(partition)
 
 
+@pytest.mark.slow
 def test_a_column_that_one_shard_drops_parks_that_shard_and_names_the_setting_that_helps(
     scene: Scene,
 ) -> None:
@@ -66,6 +67,7 @@ def test_a_column_that_one_shard_drops_parks_that_shard_and_names_the_setting_th
     assert ("shop_1", 31) in values(scene, "n")
 
 
+@pytest.mark.slow
 def test_a_drop_that_is_followed_leaves_the_other_shards_column_and_is_never_hidden(
     tmp_path: Path,
 ) -> None:
@@ -98,6 +100,7 @@ def test_a_drop_that_is_followed_leaves_the_other_shards_column_and_is_never_hid
     )
 
 
+@pytest.mark.slow
 def test_a_partition_column_that_a_shard_drops_parks_it_whatever_else_is_followed(
     tmp_path: Path,
 ) -> None:
@@ -109,6 +112,7 @@ def test_a_partition_column_that_a_shard_drops_parks_it_whatever_else_is_followe
     assert "is a partition column" in parked(scene, 0)
 
 
+@pytest.mark.slow
 def test_late_images_from_before_a_drop_keep_the_column_and_its_return_parks(
     tmp_path: Path,
 ) -> None:
@@ -127,6 +131,7 @@ def test_late_images_from_before_a_drop_keep_the_column_and_its_return_parks(
     assert "column='n' is back" in parked(scene, 0)
 
 
+@pytest.mark.slow
 def test_a_drop_is_noticed_when_its_images_come_in_one_batch_with_the_columns_in_another_partition(
     scene: Scene,
 ) -> None:
@@ -141,6 +146,7 @@ def test_a_drop_is_noticed_when_its_images_come_in_one_batch_with_the_columns_in
     assert all(presence.gone is None for presence in presences.values())
 
 
+@pytest.mark.slow
 def test_columns_that_are_gone_while_others_are_new_may_be_renamed(scene: Scene) -> None:
     filled(scene)
     scene.second.database.add_column(SMALL.name, integer("other"))
@@ -155,6 +161,7 @@ def test_columns_that_are_gone_while_others_are_new_may_be_renamed(scene: Scene)
     assert "rename_column: lenient" in detail
 
 
+@pytest.mark.slow
 def test_a_shard_may_get_its_columns_in_another_order_than_the_others(scene: Scene) -> None:
     filled(scene)
     scene.first.database.add_column(SMALL.name, integer("a"))
@@ -170,6 +177,7 @@ def test_a_shard_may_get_its_columns_in_another_order_than_the_others(scene: Sce
     scene.settle()
 
 
+@pytest.mark.slow
 def test_a_column_that_comes_with_another_default_than_the_tables_parks_its_shard(
     scene: Scene,
 ) -> None:
@@ -195,6 +203,7 @@ def test_a_shard_that_joins_with_another_default_has_no_rows_from_before_it(scen
     scene.settle()
 
 
+@pytest.mark.slow
 def test_a_dropped_columns_default_is_in_no_row_that_comes_after(tmp_path: Path) -> None:
     scene = filled(Scene(tmp_path, DROPS))
     for shard in scene.shards:
@@ -209,6 +218,7 @@ def test_a_dropped_columns_default_is_in_no_row_that_comes_after(tmp_path: Path)
     assert found["shop_0", 0] == 5
 
 
+@pytest.mark.slow
 def test_another_kind_of_change_of_one_shards_columns_parks_that_shard_at_once(
     scene: Scene,
 ) -> None:
@@ -220,6 +230,7 @@ def test_another_kind_of_change_of_one_shards_columns_parks_that_shard_at_once(
     assert "changed its type" in parked(scene, 0)
 
 
+@pytest.mark.slow
 def test_columns_of_sources_are_read_back_and_absent_in_older_manifests(
     tmp_path: Path,
 ) -> None:

@@ -29,6 +29,7 @@ def scene(tmp_path: Path) -> Scene:
     return Scene(tmp_path)
 
 
+@pytest.mark.slow
 def test_equal_keys_of_two_shards_are_two_rows_at_equal_positions(scene: Scene) -> None:
     filled(scene)
     scene.first.put(0, 1, value=2)
@@ -55,6 +56,7 @@ def test_a_truncate_of_a_shard_leaves_the_others_rows(scene: Scene) -> None:
     scene.settle()
 
 
+@pytest.mark.slow
 def test_a_new_snapshot_of_a_shard_deletes_what_it_lacks_there_and_nowhere_else(
     scene: Scene,
 ) -> None:
@@ -70,6 +72,7 @@ def test_a_new_snapshot_of_a_shard_deletes_what_it_lacks_there_and_nowhere_else(
     assert len(scene.first.rows) == 3
 
 
+@pytest.mark.slow
 def test_a_purge_asks_per_shard_what_may_still_come(scene: Scene) -> None:
     filled(scene)
     again = scene.second.topic.events(0)[:3]
@@ -104,6 +107,7 @@ def test_shards_are_altered_one_after_the_other(scene: Scene) -> None:
     scene.settle()
 
 
+@pytest.mark.slow
 def test_one_shard_is_parked_and_the_others_continue(scene: Scene) -> None:
     filled(scene)
     scene.first.put(30, value=2)
@@ -133,11 +137,13 @@ def brought_at_once(scene: Scene, *keys: int) -> list[object]:
     return [settled() for settled in settling]
 
 
+@pytest.mark.slow
 def test_two_topics_bring_keys_at_once_and_neither_is_refused(scene: Scene) -> None:
     assert brought_at_once(filled(scene), 40, 41, 0) == [CommitOutcome.DONE, CommitOutcome.DONE]
     scene.settle()
 
 
+@pytest.mark.slow
 def test_after_one_topic_added_a_column_the_other_topic_with_it_runs_again(
     scene: Scene,
 ) -> None:
@@ -179,6 +185,7 @@ def test_the_state_of_each_topic_is_read_back_from_the_manifest(scene: Scene) ->
     assert decode_manifest(encode_manifest(told), "m") == told
 
 
+@pytest.mark.slow
 def test_offsets_in_the_log_name_their_topics(scene: Scene) -> None:
     filled(scene)
     table = Table(scene.store)
@@ -192,6 +199,7 @@ def test_offsets_in_the_log_name_their_topics(scene: Scene) -> None:
     assert table.offsets_of(scene.second.topic.name) == scene.second.topic.ends
 
 
+@pytest.mark.slow
 def test_the_history_has_what_each_topic_brought(scene: Scene) -> None:
     scene.first.put(0, 1)
     scene.first.driver.batch()
@@ -213,6 +221,7 @@ def test_the_history_has_what_each_topic_brought(scene: Scene) -> None:
     assert not joined.sources
 
 
+@pytest.mark.slow
 def test_a_topic_whose_rows_cannot_be_told_apart_does_not_join(scene: Scene) -> None:
     filled(scene)
     twin = Shard(scene.lake, 1, scene.first)
@@ -224,6 +233,7 @@ def test_a_topic_whose_rows_cannot_be_told_apart_does_not_join(scene: Scene) -> 
     assert len(Table(scene.store).topics) == 2
 
 
+@pytest.mark.slow
 def test_the_first_topic_alone_keeps_its_state_when_a_second_one_joins(scene: Scene) -> None:
     scene.first.put(0, 1, 2)
     scene.first.driver.batch()

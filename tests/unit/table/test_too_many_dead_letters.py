@@ -89,6 +89,7 @@ def test_more_bad_records_than_the_share_park_a_table_that_has_rows(lake: LocalS
     assert life.next_offset == 2
 
 
+@pytest.mark.slow
 def test_small_batches_of_bad_records_come_to_the_same_in_the_end(lake: LocalStore) -> None:
     life = Life(lake)
     life.take(good(1))

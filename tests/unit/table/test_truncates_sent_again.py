@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.explaining.key_story import explain_key
@@ -46,6 +48,7 @@ def sent_again(path: Path, *, at_once: bool = False) -> RowsWorld:
     return world
 
 
+@pytest.mark.slow
 def test_rows_after_it_stay_and_those_before_it_dont_come_back(tmp_path: Path) -> None:
     world = sent_again(tmp_path)
     assert sorted(world.table.read()["id"].to_pylist()) == [HERE, THERE]

@@ -35,6 +35,7 @@ def counts_of_the_last(table: HandFedTable) -> dict[str, int]:
     return {name: int(count) for name, count in metrics.items()}
 
 
+@pytest.mark.slow
 def test_an_upsert_of_rows_that_are_there_writes_no_base_file(
     table: HandFedTable, store: LocalStore
 ) -> None:
@@ -72,6 +73,7 @@ def _is_whole(shared: SharedPages) -> bool:
     return shared.pages == shared.pages_shared
 
 
+@pytest.mark.slow
 def test_only_files_with_new_values_are_written(table: HandFedTable, store: LocalStore) -> None:
     more = {key: {**ROWS[0], "id": key} for key in range(COUNT, COUNT + 50)}
     table.upsert(given(more.values(), WHOLE))
@@ -84,6 +86,7 @@ def test_only_files_with_new_values_are_written(table: HandFedTable, store: Loca
     require_rows(table, truth)
 
 
+@pytest.mark.slow
 def test_a_row_that_was_deleted_and_came_back_as_it_was_is_left_alone(table: HandFedTable) -> None:
     table.upsert(delete=given([ROWS[5]], ["id"]))
     table.upsert(given([ROWS[5]], WHOLE))

@@ -78,6 +78,7 @@ def test_deleted_rows_are_gone_from_both_views_after_compaction(table: HandFedTa
     require_rows(table, {2: row(2, "b"), 3: row(3, "c", 7)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compacted", [False, True])
 def test_a_deleted_row_comes_back_with_nothing_of_what_it_was(
     table: HandFedTable, store: LocalStore, compacted: bool
@@ -179,6 +180,7 @@ def test_a_manifest_of_a_table_fed_by_hand_is_none_that_older_readers_take(
     }
 
 
+@pytest.mark.slow
 def test_large_upserts_write_a_delta_per_file_and_streams_a_file_per_so_many_rows(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,6 +224,7 @@ def test_a_table_is_created_with_its_rows_or_not_at_all(store: LocalStore) -> No
     require_rows(opened(store), {1: row(1)})
 
 
+@pytest.mark.slow
 def test_runs_of_the_index_stay_few(store: LocalStore) -> None:
     table = created(store)
     for key in range(20):

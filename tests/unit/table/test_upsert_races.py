@@ -48,6 +48,7 @@ def test_another_upsert_in_between_makes_it_locate_again(store: LocalStore) -> N
     require_sound_index(store, late)
 
 
+@pytest.mark.slow
 def test_a_concurrent_compaction_costs_an_upsert_nothing(store: LocalStore) -> None:
     table = created(store, [row(1), row(2)])
     table.upsert(given([row(1, n=2)], ["id", "n"]))
@@ -71,6 +72,7 @@ def test_a_concurrent_compaction_costs_an_upsert_nothing(store: LocalStore) -> N
     require_rows(late, {1: row(1, "later", 2), 2: row(2)})
 
 
+@pytest.mark.slow
 def test_upserts_and_compaction_of_another_are_taken_up_by_a_compaction(store: LocalStore) -> None:
     table = created(store, [row(1), row(2)])
     table.upsert(given([row(1, n=2)], ["id", "n"]))
@@ -87,6 +89,7 @@ def test_upserts_and_compaction_of_another_are_taken_up_by_a_compaction(store: L
     assert not late.snapshot.manifest.deltas
 
 
+@pytest.mark.slow
 def test_a_writer_that_always_loses_gets_an_error(store: LocalStore) -> None:
     created(store, [row(1)])
     rival = opened(store, 20)

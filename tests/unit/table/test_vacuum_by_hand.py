@@ -38,6 +38,7 @@ def table(tmp_path: Path) -> HandFedTable:
     return table
 
 
+@pytest.mark.slow
 def test_a_dry_run_names_what_a_vacuum_then_deletes(table: HandFedTable, tmp_path: Path) -> None:
     clock_of(table).advance(DAY)
     version, before = table.version, rows_of(table)
@@ -85,6 +86,7 @@ def test_files_of_a_table_within_the_folder_are_left_alone(tmp_path: Path) -> No
     assert store.size("iceberg/data/a.parquet")
 
 
+@pytest.mark.slow
 def test_less_than_an_hour_has_to_be_asked_for_by_what_it_risks(table: HandFedTable) -> None:
     with pytest.raises(UsageError, match="readers may fail"):
         table.vacuum(retention_hours=0.5)

@@ -26,6 +26,7 @@ def _changes(events: list[shop.Event]) -> list[dict[str, Any]]:
     return [_payload(event) for event in events if event.value]
 
 
+@pytest.mark.slow
 def test_equal_arguments_give_equal_bytes_however_the_steps_are_cut() -> None:
     one, other = shop.Shop(7), shop.Shop(7)
     assert one.snapshot() == other.snapshot()
@@ -44,6 +45,7 @@ def test_snapshot_rows_share_one_place_and_name_no_transaction() -> None:
     assert sources[-1]["snapshot"] == "last"
 
 
+@pytest.mark.slow
 def test_positions_rise_and_binlog_files_rotate() -> None:
     changes = _changes(shop.Shop(2, binlog_file_bytes=50_000).step(3_000))
     places = [position(change["source"], change["op"]) for change in changes]
@@ -52,6 +54,7 @@ def test_positions_rise_and_binlog_files_rotate() -> None:
     assert len({place[0] for place in places}) > 3
 
 
+@pytest.mark.slow
 def test_statements_share_an_offset_and_transactions_an_id() -> None:
     changes = _changes(shop.Shop(3).step(2_000))
     rows_per_offset = Counter((c["source"]["file"], c["source"]["pos"]) for c in changes)
@@ -76,6 +79,7 @@ def test_every_kind_of_change_occurs() -> None:
     assert deletes == sum(1 for event in events if event.value is None)
 
 
+@pytest.mark.slow
 def test_a_key_is_taken_again_after_its_delete() -> None:
     last_op: dict[bytes, str] = {}
     returned = 0
@@ -87,6 +91,7 @@ def test_a_key_is_taken_again_after_its_delete() -> None:
     assert returned > 10
 
 
+@pytest.mark.slow
 def test_an_updates_before_image_is_the_row_as_it_last_stood() -> None:
     rows: dict[bytes, Any] = {}
     made = shop.Shop(6)
@@ -97,6 +102,7 @@ def test_an_updates_before_image_is_the_row_as_it_last_stood() -> None:
             rows[event.key] = change["after"]
 
 
+@pytest.mark.slow
 def test_events_without_schemas_are_the_same_events() -> None:
     with_schemas, plain = shop.Shop(9), shop.Shop(9, with_schemas=False)
     for rich, bare in zip(with_schemas.step(200), plain.step(200), strict=True):

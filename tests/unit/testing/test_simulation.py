@@ -28,6 +28,7 @@ def put(source: Source, keys: range, partition: int = 0) -> None:
         source.topic.append(partition, source.put(key))
 
 
+@pytest.mark.slow
 def test_after_compaction_both_views_hold_what_was_sent(source: Source, lake: LocalStore) -> None:
     driver = driver_of(source, lake)
     put(source, range(10))
@@ -55,6 +56,7 @@ def test_a_committed_batch_is_refused_if_it_is_repeated(source: Source, lake: Lo
     assert driver.table.snapshot == before
 
 
+@pytest.mark.slow
 def test_a_batch_that_skips_offsets_is_refused(source: Source, lake: LocalStore) -> None:
     driver = driver_of(source, lake)
     put(source, range(3))
@@ -65,6 +67,7 @@ def test_a_batch_that_skips_offsets_is_refused(source: Source, lake: LocalStore)
     require_true(source, driver.table.store)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cuts", [(1,), (2, 3, 5), (1, 2, 3, 4, 5, 6, 7)])
 def test_how_the_topic_is_cut_into_batches_changes_nothing(
     source: Source, lake: LocalStore, cuts: tuple[int, ...]
@@ -82,6 +85,7 @@ def test_how_the_topic_is_cut_into_batches_changes_nothing(
     require_finished(source, driver)
 
 
+@pytest.mark.slow
 def test_a_partition_added_later_is_read_from_its_start(source: Source, lake: LocalStore) -> None:
     driver = driver_of(source, lake)
     put(source, range(4))
@@ -93,6 +97,7 @@ def test_a_partition_added_later_is_read_from_its_start(source: Source, lake: Lo
     require_finished(source, driver)
 
 
+@pytest.mark.slow
 def test_a_stale_driver_is_fenced_and_changes_nothing(source: Source, lake: LocalStore) -> None:
     old = driver_of(source, lake)
     put(source, range(4))
@@ -104,6 +109,7 @@ def test_a_stale_driver_is_fenced_and_changes_nothing(source: Source, lake: Loca
     require_true(source, new.table.store)
 
 
+@pytest.mark.slow
 def test_rows_from_before_an_added_column_hold_its_default(
     source: Source, lake: LocalStore
 ) -> None:
@@ -122,6 +128,7 @@ def test_rows_from_before_an_added_column_hold_its_default(
     require_finished(source, driver)
 
 
+@pytest.mark.slow
 def test_two_columns_added_within_a_batch_are_taken_at_once(
     source: Source, lake: LocalStore
 ) -> None:

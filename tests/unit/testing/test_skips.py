@@ -35,6 +35,7 @@ TESTS = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("listed", "failed"),
     [
@@ -61,6 +62,7 @@ def test_a_skip_that_is_not_listed_fails(
     assert ended.ret == (1 if failed else 0)
 
 
+@pytest.mark.slow
 def test_a_module_that_is_skipped_fails_unless_it_is_listed(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("import pytest\npytest.importorskip('no_such_module')")
     pytester.path.joinpath("skips").write_text("no Docker Compose")

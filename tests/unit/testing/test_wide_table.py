@@ -20,6 +20,7 @@ def _replayed(events: Iterable[Event], table: WideTable) -> pa.Table:
     return replay(records, fields=fields)[table.topic].table()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_schemas", [True, False])
 def test_a_replay_is_the_truth(with_schemas: bool) -> None:
     table = WideTable(300, seed=5, with_schemas=with_schemas)
@@ -30,6 +31,7 @@ def test_a_replay_is_the_truth(with_schemas: bool) -> None:
     assert compare(table.truth(), _replayed(events, table), ("id",)) is None
 
 
+@pytest.mark.slow
 def test_an_update_changes_two_columns_and_starts_from_the_row_as_it_stood() -> None:
     table = WideTable(10)
     first, second = (json.loads(e.value) for e in table.updates(np.array([3, 3])) if e.value)

@@ -153,6 +153,7 @@ def test_a_request_that_loses_every_race_gives_up(
     assert "committed first every time" in given.text
 
 
+@pytest.mark.slow
 def test_asked_to_compact_a_driver_leaves_no_change_waiting(
     lake: LocalStore, settings: Settings
 ) -> None:

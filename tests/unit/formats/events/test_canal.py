@@ -164,6 +164,7 @@ _texts = (
 _columns = st.fixed_dictionaries({}, optional={"name": _texts, "price": st.none()})
 
 
+@pytest.mark.slow
 @WRITERS
 @given(st.lists(st.tuples(_columns, st.none() | _columns), min_size=1, max_size=6))
 def test_an_absent_column_is_never_taken_for_a_null(

@@ -95,6 +95,7 @@ def _find(rows: Rows, op: Op, **wanted: object) -> dict[str, Any]:
     raise AssertionError(f"no {op.name} of {wanted}")
 
 
+@pytest.mark.slow
 @CAPTURES
 def test_every_type_has_the_value_that_the_database_had(
     capture: str, events: Callable[[str, str], dict[int, Decoded]]
@@ -112,6 +113,7 @@ def test_every_type_has_the_value_that_the_database_had(
     assert bob["dt6"] == datetime(2025, 1, 1, 0, 0, 0, 1, tzinfo=UTC)
 
 
+@pytest.mark.slow
 def test_zero_dates_negative_times_and_empty_bytes_are_as_the_connector_sends_them(
     events: Callable[[str, str], dict[int, Decoded]],
 ) -> None:
@@ -125,6 +127,7 @@ def test_zero_dates_negative_times_and_empty_bytes_are_as_the_connector_sends_th
     assert (times["avatar"], times["vb"], times["bin16"]) == (b"", b"", b"\x01".ljust(16, b"\0"))
 
 
+@pytest.mark.slow
 @CAPTURES
 def test_an_added_column_appears_in_the_schema_of_the_records_that_have_it(
     capture: str, events: Callable[[str, str], dict[int, Decoded]]
@@ -137,6 +140,7 @@ def test_an_added_column_appears_in_the_schema_of_the_records_that_have_it(
     assert (*plain[:at], "phone", *plain[at:], "score") in names
 
 
+@pytest.mark.slow
 def test_a_changed_scale_changes_the_source_type(
     events: Callable[[str, str], dict[int, Decoded]],
 ) -> None:
@@ -155,6 +159,7 @@ def test_a_changed_scale_changes_the_source_type(
     assert (last["yr"], last["tiny"], last["big_id"]) == (1901, -128, 0)
 
 
+@pytest.mark.slow
 def test_an_undeclared_column_stops_the_partition_there(
     events: Callable[[str, str], dict[int, Decoded]],
 ) -> None:
@@ -198,6 +203,7 @@ def test_a_key_update_is_a_delete_just_before_a_create(
     assert delete[4] == create[4]
 
 
+@pytest.mark.slow
 @CAPTURES
 def test_keys_and_their_absence_are_reported(
     capture: str, events: Callable[[str, str], dict[int, Decoded]]

@@ -85,6 +85,7 @@ def test_without_schemas_images_of_different_columns_are_a_dead_letter() -> None
     assert dead(decoded) == {1: "missing-field"}
 
 
+@pytest.mark.slow
 def test_many_shapes_without_schemas_are_distinguished() -> None:
     columns = {f"c{n}": "integer" for n in range(30)}
     context = DecodeContext(TABLE, declare({"id": "long", **columns}))

@@ -242,6 +242,7 @@ def test_a_record_that_lacks_a_field_of_its_schema_is_a_dead_letter(kind: str) -
         assert len(images(decoded)) == 2
 
 
+@pytest.mark.slow
 @FLAVOURS
 def test_all_kinds_together_in_one_batch_cost_only_themselves(flavour: Flavour) -> None:
     kinds = {**MALFORMED, **(WITH_SCHEMAS_ONLY if flavour.schemas else {})}

@@ -181,6 +181,7 @@ def test_a_malformed_event_costs_only_itself(kind: str) -> None:
     assert sorted(images(decoded)) == [0, 2]
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(["name", "stock", None]), min_size=1, max_size=6), names)
 def test_a_column_that_is_absent_from_the_row_is_another_schema(
     left_out: list[str | None], old: str | None

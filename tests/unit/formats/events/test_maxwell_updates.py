@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -26,6 +27,7 @@ _changes = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(_changes, min_size=1, max_size=6), st.booleans())
 def test_a_null_in_the_before_image_never_counts_as_an_unchanged_column(
     changes: list[Json], spaced: bool
@@ -47,6 +49,7 @@ def test_a_null_in_the_before_image_never_counts_as_an_unchanged_column(
 _ALIKE = ("a", "aa", "ba", "a,a", '",a', '{"a', "é", "aé", "a:", "a,", "a\\")
 
 
+@pytest.mark.slow
 @given(
     st.permutations(_ALIKE),
     st.lists(st.dictionaries(st.sampled_from(_ALIKE), st.none() | st.integers(0, 9)), max_size=4),

@@ -217,6 +217,7 @@ def test_a_value_that_is_not_of_its_type_costs_only_its_record(kind: str, where:
     assert sorted(images(decoded)) == [0, 2]
 
 
+@pytest.mark.slow
 @given(st.decimals(allow_nan=False, allow_infinity=False), st.integers(1, 38), st.data())
 def test_a_decimal_is_exactly_what_was_sent_or_a_dead_letter(
     sent: Decimal, precision: int, data: st.DataObject

@@ -47,6 +47,7 @@ def test_a_number_is_read_exactly(price: str) -> None:
     assert prices(record) == [Decimal(price)]
 
 
+@pytest.mark.slow
 def test_numbers_and_base64_may_follow_each_other_in_any_order() -> None:
     base64 = Decimal(int.from_bytes(b"\xd7\x6d\xf8", "big", signed=True)) / 100
     written = {2.5: Decimal("2.5"), LOOKS_LIKE_DIGITS: base64, None: None}

@@ -152,6 +152,7 @@ CHILD = "CREATE TABLE items (id int PRIMARY KEY, o int, {})"
 PARENT = "FOREIGN KEY (o) REFERENCES orders (id)"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("clause", "noted"),
     [

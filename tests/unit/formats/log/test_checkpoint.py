@@ -63,6 +63,7 @@ def test_a_hint_that_is_damaged_or_too_new_is_ignored(hint: bytes) -> None:
     assert decode_hint(hint) is None
 
 
+@pytest.mark.slow
 def test_a_checkpoint_in_several_parts_is_read_whole(
     table: tuple[TableUnderTest, Path], tmp_path: Path
 ) -> None:
