@@ -18,7 +18,7 @@ import pytest
 
 from lakesplice.spark.jars import JarSet, Module, ensure_jars
 from lakesplice.testing.shop import Database
-from tests.support import machine
+from tests.support import machine, warm_jvms
 from tests.support.ledgers import ledger
 from tests.support.running import Lake, environment
 from tests.support.secured_broker import (
@@ -65,7 +65,7 @@ def broker(
 
 
 @pytest.fixture(scope="module")
-def told(broker: SecuredBroker) -> Told:
+def told(broker: SecuredBroker, tmp_path_factory: pytest.TempPathFactory) -> Told:
     """What happens to each user, all in one process."""
     cases: dict[str, dict[str, Any]] = {}
 
@@ -91,17 +91,21 @@ def told(broker: SecuredBroker) -> Told:
     add("no certificate", "CERTIFIED", without, ["topics"])
     trusting = {name: at for name, at in certified.items() if "truststore" not in name}
     add("unknown broker", "CERTIFIED", trusting, ["topics"])
+    jvm, log = warm_jvms.take(environment()), tmp_path_factory.mktemp("told") / "jvm.log"
     done = subprocess.run(
         [sys.executable, "-m", "tests.support.secured_checks"],
         input=json.dumps(cases),
-        env=environment(),
+        env={**environment(), **(jvm.variables if jvm else {})},
         capture_output=True,
         text=True,
         timeout=240,
     )
     assert done.returncode == 0, done.stderr[-3_000:]
+    log.touch()
+    if jvm is not None:
+        jvm.give_back(log)
     for secret in (PASSWORD, STORE_PASSWORD, "another"):
-        assert secret not in done.stderr
+        assert secret not in done.stderr + log.read_text(errors="replace")
     found: Told = json.loads(done.stdout.splitlines()[-1])
     return found
 

@@ -101,6 +101,8 @@ def main() -> None:
         client = Client(session, case)
         told[name] = {step: outcome(getattr(client, step)) for step in case["steps"]}
         client.close()
+    # Its JVM may be one that others use later.
+    session.stop()
     print(json.dumps(told))
 
 
