@@ -58,7 +58,7 @@ def start(tmp_path: Path, broker_jars: list[Path]) -> Callable[..., subprocess.P
 def test_the_demo_ends_with_every_view_equal_to_the_truth(
     start: Callable[..., subprocess.Popen[str]], tmp_path: Path
 ) -> None:
-    with start("--seconds", "4") as process:
+    with start("--seconds", "5") as process:
         output, _ = process.communicate(timeout=SECONDS_MAX)
     assert process.returncode == 0, output
     assert output.count("equal") == 2 * TABLES, output
