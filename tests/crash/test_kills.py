@@ -33,6 +33,8 @@ KILLS_PER_ROUND = 10
 # Small enough that every step of the protocol comes by between two kills.
 SECTIONS = {
     "trigger": 0.2,
+    # The next service waits for that of a killed one.
+    "lease": 3,
     "kafka": {"offsets_per_batch_max": 500},
     "compaction": {"deltas_max": 2, "age_max": 3, "poll_seconds": 0.1},
     "index": {"runs_max": 2},

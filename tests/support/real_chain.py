@@ -133,6 +133,8 @@ class Chain:
             },
             schema_changes={"rename_column": "evolve"},
             compaction={"deltas_max": 2, "age_max": 5, "poll_seconds": 0.2},
+            # What comes after a kill waits for it.
+            lease=3,
         )
 
     @property
