@@ -1,7 +1,7 @@
 """Captured records of a real connector, replayed one by one, end in the workload's rows.
 
 In the gate a driver without a service takes them in (conformance/test_event_formats.py), and a
-service those in Avro (test_avro.py).
+service those in Avro (together/test_avro.py).
 """
 
 from __future__ import annotations
