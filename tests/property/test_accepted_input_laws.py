@@ -101,6 +101,7 @@ def test_columns_of_any_names_and_types(
     assert table.read(columns=list(names)).column_names == list(names)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40))
 @given(st.lists(TRANSACTIONS, min_size=1, max_size=8))
 def test_transactions_of_any_values(transactions: Sequence[Any]) -> None:

@@ -55,6 +55,7 @@ def outcome(file: Path, environment: dict[str, str]) -> Settings | str:
         return str(error)
 
 
+@pytest.mark.slow
 @given(content=files, environment=variables)
 def test_any_mapping_gives_settings_or_a_named_error(
     file: Path, content: dict[str, Any], environment: dict[str, str]

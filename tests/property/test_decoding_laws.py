@@ -179,6 +179,7 @@ def _jackson(value: object) -> bytes:
     return "".join(pairs).encode()
 
 
+@pytest.mark.slow
 @FLAVOURS
 @given(rows=_rows)
 def test_values_of_every_type_come_back_exactly(schemas: bool, rows: list[dict[str, Any]]) -> None:

@@ -163,6 +163,7 @@ def test_values_operation_and_position_do_not_depend_on_batching(data: st.DataOb
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(100), deadline=None)
 @given(st.data())
 def test_folding_again_changes_nothing(data: st.DataObject) -> None:

@@ -98,6 +98,7 @@ def require_whole(world: HistoryWorld) -> None:
         assert max(world.snapshots) in whole
 
 
+@pytest.mark.slow
 def test_a_change_that_changes_nothing_still_says_how_late_it_is(tmp_path: Path) -> None:
     """The clock of server 3 is ahead, and that of server 2 is behind."""
     world = HistoryWorld(tmp_path)
@@ -114,6 +115,7 @@ def test_a_change_that_changes_nothing_still_says_how_late_it_is(tmp_path: Path)
     ]
 
 
+@pytest.mark.slow
 def test_rows_after_a_truncate_stay_though_their_partition_shows_no_failover(
     tmp_path: Path,
 ) -> None:

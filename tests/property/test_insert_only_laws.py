@@ -42,6 +42,7 @@ def counted(table: Table, name: str) -> int:
     return sum(entry.info.metrics.get(name, 0) for entry in table.history())
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(40), deadline=None)
 @given(
     sent=st.lists(st.tuples(st.integers(0, 1), st.integers(0, KEYS - 1)), min_size=1, max_size=60),

@@ -128,6 +128,7 @@ def test_numbers_that_counted_as_met_before_they_had_an_order_still_count() -> N
     assert read() is None
 
 
+@pytest.mark.slow
 @given(manifests, st.data())
 def test_a_damaged_manifest_is_read_as_one_or_named(manifest: Manifest, data: Any) -> None:
     _values_or_named(lambda damaged: decode_manifest(damaged, "x"), encode_manifest(manifest), data)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from random import Random
 from zlib import crc32
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -48,6 +49,7 @@ def test_a_replay_of_the_events_is_the_truth(
             assert shop.truth(table.name).num_rows == 0
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(20))
 @given(seed=st.integers(0, 2**32), order=st.randoms(use_true_random=False))
 def test_order_and_repetition_change_nothing(seed: int, order: Random) -> None:
@@ -71,6 +73,7 @@ def test_a_replay_up_to_offsets_is_the_replay_of_what_lies_before_them(seed: int
         assert state == before[topic]
 
 
+@pytest.mark.slow
 def test_an_added_column_is_known_of_rows_that_changed_since() -> None:
     shop = Shop(1)
     records = _records(shop.snapshot())

@@ -171,6 +171,7 @@ def cases(draw: st.DrawFn) -> tuple[list[Event], list[Event], list[pa.Table]]:
     return held, sent, deltas
 
 
+@pytest.mark.slow
 @given(cases())
 def test_the_overlay_is_the_whole_after_image_of_the_highest_change(
     case: tuple[list[Event], list[Event], list[pa.Table]],
@@ -192,6 +193,7 @@ def test_compacting_delta_by_delta_in_any_order_ends_as_compacting_all_at_once(
     assert seen(stepwise) == seen(laid_over(base(held), pa.concat_tables(deltas)))
 
 
+@pytest.mark.slow
 @given(cases(), st.integers(0, WIDTH - 1), st.booleans())
 def test_a_reader_of_few_columns_needs_less_and_sees_the_same(
     case: tuple[list[Event], list[Event], list[pa.Table]], width: int, bounds: bool
@@ -247,6 +249,7 @@ def test_bounds_spare_positions_only_if_every_change_is_above_them(
     assert needs.state_for(part, None) == needs.state
 
 
+@pytest.mark.slow
 @given(cases(), st.integers(0, KEYS))
 def test_a_file_overlaid_in_two_ranges_is_the_file_overlaid_whole(
     case: tuple[list[Event], list[Event], list[pa.Table]], cut: int
@@ -265,6 +268,7 @@ def test_a_file_overlaid_in_two_ranges_is_the_file_overlaid_whole(
     assert pa.concat_tables(by_edits).equals(apply_edits(file, whole))
 
 
+@pytest.mark.slow
 @given(cases())
 def test_only_columns_that_may_differ_are_edited(
     case: tuple[list[Event], list[Event], list[pa.Table]],

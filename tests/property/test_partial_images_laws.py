@@ -142,6 +142,7 @@ def test_any_order_batching_and_repetition_comes_to_each_columns_newest_value(
             assert row["_row_digest"] == digest({name: row[name] for name in NAMES})
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(80), deadline=None)
 @given(st.data())
 def test_what_was_lost_is_set_by_nothing_else_and_its_replay_regresses_nothing(
@@ -160,6 +161,7 @@ def test_what_was_lost_is_set_by_nothing_else_and_its_replay_regresses_nothing(
     assert seen(table.rows) == by_the_rule(steps)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(80), deadline=None)
 @given(st.data())
 def test_folding_partial_changes_again_or_in_parts_changes_nothing(data: st.DataObject) -> None:

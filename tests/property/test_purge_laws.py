@@ -110,6 +110,7 @@ def test_a_tombstone_leaves_and_its_key_may_come_back(tmp_path: Path) -> None:
     assert 1 in {row["id"] for row in rows_of(driver.table.store)}
 
 
+@pytest.mark.slow
 def test_rows_deleted_recently_are_not_purged(tmp_path: Path) -> None:
     _, driver = deleted_and_passed(tmp_path)
     assert driver.purge(0) is None
@@ -140,6 +141,7 @@ def test_no_row_is_purged_that_a_partition_has_not_passed(tmp_path: Path) -> Non
     require_true(source, driver.table.store)
 
 
+@pytest.mark.slow
 def test_no_row_above_an_open_dead_letter_is_purged(tmp_path: Path) -> None:
     source = Source()
     driver = started(source, tmp_path)
@@ -165,6 +167,7 @@ def test_no_row_above_an_open_dead_letter_is_purged(tmp_path: Path) -> None:
     assert driver.purge(ALL) is None
 
 
+@pytest.mark.slow
 def test_a_change_committed_while_a_purge_runs_is_not_lost(tmp_path: Path) -> None:
     source, driver = deleted_and_passed(tmp_path)
     planned = driver.plan_purge(ALL)
@@ -181,6 +184,7 @@ def test_a_change_committed_while_a_purge_runs_is_not_lost(tmp_path: Path) -> No
     require_true(source, driver.table.store)
 
 
+@pytest.mark.slow
 def test_a_batch_located_before_a_purge_is_located_again(tmp_path: Path) -> None:
     source, driver = deleted_and_passed(tmp_path)
     late = started(source, tmp_path)
@@ -192,6 +196,7 @@ def test_a_batch_located_before_a_purge_is_located_again(tmp_path: Path) -> None
     require_true(source, late.table.store)
 
 
+@pytest.mark.slow
 def test_a_restore_takes_the_floor_back_with_the_rows(tmp_path: Path) -> None:
     source, driver = deleted_and_passed(tmp_path)
     before, rows = driver.table.version, stored(driver)

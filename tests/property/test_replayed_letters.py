@@ -190,6 +190,7 @@ def test_letters_replayed_in_any_number_of_parts_are_counted_once(drawn: list[St
         assert first.kept == second.kept == 0
 
 
+@pytest.mark.slow
 def test_a_letter_that_moves_its_row_takes_it_from_its_old_place_in_the_same_commit(
     tmp_path: Path,
 ) -> None:

@@ -44,6 +44,7 @@ def test_while_a_connector_only_restarts_no_epoch_begins_and_no_row_shows_an_old
     assert not reader.source.epochs
 
 
+@pytest.mark.slow
 @given(forms, files, histories(restarts, compactions, losses, returns))
 def test_while_a_connector_only_restarts_missing_records_begin_no_epoch(
     form: Form, first_files: list[int], history: list[tuple[Any, ...]]

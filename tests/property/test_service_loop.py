@@ -95,6 +95,7 @@ def test_a_query_that_failed_and_does_not_stop_is_followed_by_another(
     service.require_all_arrived()
 
 
+@pytest.mark.slow
 def test_a_topic_that_must_be_read_to_its_end_is_read_so_after_any_failure(
     service: SimulatedService,
 ) -> None:
@@ -124,6 +125,7 @@ def pauses(service: SimulatedService) -> list[float]:
     return [seconds for seconds in service.stopping.seconds if seconds in BACKOFF]
 
 
+@pytest.mark.slow
 def test_topics_far_behind_are_read_by_the_catch_up_query(service: SimulatedService) -> None:
     far_behind(service)
     with capture_logs() as logged:
@@ -179,6 +181,7 @@ def test_first_loads_of_many_tables_do_not_hold_up_a_hot_one(tmp_path: Path) -> 
     service.require_all_arrived()
 
 
+@pytest.mark.slow
 def test_the_settings_say_which_tables_come_first(tmp_path: Path) -> None:
     service = SimulatedService(tmp_path, tables=[{"match": "two.*", "priority": 7}])
     for at in range(3):
@@ -194,6 +197,7 @@ def test_the_settings_say_which_tables_come_first(tmp_path: Path) -> None:
     assert backlogs[service.sources[0].topic.name] == TopicBacklog(1)
 
 
+@pytest.mark.slow
 def test_a_service_that_ends_stops_all_queries_also_after_one_that_does_not_stop(
     service: SimulatedService,
 ) -> None:
@@ -218,6 +222,7 @@ def test_a_restart_ends_each_query_between_two_batches(service: SimulatedService
     service.require_all_arrived()
 
 
+@pytest.mark.slow
 def test_pauses_after_failures_grow_up_to_a_bound(service: SimulatedService) -> None:
     service.run([service.broker_goes, *[nothing] * 9, service.broker_comes])
     assert pauses(service)[:7] == [*BACKOFF, BACKOFF[-1]]
@@ -246,6 +251,7 @@ def test_a_driver_that_is_fenced_during_a_batch_stops(service: SimulatedService)
         service.run([lambda: service.fence_during_a_job(1)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("once", [False, True])
 def test_a_table_that_rests_is_read_on_once_its_rest_is_over(
     service: SimulatedService, once: bool
@@ -257,6 +263,7 @@ def test_a_table_that_rests_is_read_on_once_its_rest_is_over(
     service.require_all_arrived()
 
 
+@pytest.mark.slow
 def test_a_topic_that_must_be_read_to_its_end_is_continued_after_a_restart(
     service: SimulatedService,
 ) -> None:
@@ -315,6 +322,7 @@ def test_what_is_done_to_a_history_table_leaves_the_table_of_current_rows_alone(
     assert [entry.info.operation for entry in history(beside.store)][1] == "REDIRECT"
 
 
+@pytest.mark.slow
 def test_a_history_table_can_not_have_the_name_of_a_table_of_current_rows(tmp_path: Path) -> None:
     taken = [{"match": "one.*", "also": ["history"], "history": {"to": "two.goods"}}]
     service = SimulatedService(tmp_path, tables=taken)

@@ -127,6 +127,7 @@ def engine() -> duckdb.DuckDBPyConnection:
     return connection
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(200))
 @given(composed(leaves()))
 def test_a_condition_selects_what_it_selects_in_duckdb(

@@ -106,6 +106,7 @@ def test_a_swap_feeds_the_shadow_up_to_where_the_table_stands(
     assert (entry.info.operation, entry.info.parameters["by"]) == ("SWAP", "ann")
 
 
+@pytest.mark.slow
 def test_a_swap_of_no_shadow_or_a_part_of_one_is_refused(
     source: ReadSource, tmp_path: Path
 ) -> None:
@@ -122,6 +123,7 @@ def test_a_swap_of_no_shadow_or_a_part_of_one_is_refused(
     assert open_shadows(filling.store) == [SHADOW]
 
 
+@pytest.mark.slow
 def test_a_service_leaves_a_new_tables_topic_out_while_it_is_filled(
     source: ReadSource, tmp_path: Path
 ) -> None:
@@ -140,6 +142,7 @@ def test_a_service_leaves_a_new_tables_topic_out_while_it_is_filled(
     assert not newcomers.is_filled(topic), "it is filled anew beside the table"
 
 
+@pytest.mark.slow
 def test_a_service_takes_up_a_table_that_it_must_not_make_once_it_is_filled(
     source: ReadSource, tmp_path: Path
 ) -> None:

@@ -71,6 +71,7 @@ def lake(tmp_path: Path) -> Lake:
     return made
 
 
+@pytest.mark.slow
 def test_a_change_from_beyond_in_each_partition_shows_it(lake: Lake) -> None:
     assert not lake.is_past
     lake.has(ITEMS, 0, 501)
@@ -79,6 +80,7 @@ def test_a_change_from_beyond_in_each_partition_shows_it(lake: Lake) -> None:
     assert lake.is_past
 
 
+@pytest.mark.slow
 def test_so_does_a_change_elsewhere_once_the_driver_has_all_of_the_topic(lake: Lake) -> None:
     lake.has(MARKS, 0, 501)
     assert not lake.is_past, "the table may be behind"
@@ -95,6 +97,7 @@ def test_so_does_a_change_elsewhere_once_the_driver_has_all_of_the_topic(lake: L
     assert lake.is_past
 
 
+@pytest.mark.slow
 def test_a_change_of_another_connector_or_from_before_the_place_shows_nothing(lake: Lake) -> None:
     lake.has(OTHERS, 0, 501)
     lake.has(MARKS, 0, 499)

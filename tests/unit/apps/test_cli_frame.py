@@ -120,6 +120,7 @@ def test_the_settings_in_effect_are_shown(
     assert "hunter2" not in ended.out
 
 
+@pytest.mark.slow
 def test_the_schema_of_the_file_is_shown(lakesplice: CommandLine) -> None:
     ended = lakesplice("config", "--schema")
     assert "kafka" in json.loads(ended.out)["properties"]
@@ -216,6 +217,7 @@ def test_the_version_is_reported_by_command_and_option(lakesplice: CommandLine) 
     assert lakesplice("version").out == told.out
 
 
+@pytest.mark.slow
 def test_a_shell_gets_completions_of_a_word(
     lakesplice: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,6 +236,7 @@ def groups(group: TyperGroup, path: tuple[str, ...] = ()) -> Iterator[tuple[str,
             yield from groups(inner, (*path, name))
 
 
+@pytest.mark.slow
 def test_every_command_is_completed_and_named_when_it_is_misspelt() -> None:
     root = get_command(app)
     assert isinstance(root, TyperGroup)

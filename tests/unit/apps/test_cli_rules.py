@@ -54,6 +54,7 @@ def test_a_threshold_follows_its_setting(
     assert expected in rules(lakesplice, tmp_path, **settings)[f"Lakesplice{alert}"]["expr"]
 
 
+@pytest.mark.slow
 def test_an_alert_waits_longer_where_batches_are_rarer(
     lakesplice: CommandLine, tmp_path: Path
 ) -> None:

@@ -161,6 +161,7 @@ def test_a_vacuum_that_readers_may_feel_has_to_say_so(
     assert lakesplice("vacuum", root(items), *forced).code == 0
 
 
+@pytest.mark.slow
 def test_an_older_version_is_restored_and_read_as_of_a_moment(
     lakesplice: CommandLine, items: IndexedTable
 ) -> None:

@@ -207,6 +207,7 @@ def test_everything_that_is_wrong_is_named_at_once_with_what_to_do_and_no_secret
     assert "hunter2" not in ended.out + ended.err
 
 
+@pytest.mark.slow
 def test_the_table_fits_into_80_columns_and_says_what_to_do(
     lakesplice: CommandLine, wrong: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -75,6 +75,7 @@ def test_a_page_needs_nothing_from_elsewhere(served: PagedService, path: str) ->
     assert "unsafe" not in policy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_says_what_its_parts_are(served: PagedService, path: str) -> None:
     text = page(served, path)
@@ -91,6 +92,7 @@ def test_a_page_says_what_its_parts_are(served: PagedService, path: str) -> None
                for attributes in elements.all("div"))  # fmt: skip
 
 
+@pytest.mark.slow
 def test_tables_are_searched_and_sorted_without_a_script(served: PagedService) -> None:
     assert shown(served, "/?sort=table") == ["one.goods", "three.goods", "two.goods"]
     assert shown(served, "/?sort=table&order=desc")[0] == "two.goods"

@@ -49,6 +49,7 @@ def test_the_document_is_the_one_that_is_served(served: PagedService) -> None:
     assert served.get("openapi.json") == json.loads(written)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.path)
 @pytest.mark.parametrize("table", ["one/goods", "three/goods", "no/such"])
 def test_every_answer_is_as_the_document_describes_it(

@@ -40,6 +40,7 @@ def lake(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_a_pin_of_a_lake_keeps_what_every_table_had(cli: CommandLine, lake: Path) -> None:
     said = cli("pin", lake, "march", "--expires", "30d")
     assert said.out.startswith("2 tables pinned as march; the pin ends at ")

@@ -112,6 +112,7 @@ def test_a_table_in_the_lake_says_its_topics_name_when_no_record_does(tmp_path: 
     assert later.reads == 0
 
 
+@pytest.mark.slow
 def test_a_topic_of_three_parts_is_not_read_for_its_name(tmp_path: Path) -> None:
     scene = Dotted(tmp_path, debezium("shop", "goods"), topic="a.shop.goods")
     scene.sources.look()

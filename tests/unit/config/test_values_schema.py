@@ -25,6 +25,7 @@ def problems(settings: dict[str, Any]) -> list[str]:
     return [error.message for error in Draft7Validator(SCHEMA).iter_errors({"settings": settings})]
 
 
+@pytest.mark.slow
 def test_the_committed_schema_is_what_the_settings_make() -> None:
     chart = json.loads((CHART / "chart.schema.json").read_text())
     assert values_schema(chart) == SCHEMA

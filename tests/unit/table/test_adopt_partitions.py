@@ -34,6 +34,7 @@ def test_a_column_that_folders_are_named_by_and_files_have_is_refused(tmp_path: 
     assert "has a column 'name'" in refusal(tmp_path)
 
 
+@pytest.mark.slow
 def test_partitions_of_a_folder_get_the_type_that_all_values_are_written_as(tmp_path: Path) -> None:
     rows = pa.table(
         {

@@ -76,6 +76,7 @@ def test_a_file_without_a_column_shows_nulls(tmp_path: Path) -> None:
     assert table.read().sort_by("id")["name"].to_pylist() == ["a", "b", "c"]
 
 
+@pytest.mark.slow
 def test_files_of_large_strings_and_dictionaries_are_unchanged(tmp_path: Path) -> None:
     rows = pa.table(
         {

@@ -99,6 +99,7 @@ def test_equal_rows_are_rows_each(tmp_path: Path) -> None:
     assert len(set(places)) == 4
 
 
+@pytest.mark.slow
 def test_rows_that_a_connector_repeats_are_not_appended_again(tmp_path: Path) -> None:
     scene = Scene(tmp_path)
     first = scene.click(SAME, ("cart", 2))
@@ -159,6 +160,7 @@ def test_the_mode_is_the_key() -> None:
             settings(**wrong)
 
 
+@pytest.mark.slow
 def test_rows_appended_by_two_servers_at_one_place_are_distinguished_by_their_shard(
     tmp_path: Path,
 ) -> None:

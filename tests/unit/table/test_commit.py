@@ -227,6 +227,7 @@ def test_a_table_with_a_writer_feature_of_the_future_is_not_written(
         table.commit(table.ingest(), on=newer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [How.CRASH_BEFORE, How.CRASH_AFTER, How.LOST, How.ANSWER_LOST])
 def test_if_any_call_fails_an_ingest_happens_once_or_not_at_all(tmp_path: Path, how: How) -> None:
     calls = _calls_of_an_ingest(tmp_path / "dry run")

@@ -149,6 +149,7 @@ def test_by_default_a_row_above_the_drop_shows_that_the_table_exists_again(lenie
     lenient.settle()
 
 
+@pytest.mark.slow
 def test_rows_may_stay_among_those_of_the_next_table(tmp_path: Path) -> None:
     scene = Scene(tmp_path, Behaviour.IGNORE)
     scene.take(scene.ledger.insert(0, 4))

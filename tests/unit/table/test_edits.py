@@ -151,6 +151,7 @@ def test_a_value_that_does_not_fit_changes_nothing(
     assert table.version == 0
 
 
+@pytest.mark.slow
 def test_deleted_rows_are_in_the_feed(table: HandFedTable) -> None:
     table.set_change_feed(on=True)
     table.delete("id >= 2", merge=True)

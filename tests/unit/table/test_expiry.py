@@ -67,6 +67,7 @@ def readable(table: TableUnderTest) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("hours", "oldest"), [(-1, 6), (0, 5), (1, 4), (3, 2), (4, 1), (9, 0)])
 def test_versions_current_within_the_retention_stay_whole(
     table: TableUnderTest, hours: float, oldest: int
@@ -93,6 +94,7 @@ def test_deleted_files_and_bytes_are_counted(table: TableUnderTest) -> None:
     assert all(size > 0 for size in done.files.values())
 
 
+@pytest.mark.slow
 def test_if_no_file_is_to_be_deleted_nothing_is_committed(
     table: TableUnderTest,
 ) -> None:
@@ -107,6 +109,7 @@ def test_if_no_file_is_to_be_deleted_nothing_is_committed(
     assert table.now().version == 8, "the splice's source goes, and nothing after it"
 
 
+@pytest.mark.slow
 def test_a_second_run_reads_only_what_is_new_and_lists_nothing(table: TableUnderTest) -> None:
     store = FaultyStore(table.store)
     expiry = Expiry(store, table.commit)
@@ -120,6 +123,7 @@ def test_a_second_run_reads_only_what_is_new_and_lists_nothing(table: TableUnder
     assert len(store.calls) - calls <= 5
 
 
+@pytest.mark.slow
 def test_a_new_process_continues_where_the_last_one_announced(table: TableUnderTest) -> None:
     for hours, vacuumed, retained_from in ((3, 0, 2), (2, 2, 3), (0, 3, 5)):
         done = expire(table, hours)

@@ -44,6 +44,7 @@ def letters(life: Life) -> list[tuple[str, str]]:
     return [(letter.reason, letter.detail) for letter in found]
 
 
+@pytest.mark.slow
 def test_a_value_that_fits_is_taken_and_another_becomes_a_dead_letter(lake: LocalStore) -> None:
     life = Life(lake, None, KEEPING)
     life.take(event(INT, 1, row(1, 1, "x")), event(INT, 2, row(2, 2, "x")))

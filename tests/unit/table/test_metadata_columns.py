@@ -163,6 +163,7 @@ def test_columns_that_are_no_longer_read_park_or_are_null_in_changed_rows(tmp_pa
     assert strict.driver.table.parked.code is ParkCode.SCHEMA_CHANGE
 
 
+@pytest.mark.slow
 def test_a_replayed_dead_letter_has_the_metadata_of_its_event(tmp_path: Path) -> None:
     life = Life(tmp_path, ALL)
     life.database.insert("people", [(1, "A", "a@x", 1), (2, "B", "b@x", 2)])

@@ -110,6 +110,7 @@ def test_names_that_are_swapped_back_are_the_old_ones(lake: LocalStore) -> None:
     assert by_source(life) == [(1, 10, 100), (2, 20, 200), (3, 30, 300), (4, 40, 400)]
 
 
+@pytest.mark.slow
 def test_a_name_that_was_used_twice_counts_by_position(lake: LocalStore) -> None:
     """Three swaps in one batch, of which the first two bring `a` a third column and the last one
     brings the first column back.
@@ -138,6 +139,7 @@ def test_a_swap_undone_before_any_row_changes_nothing(lake: LocalStore, cut: int
     assert life.rows() == [row(1, 10, 100), row(2, 20, 200)]
 
 
+@pytest.mark.slow
 def test_a_swap_may_come_with_other_types(lake: LocalStore) -> None:
     life = Life(lake, told_by(CREATED, (20, "ALTER TABLE t CHANGE a b bigint, CHANGE b a int")))
     life.take(came(5, 1, 10, 100))
@@ -182,6 +184,7 @@ def test_a_swap_that_is_not_to_be_followed_is_noticed(
         ]
 
 
+@pytest.mark.slow
 def test_a_swap_with_a_key_column_parks_whatever_the_policy(lake: LocalStore) -> None:
     swap = "ALTER TABLE t RENAME COLUMN id TO a, RENAME COLUMN a TO id"
     for policy in (FOLLOWING, KEEPING):
@@ -209,6 +212,7 @@ def test_without_comparable_positions_names_count_only_if_configured(
         assert life.rows() == [row(1, 10, 100)]
 
 
+@pytest.mark.slow
 def test_without_the_source_a_table_knows_that_its_names_moved(lake: LocalStore) -> None:
     life = Life(lake, SWAPPED)
     life.take(came(5, 1, 10, 100), came(30, 2, 200, 20))

@@ -149,6 +149,7 @@ def test_a_reader_that_does_not_know_positions_of_columns_refuses_the_table(
     assert Table(life.store).schema.names == ["id", "name", "stock", "notes"]
 
 
+@pytest.mark.slow
 def test_the_feed_of_changes_has_rows_and_no_images_of_parts(lake: LocalStore) -> None:
     life = Life(lake)
     life.take(event("insert", 1, row(1)))

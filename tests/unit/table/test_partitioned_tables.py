@@ -44,6 +44,7 @@ def life(tmp_path: Path) -> Life:
     return begun(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_file_has_rows_of_one_partition_and_any_reader_can_tell(life: Life) -> None:
     assert life.partitions == [("a",), ("b",), (None,)]
     assert DeltaTable(str(life.root)).metadata().partition_columns == ["name"]
@@ -96,6 +97,7 @@ def test_a_partition_column_that_is_dropped_renamed_or_retyped_parks_its_table(
     assert life.rows == [row(1, 1, "a")]
 
 
+@pytest.mark.slow
 def test_other_columns_still_follow_their_policy(tmp_path: Path) -> None:
     life = Life(tmp_path, SchemaPolicy(drop_column=Behaviour.EVOLVE, partition_by=("name",)))
     life.take(event(INT, 1, row(1, 1, "a")))
@@ -103,6 +105,7 @@ def test_other_columns_still_follow_their_policy(tmp_path: Path) -> None:
     assert [found["name"] for found in life.rows] == ["a", "b"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", [(), ("n",), ("name", "n")])
 def test_other_partition_columns_of_a_table_that_is_there_park_it(
     life: Life, asked: tuple[str, ...]
@@ -153,6 +156,7 @@ def test_a_value_too_long_for_a_folder_is_only_in_the_log(life: Life) -> None:
     assert elsewhere(life, long) == [1]
 
 
+@pytest.mark.slow
 def test_rows_that_never_change_are_kept_apart_too(tmp_path: Path) -> None:
     life = Life(tmp_path)
     life.driver = SimulatedDriver(
@@ -244,6 +248,7 @@ def test_a_filter_opens_neither_files_nor_deltas_of_other_partitions(life: Life)
     assert Table(life.store).read(filter=NAME == "zz").num_rows == 0
 
 
+@pytest.mark.slow
 def test_a_filter_by_moments_dates_numbers_and_flags_opens_no_other_files(tmp_path: Path) -> None:
     columns = {"id": "int32", "flag": "boolean", "text": "string"}
     shape = Shape(computed=(("at", parse("cast(text, timestamp)")),))
@@ -265,6 +270,7 @@ def test_a_filter_by_moments_dates_numbers_and_flags_opens_no_other_files(tmp_pa
         assert Table(life.store).read(filter=condition)["id"].to_pylist() == [1]
 
 
+@pytest.mark.slow
 def test_tasks_of_spark_are_given_no_files_of_other_partitions(life: Life) -> None:
     def files(**more: str) -> set[tuple[str | None, ...]]:
         options = {"path": str(life.root), **more}

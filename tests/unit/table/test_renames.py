@@ -104,6 +104,7 @@ def test_other_pages_are_copied_as_they_are(lake: LocalStore) -> None:
     assert [file.splices for file in snapshot.manifest.files.values()].count(1) >= 1
 
 
+@pytest.mark.slow
 def test_a_rename_may_come_with_a_wider_type(lake: LocalStore) -> None:
     life = Life(lake, ONCE)
     life.take(event(A, 1, a(1, 1, "x")), event(A, 2, a(1, 7, "x"), a(1, 1, "x")))
@@ -113,6 +114,7 @@ def test_a_rename_may_come_with_a_wider_type(lake: LocalStore) -> None:
     assert (column.id, column.type.arrow) == (1, pa.int64())
 
 
+@pytest.mark.slow
 def test_two_renames_that_were_not_seen_between_are_one(lake: LocalStore) -> None:
     history = told((20, {"z": ("a",)}), (25, {"b": ("z", "a")}))
     life = Life(lake, history)

@@ -73,6 +73,7 @@ def test_an_index_that_leads_every_key_to_its_row_is_sound(table: IndexedTable) 
     assert places(table) == table.addresses
 
 
+@pytest.mark.slow
 def test_an_index_stays_sound_through_compaction_and_a_merge_of_runs(table: IndexedTable) -> None:
     table.compact()
     table.merge(0, 2)
@@ -120,6 +121,7 @@ def test_a_run_cut_off_is_reported_never_used_and_healed(table: IndexedTable) ->
     heal(table)
 
 
+@pytest.mark.slow
 def test_a_flipped_bit_anywhere_in_a_run_is_refused_when_it_is_opened(table: IndexedTable) -> None:
     ref = table.manifest.runs[1]
     file = path_of(table, ref)
@@ -198,6 +200,7 @@ def test_an_entry_of_a_dead_group_is_no_stray_but_hides_what_is_older(table: Ind
     heal(table)
 
 
+@pytest.mark.slow
 def test_if_two_rows_have_one_key_the_highest_position_wins(table: IndexedTable) -> None:
     old = table.addresses[3]
     table.insert([row(3)])

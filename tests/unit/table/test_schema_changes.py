@@ -226,6 +226,7 @@ def test_a_lost_change_of_a_filled_column_is_corrected_by_the_next_change(
     assert life.rows() == expected
 
 
+@pytest.mark.slow
 def test_leniently_a_default_is_left_to_the_rows_that_change(lake: LocalStore) -> None:
     life = Life(lake, SchemaPolicy(add_column=Behaviour.LENIENT))
     life.take(event(INT, 1, row(1, 1, "a")), event(MORE, 2, more(2, 2, "b", 5)))

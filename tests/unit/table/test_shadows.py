@@ -121,6 +121,7 @@ def test_a_chunk_is_judged_again_if_its_key_came_meanwhile(
     assert rows_of(store)[0] == source.present()[0]
 
 
+@pytest.mark.slow
 def test_a_chunk_is_judged_again_if_the_table_was_truncated_meanwhile(
     source: ReadSource, tmp_path: Path
 ) -> None:
@@ -161,6 +162,7 @@ def test_no_orphan_is_deleted_while_a_shadow_is_open(source: ReadSource, tmp_pat
     assert any(path.startswith("_lakesplice/shadows/1/_delta_log/") for path in orphans)
 
 
+@pytest.mark.slow
 def test_a_closed_shadow_leaves_nothing(source: ReadSource, tmp_path: Path) -> None:
     filling = filled(source, LocalStore(tmp_path), FixedClock())
     assert open_shadows(filling.store) == []

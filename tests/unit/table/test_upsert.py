@@ -40,6 +40,7 @@ def test_partial_rows_leave_absent_columns_as_they_are(table: HandFedTable) -> N
     require_rows(table, {1: row(1, n=5), 2: row(2, "b"), 3: row(3, "c", None)})
 
 
+@pytest.mark.slow
 def test_waiting_partial_rows_of_one_key_complete_each_other(table: HandFedTable) -> None:
     table.upsert(given([row(1, n=5)], ["id", "n"]))
     table.upsert(given([row(1, name="new")], ["name", "id"]))

@@ -154,6 +154,7 @@ def test_a_client_that_sends_no_request_is_disconnected(
             assert client.recv(1) == b""
 
 
+@pytest.mark.slow
 def test_probes_are_answered_while_every_scrape_is_held_up(health: Health) -> None:
     metrics, may_end = Metrics(), threading.Event()
     metrics.before_page(lambda: assert_set(may_end))

@@ -136,6 +136,7 @@ def test_a_table_without_a_key_has_events_without_one() -> None:
     assert all(event.key is None and event.value for event in events)
 
 
+@pytest.mark.slow
 def test_declared_types_name_the_columns_types() -> None:
     made = shop.Shop(1, [*shop.SHOP, shop.WIDE])
     declared = made.database.declared_types()
