@@ -19,7 +19,7 @@ from deltalake import DeltaTable
 
 from lakesplice.model.names import CHANGE_TYPE, COMMIT_TIME, COMMIT_VERSION, IS_DELETED
 from lakesplice.table.protocol.ports import Store
-from lakesplice.table.protocol.snapshot import open_snapshot
+from lakesplice.table.protocol.snapshot import oldest_version, open_snapshot
 from lakesplice.table.reading.scan import View
 from lakesplice.table.reading.table import Table
 
@@ -68,7 +68,8 @@ def require_delta_feed(store: Store, root: Path, key: str = "id") -> int:
     """
     snapshot = open_snapshot(store)
     feed, newest = snapshot.manifest.feed, snapshot.version
-    oldest = snapshot.manifest.retention.retained_from
+    # A clean-up that had no files to delete left no commit, so the log may begin later.
+    oldest = max(snapshot.manifest.retention.retained_from, oldest_version(store))
     if feed is None or max(feed.since, oldest) == newest:
         return 0
     first = max(feed.since, oldest)
