@@ -1,10 +1,14 @@
-"""Topics with a long backlog, or in their first load, beside one with hardly any."""
+"""Topics with a long backlog, or in their first load, beside one with hardly any.
+
+In the gate `tests/property/test_service_loop.py` holds the loop itself to it, with drawn topics.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from lakesplice.testing.producer import EventProducer, create_topics
 from lakesplice.testing.shop import WideTable
@@ -17,6 +21,7 @@ BACKLOG, FEW = 3_500, 10
 NEW_TABLES, ROWS_OF_NEW = 5, 1_000
 
 
+@pytest.mark.nightly
 def test_a_long_backlog_does_not_delay_a_small_table(
     kafka_broker: str, topic_name: str, tmp_path: Path
 ) -> None:

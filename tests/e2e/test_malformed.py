@@ -1,7 +1,9 @@
 """Malformed records among good ones: each is counted, and no other record is affected.
 
 One run over one lake has all of them: the same damage in tables with and without schemas in their
-events, an undamaged table beside each, and tables that one record parks.
+events, an undamaged table beside each, and tables that one record parks. In the gate
+`tests/property/test_bad_company_laws.py` damages drawn records of every format in JSON, without a
+service, and `tests/e2e/together/test_dead_letters.py` sends some to one.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ from tests.support.ledgers import PARTITIONS, ledger, partition_of
 from tests.support.malformed import GIANT_BYTES, MALFORMED
 from tests.support.running import Lake, environment
 from tests.support.topics import Sender, make_topics
+
+pytestmark = pytest.mark.nightly
 
 STOPS = {
     "no_key": ParkCode.NO_KEY,

@@ -222,6 +222,7 @@ def test_the_doctor_names_the_topic_that_may_not_be_read(fed: Fed) -> None:
     assert PASSWORD not in json.dumps(found)
 
 
+@pytest.mark.nightly
 def test_kafkas_own_tool_sees_the_lag_and_resets_a_table(broker: SecuredBroker, fed: Fed) -> None:
     fed.insert(0)
     with fed.lake.running() as service:

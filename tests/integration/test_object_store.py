@@ -107,7 +107,7 @@ def test_a_put_of_a_name_that_is_taken_is_refused_whatever_happens(
 def test_a_store_that_is_away_is_an_error_that_says_so(
     make: Callable[..., ObjectStore], proxy: S3Proxy
 ) -> None:
-    store = make(timeout=5.0, patience=1.0)
+    store = make(timeout=5.0, patience=0.1)
     proxy.fault = lambda _: Fault.LOST
     for call in (
         lambda: store.put_new("file", b""),

@@ -17,7 +17,7 @@ from tests.support.reader_matrix import Matrix, difference
 from tests.support.splicing import SPLICE, plain, read, written
 
 ROWS = 30_000
-SPLICES, SPLICES_OF_A_NIGHT = 14, 50
+SPLICES, SPLICES_OF_A_NIGHT = 9, 50
 GROWTH_MAX = 1.03
 
 
