@@ -37,7 +37,7 @@ test-crash: setup ## The crash tests with fifty kills of the service (long)
 check test: export PYTHONDONTWRITEBYTECODE =
 
 # The halves of the tests are runs of their own: the workers of one run would collect all modules each.
-# What mypy does takes as long as half of these, beside them.
+# Lint runs beside them: mypy takes as long as half of one, where it has no cache.
 check: setup ## Format, lint, types, import rules and the fast tests: all but those marked slow
 	@$(MAKE) --no-print-directory --jobs 3 $(TOGETHER) fast-tables fast-others code
 
