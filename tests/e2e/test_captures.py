@@ -119,9 +119,7 @@ def test_tables_that_nothing_is_wrong_with_continue(replayed: Replayed) -> None:
 
 
 def test_the_first_change_that_the_table_cannot_follow_parks_it(replayed: Replayed) -> None:
-    reason = replayed.lake.parked(replayed.topic("customers"))
-    assert reason is not None
-    assert reason.code is ParkCode.SCHEMA_CHANGE
+    reason = replayed.lake.require_parked(replayed.topic("customers"), ParkCode.SCHEMA_CHANGE)
     # A decimal's new scale, before it, is followed; without schemas it can't be seen.
     assert "column='small_u'" in reason.detail
     kind = replayed.lake.table(replayed.topic("customers")).schema.field("balance").type
@@ -130,9 +128,7 @@ def test_the_first_change_that_the_table_cannot_follow_parks_it(replayed: Replay
 
 def test_a_table_without_a_key_is_parked_empty(replayed: Replayed) -> None:
     topic = replayed.topic("nopk")
-    reason = replayed.lake.parked(topic)
-    assert reason is not None
-    assert reason.code is ParkCode.NO_KEY
+    replayed.lake.require_parked(topic, ParkCode.NO_KEY)
     assert replayed.lake.table(topic).read().num_rows == 0
 
 

@@ -124,9 +124,7 @@ def falls_back(service: RunningService, lake: Lake, servers: str, table: Ledger)
     value = json.dumps(record).encode()
     fallen = Sender(servers).send(table.topic, partition_of(event), event.key, value)
     service.until(lambda: lake.parked(table.topic) is not None, "the table parks")
-    reason = lake.parked(table.topic)
-    assert reason is not None
-    assert reason.code is ParkCode.POSITIONS_FELL_BACK
+    lake.require_parked(table.topic, ParkCode.POSITIONS_FELL_BACK)
     return fallen
 
 
@@ -169,8 +167,6 @@ def goes_on(service: RunningService, lake: Lake, servers: str, tables: Tables) -
     assert {gap.end is None for gap in gaps[tables.anew_on.topic]} == {True}
     assert sum(gap.offsets for gap in gaps[tables.truncated_on.topic]) == 20
     for table, code in parked.items():
-        reason = lake.parked(table.topic)
-        assert reason is not None
-        assert reason.code is code
+        lake.require_parked(table.topic, code)
         texts = set(lake.table(table.topic).read()["text"].to_pylist())
         assert texts == {"back", *(f"row {key}" for key in range(9, 20))}

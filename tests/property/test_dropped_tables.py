@@ -150,12 +150,7 @@ def test_each_drop_ends_versions_at_its_moment_whenever_it_is_reported(
         world.servers.commit([("put", 0)])
         world.send(1)
         world.batch()
-        for transactions, sent, jump, share in history:
-            for transaction in transactions:
-                world.servers.commit(transaction)
-            world.send(sent)
-            world.happen(jump)
-            world.batch(share)
+        world.live(history)
         world.servers.commit([("put", key) for key in range(3)])
         world.send(len(world.servers.transactions))
         for _ in range(2):

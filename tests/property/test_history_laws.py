@@ -71,12 +71,7 @@ def test_versions_are_the_states_that_transactions_left(history: list[Any]) -> N
         world.servers.commit([("put", 0)])
         world.send(1)
         world.batch()
-        for transactions, sent, jump, share in history:
-            for transaction in transactions:
-                world.servers.commit(transaction)
-            world.send(sent)
-            world.happen(jump)
-            world.batch(share)
+        world.live(history)
         world.servers.commit([("put", key) for key in range(KEYS)])  # in both partitions
         world.send(len(world.servers.transactions))
         world.batch()

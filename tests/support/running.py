@@ -20,7 +20,7 @@ import yaml
 from lakesplice import Table
 from lakesplice.errors import TableNotFoundError
 from lakesplice.model.names import TableName
-from lakesplice.model.parking import ParkReason
+from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.testing.compare import compare
 from lakesplice.testing.oracle import Record
 from tests.support import machine, short_jvms, warm_jvms
@@ -93,6 +93,13 @@ class Lake:
             return self.table(topic).snapshot.manifest.parked
         except TableNotFoundError:
             return None
+
+    def require_parked(self, topic: str, code: ParkCode) -> ParkReason:
+        """Why the topic's table is parked: it is, for a reason of this code."""
+        reason = self.parked(topic)
+        assert reason is not None, f"{topic} isn't parked"
+        assert reason.code is code, reason
+        return reason
 
     def said(self, event: str) -> list[dict[str, Any]]:
         """What the service logged under this name, over all its runs."""

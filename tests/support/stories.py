@@ -48,7 +48,8 @@ class End(Enum):
 ENDED = End.ENDED
 Step = Until | End
 Story = Callable[["Stage"], Iterator[Step]]
-_FAILURES = (Exception, pytest.fail.Exception)
+# A story that lacks something on this machine is skipped alone, like a test.
+_FAILURES = (Exception, pytest.fail.Exception, pytest.skip.Exception)
 _POLL_SECONDS = 0.1
 _STANDSTILL_SECONDS_MAX = 480.0
 """So long no story may go on, from the start of a life: twice what one event may take."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.dropped import Teller
 from tests.support.malformed import letter_of
-from tests.support.versioned_source import Interval, Servers
+from tests.support.versioned_source import Interval, Servers, Statement
 
 
 class HistoryWorld:
@@ -75,6 +76,17 @@ class HistoryWorld:
             policy=self.policy,
         )
         return self.driver
+
+    def live(self, turns: Iterable[tuple[list[list[Statement]], int, Any, int]]) -> None:
+        """Turn by turn, run transactions, let so many be sent, let something happen, and read a
+        share in percent.
+        """
+        for transactions, sent, jump, share in turns:
+            for transaction in transactions:
+                self.servers.commit(transaction)
+            self.send(sent)
+            self.happen(jump)
+            self.batch(share)
 
     def send(self, count: int, *, readable: bool = True) -> None:
         """Let the connector send the next transactions; with `readable` False, as records that

@@ -77,9 +77,7 @@ def test_captured_tables_end_as_their_workload_says_and_a_wrong_number_is_a_dead
         # Another run of the workload: its moments are another clock's.
         difference = compare(expected.drop_columns(moments), actual.drop_columns(moments), key)
         assert difference is None
-    reason = stage.lake.parked(topics["customers"])
-    assert reason is not None
-    assert reason.code is ParkCode.SCHEMA_CHANGE
+    stage.lake.require_parked(topics["customers"], ParkCode.SCHEMA_CHANGE)
     snapshot = stage.lake.table(topics["orders"]).snapshot
     (ref,) = snapshot.manifest.dead_letters
     store = LocalStore(stage.lake.path(topics["orders"]))

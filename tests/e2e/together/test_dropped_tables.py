@@ -141,9 +141,7 @@ def test_a_dropped_table_loses_its_rows_once_it_is_there_again(stage: Stage) -> 
     again = [said["table"] for said in stage.lake.said("table-begins-again")]
     assert again == ["depot.two"]
     yield ENDED
-    parked = stage.lake.parked(three)
-    assert parked is not None
-    assert parked.code is ParkCode.DROPPED
+    stage.lake.require_parked(three, ParkCode.DROPPED)
     fenced = ["depot.one", "depot.two", "depot.two"]
     assert scene.outcomes("fenced") == fenced
     scene.insert("one", 0, 9)

@@ -155,7 +155,5 @@ def test_an_alteration_that_is_reported_of_too_late_parks_the_table(
     grown.tell(schema_record(narrowed, 400, table="grown", before=GROWN, after=GROWN))
     grown.rows([{**THEN[1], "id": 21}], 510)
     yield stage.parks(grown.topic)
-    parked = stage.lake.parked(grown.topic)
-    assert parked is not None
-    assert parked.code is ParkCode.SCHEMA_CHANGE
+    parked = stage.lake.require_parked(grown.topic, ParkCode.SCHEMA_CHANGE)
     assert "the topic of schema changes reported it" in parked.detail

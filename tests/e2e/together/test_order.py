@@ -99,9 +99,7 @@ def test_positions_that_fall_back_without_a_transaction_id_park_their_table_alon
     (event,) = table.update([3], "from another server")
     fallen = stage.sender.send(event.topic, partition_of(event), event.key, elsewhere(event, None))
     yield stage.parks(table.topic)
-    reason = stage.lake.parked(table.topic)
-    assert reason is not None
-    assert reason.code is ParkCode.POSITIONS_FELL_BACK
+    reason = stage.lake.require_parked(table.topic, ParkCode.POSITIONS_FELL_BACK)
     assert (reason.partition, reason.offset) == (fallen.partition, fallen.offset)
     assert "--new-epoch" in reason.detail
     texts = stage.lake.table(table.topic).read()["text"].to_pylist()
@@ -180,9 +178,7 @@ def test_a_recreated_topic_parks_its_table_and_the_others_continue(stage: Stage)
     # Another sender may still know the partitions that are gone.
     send(Sender(stage.bootstrap_servers), table.insert(10, 40))
     yield stage.parks(table.topic)
-    reason = stage.lake.parked(table.topic)
-    assert reason is not None
-    assert reason.code is ParkCode.TOPIC_RECREATED
+    stage.lake.require_parked(table.topic, ParkCode.TOPIC_RECREATED)
     assert compare(truth, stage.lake.table(table.topic).read(), ["id"]) is None
     yield stage.taken_in(send(stage.sender, neighbour.update(range(10), "the other came anew")))
     stage.holds_the_truth(neighbour)

@@ -105,9 +105,7 @@ def test_tables_are_passed_over_renamed_masked_computed_and_follow_their_policy(
     ]
     assert history.read().num_rows == 5
 
-    parked = lake.parked(strict)
-    assert parked is not None
-    assert parked.code is ParkCode.SCHEMA_CHANGE
+    lake.require_parked(strict, ParkCode.SCHEMA_CHANGE)
     theirs = DeltaTable(str(lake.path(strict))).to_pyarrow_table(columns=["n"])
     assert theirs.schema.field("n").type == pa.int64()
     assert sorted(theirs.column("n").to_pylist()) == [7, 1 << 40]
