@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 
 from benchmarks.faults.demo import PREFIX, SERVICE, Demo
@@ -111,6 +112,20 @@ def _compaction_stopped(demo: Demo) -> None:
     demo.sql(*(f"update shop.slow set n = {n} where id = 1" for n in range(10, 30)))
 
 
+def _committed_to(demo: Demo) -> None:
+    """Write a commit into the table's log as a program does that doesn't read the protocol."""
+    versions = sorted((demo.table("shop.shared") / "_delta_log").glob("*.json"))
+    info = {"timestamp": int(time.time() * 1000), "operation": "WRITE"}
+    text = json.dumps({"commitInfo": info}) + "\n"
+    versions[-1].with_name(f"{len(versions):020d}.json").write_text(text)
+    demo.sql("update shop.shared set n = 5 where id = 1")
+
+
+def _commit_undone(demo: Demo) -> None:
+    versions = len([*(demo.table("shop.shared") / "_delta_log").glob("*.json")])
+    demo.command("restore", demo.table("shop.shared"), "--version", str(versions - 2))
+
+
 def _table_read_only(demo: Demo) -> None:
     demo.disks.make_read_only(demo.table("shop.full"))
     demo.sql("update shop.full set n = 5 where id = 1")
@@ -213,6 +228,18 @@ TABLE_FAULTS = (
         alert_after=180,
         mend=_reloaded,
         prepare=table_made("short"),
+    ),
+    Fault(
+        name="another program commits to a table",
+        section='lakesplice_topic_state{state="resting"} is 1',
+        provoke=_committed_to,
+        page=in_state("shop.shared", "resting"),
+        metric='lakesplice_topic_state{state="resting"} == 1',
+        alert="LakespliceTopicRests",
+        alert_after=400,
+        mend=_commit_undone,
+        probe="shop.shared",
+        prepare=table_made("shared"),
     ),
     Fault(
         name="a setting of the connector changes values",

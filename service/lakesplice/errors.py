@@ -8,6 +8,7 @@
     +-- FencedError               stop: another driver owns the lake
     +-- CorruptFileError          restore or rebuild the named file; it is never read on
     |   +-- MissingFileError      a file that a retained version names does not exist
+    |   +-- ForeignCommitError    undo what another program committed: `lakesplice restore`
     +-- MissingOffsetsError       the broker lost records; reload the table, or change the setting
     +-- UnsupportedError          this version cannot do it; the message names a workaround
     +-- TableError                about one table; the others continue
@@ -84,6 +85,10 @@ class CorruptFileError(LakespliceError):
 
 class MissingFileError(CorruptFileError):
     """A file that a retained version names does not exist."""
+
+
+class ForeignCommitError(CorruptFileError):
+    """Another program committed to the table, so nothing can until that is undone."""
 
 
 class MissingOffsetsError(LakespliceError):

@@ -177,7 +177,7 @@ def test_a_commit_by_another_writer_meanwhile_is_noticed(tmp_path: Path) -> None
         return False
 
     store = FaultyStore(LocalStore(tmp_path), [Fault(write, How.LOST)])
-    with pytest.raises(RetryableError, match="another writer committed to the table meanwhile"):
+    with pytest.raises(RetryableError, match="another program committed to the table meanwhile"):
         adopt_table(store, ["id"], FixedClock(), SeededEntropy(1))
     assert len(list(deltalake.DeltaTable(str(tmp_path)).history())) >= 2
 

@@ -132,7 +132,7 @@ def test_a_commit_by_another_writer_is_noticed(table: TableUnderTest) -> None:
     _grow(table, 1)
     line = {"commitInfo": {"operation": "OPTIMIZE", "timestamp": 1}}
     table.store.put_new(commit_path(2), json.dumps(line).encode())
-    with pytest.raises(CorruptFileError, match="another writer"):
+    with pytest.raises(CorruptFileError, match="lakesplice restore TABLE --version 1"):
         table.now()
 
 

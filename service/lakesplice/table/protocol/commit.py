@@ -37,7 +37,7 @@ from lakesplice.formats.manifests import Pointer, encode_manifest, encode_pointe
 from lakesplice.model.manifest import FileRef, Manifest
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.offsets import Offsets
-from lakesplice.table.protocol.intents import Adopt, Create, Intent, Swap
+from lakesplice.table.protocol.intents import Adopt, Create, Intent, Restore, Swap
 from lakesplice.table.protocol.layout import commit_path, manifest_path
 from lakesplice.table.protocol.offsets import gap_names, next_offsets, view_floor
 from lakesplice.table.protocol.outcomes import Committed, Conflict, ConflictCode
@@ -59,11 +59,11 @@ __all__ = [
     "Committed",
     "Conflict",
     "ConflictCode",
-    "adopt",
     "commit",
     "commit_with_retries",
     "create",
     "swap_in",
+    "take_over",
 ]
 
 ENGINE = "lakesplice/0.1.0"
@@ -144,18 +144,24 @@ def create(store: Store, intent: Create, *, clock: Clock, entropy: Entropy) -> C
     return Conflict(ConflictCode.EXISTS, "the folder already contains a table")
 
 
-def adopt(
-    store: Store, before: Snapshot | None, intent: Adopt, *, clock: Clock, entropy: Entropy
+def take_over(
+    store: Store,
+    before: Snapshot | None,
+    intent: Adopt | Restore,
+    *,
+    clock: Clock,
+    entropy: Entropy,
+    parameters: Mapping[str, str] = NO_PARAMETERS,
 ) -> Committed | Conflict:
-    """Make the version after `before` the first one of ours; `before` is None if there is no log at
-    all.
+    """Make the version after `before`, which another program committed, one of ours; `before` is
+    None if there is no log at all.
 
-    A `Conflict` (VERSION) if another writer committed meanwhile.
+    A `Conflict` (VERSION) if another program committed meanwhile.
     """
-    committed = _attempt(store, before, intent, clock, entropy)
+    committed = _attempt(store, before, intent, clock, entropy, parameters)
     if committed is not None:
         return Committed(committed)
-    return Conflict(ConflictCode.VERSION, "another writer committed to the table meanwhile")
+    return Conflict(ConflictCode.VERSION, "another program committed to the table meanwhile")
 
 
 def swap_in(

@@ -6,9 +6,10 @@ import json
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
-from lakesplice.errors import VersionNotFoundError
-from lakesplice.formats.log.actions import CommitInfo
+from lakesplice.errors import CorruptFileError, MissingFileError, VersionNotFoundError
+from lakesplice.formats.log.actions import DOMAIN, CommitInfo, DomainMetadata
 from lakesplice.formats.log.commit_file import decode_commit
 from lakesplice.model.moments import NO_MOMENT, EpochMs
 from lakesplice.model.offsets import Offset, OffsetRange, OffsetRanges, Offsets
@@ -98,14 +99,7 @@ def version_at(store: Store, timestamp_ms: EpochMs) -> int:
     """
     versions = listed_versions(store)
 
-    def committed(version: int) -> EpochMs:
-        path = commit_path(version)
-        infos = (a for a in decode_commit(store.read(path), path) if isinstance(a, CommitInfo))
-        return next(
-            (info.timestamp_ms for info in infos if info.timestamp_ms is not None), NO_MOMENT
-        )
-
-    before = bisect_right(versions, timestamp_ms, key=committed)
+    before = bisect_right(versions, timestamp_ms, key=partial(committed_ms, store))
     if not before:
         raise VersionNotFoundError(
             "no retained version is that old; ask for a later time",
@@ -113,3 +107,26 @@ def version_at(store: Store, timestamp_ms: EpochMs) -> int:
             oldest=versions[:1],
         )
     return versions[before - 1]
+
+
+def committed_ms(store: Store, version: int) -> EpochMs:
+    """Return when a version was committed; if another program committed it and doesn't say when,
+    the time of the version before it. `NO_MOMENT` if no older one says it, either. Blocks.
+
+    `CorruptFileError` for a version of ours that doesn't say it.
+    """
+    while version >= 0:
+        path = commit_path(version)
+        try:
+            actions = decode_commit(store.read(path), path)
+        except MissingFileError:
+            break
+        for action in actions:
+            if isinstance(action, CommitInfo) and action.timestamp_ms is not None:
+                return action.timestamp_ms
+        if any(isinstance(one, DomainMetadata) and one.domain == DOMAIN for one in actions):
+            raise CorruptFileError(
+                "a version of Lakesplice in the log has no time; restore its file", path=path
+            )
+        version -= 1
+    return NO_MOMENT

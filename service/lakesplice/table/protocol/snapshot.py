@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from lakesplice.errors import (
     CorruptFileError,
+    ForeignCommitError,
     MissingFileError,
     TableNotFoundError,
     UnsupportedError,
@@ -121,15 +122,22 @@ def within_retention(store: Store, snapshot: Snapshot, rows: Iterator[T]) -> Ite
 def read_pointer(store: Store, version: int) -> Pointer:
     """Return what the commit of a version says of its manifest; one read.
 
-    `MissingFileError` if the log lacks the version, `CorruptFileError` if another writer committed
-    it.
+    `MissingFileError` if the log lacks the version, `ForeignCommitError` if another program
+    committed it.
     """
+    pointer = own_pointer(store, version)
+    if pointer is None:
+        raise ForeignCommitError("another program committed this version", version=version)
+    return pointer
+
+
+def own_pointer(store: Store, version: int) -> Pointer | None:
+    """Do the same; None for a version that another program committed, though it may copy ours."""
     for action in _commit(store, version):
         if isinstance(action, DomainMetadata) and action.domain == DOMAIN:
-            return decode_pointer(action.configuration, commit_path(version))
-    raise CorruptFileError(
-        "another writer committed to the table; restore it to the version before", version=version
-    )
+            pointer = decode_pointer(action.configuration, commit_path(version))
+            return pointer if pointer.version == version else None
+    return None
 
 
 def oldest_version(store: Store) -> int:
@@ -283,8 +291,9 @@ def _with_manifest(store: Store, state: LogState) -> Snapshot:
         )
     pointer = decode_pointer(domain.configuration, commit_path(state.version))
     if pointer.version != state.version:
-        raise CorruptFileError(
-            "another writer committed to the table; restore it to the version before",
+        raise ForeignCommitError(
+            "another program committed to the table; undo that by `lakesplice restore TABLE"
+            f" --version {pointer.version}`",
             version=state.version,
             ours=pointer.version,
         )

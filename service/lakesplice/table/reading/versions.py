@@ -37,12 +37,12 @@ def read_version(store: Store, number: int) -> Version:
             version=number,
         ) from None
     domain = next(_domains(actions), None)
+    pointer = None if domain is None else decode_pointer(domain.configuration, path)
     info = next((action for action in actions if isinstance(action, CommitInfo)), None)
-    if domain is None or info is None:
+    if pointer is None or pointer.version != number or info is None:
         raise UnsupportedError(
             "a commit of another writer can't be read as changes", version=number
         )
-    pointer = decode_pointer(domain.configuration, path)
     return Version(
         number, info.operation, pointer.timestamp_ms, read_manifest(store, pointer.manifest)
     )

@@ -27,7 +27,13 @@ from lakesplice.table.protocol.commit import CommitIntent, Conflict
 from lakesplice.table.protocol.intents import Expire
 from lakesplice.table.protocol.layout import commit_path
 from lakesplice.table.protocol.ports import Store
-from lakesplice.table.protocol.snapshot import Snapshot, oldest_version, read_manifest, read_pointer
+from lakesplice.table.protocol.snapshot import (
+    Snapshot,
+    oldest_version,
+    own_pointer,
+    read_manifest,
+    read_pointer,
+)
 from lakesplice.table.upkeep.mirroring.mirror_floor import mirror_floor
 
 VERSIONS_PER_ROUND = 1_000
@@ -77,13 +83,13 @@ def plan_expiry(
     """
     retention = snapshot.manifest.retention
     first = first_there(store, max(start, retention.vacuumed))
-    oldest, pointer = first, read_pointer(store, first)
+    oldest, pointer = _own_from(store, first)
     expired: list[Pointer] = []
     is_last = True
     # Asked only once something may expire: it lists a folder.
     lowest = cache(partial(mirror_floor, store))
     while oldest < snapshot.version:
-        following = read_pointer(store, oldest + 1)
+        next_oldest, following = _own_from(store, oldest + 1)
         if oldest >= retention.retained_from:
             if following.timestamp_ms >= expired_ms:
                 break
@@ -94,7 +100,7 @@ def plan_expiry(
             is_last = False
             break
         expired.append(pointer)
-        oldest, pointer = oldest + 1, following
+        oldest, pointer = next_oldest, following
     files: dict[str, int] = {}
     ended = [pin for pin in retention.pins if now_ms is not None and 0 < pin.ends_ms <= now_ms]
     gone = [pointer.manifest for pointer in expired]
@@ -174,9 +180,20 @@ def first_there(store: Store, version: int) -> int:
 
 
 def manifests(store: Store, first: int, last: int) -> Iterator[Manifest]:
-    """Yield the manifests of the versions `first` to `last`, both included; two reads each."""
+    """Yield the manifests of the versions `first` to `last`, both included; two reads each. Those
+    that another program committed have none.
+    """
     for version in range(first, last + 1):
-        yield read_manifest(store, read_pointer(store, version).manifest)
+        pointer = own_pointer(store, version)
+        if pointer is not None:
+            yield read_manifest(store, pointer.manifest)
+
+
+def _own_from(store: Store, version: int) -> tuple[int, Pointer]:
+    """Return the first version from this one on that is ours; the newest one is."""
+    while (pointer := own_pointer(store, version)) is None:
+        version += 1
+    return version, pointer
 
 
 def pinned(store: Store, manifest: Manifest) -> Iterator[Manifest]:

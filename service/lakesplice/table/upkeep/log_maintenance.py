@@ -13,18 +13,17 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from lakesplice.errors import CorruptFileError, TableNotFoundError
-from lakesplice.formats.log.actions import CommitInfo, DomainMetadata
 from lakesplice.formats.log.checkpoint import Checkpoint, checkpoint_version, complete_checkpoints
-from lakesplice.formats.log.commit_file import decode_commit
-from lakesplice.model.moments import NO_MOMENT, EpochMs, earlier
+from lakesplice.model.moments import EpochMs, earlier
 from lakesplice.table.protocol.commit import Conflict
+from lakesplice.table.protocol.history import committed_ms
 from lakesplice.table.protocol.layout import (
     LAST_CHECKPOINT,
     LOG,
     MANIFESTS,
-    commit_path,
     commit_version,
     manifest_version,
 )
@@ -141,21 +140,8 @@ def clean_up(store: Store, expired_ms: EpochMs, kept_from: int | None = None) ->
 
 def _oldest_needed(store: Store, commits: Sequence[int], expired_ms: EpochMs) -> int:
     """The version that was current at `expired_ms`: the last one committed before it, if any."""
-    after = bisect_left(commits, expired_ms, key=lambda version: _committed_ms(store, version))
+    after = bisect_left(commits, expired_ms, key=partial(committed_ms, store))
     return commits[after - 1] if after else -1
-
-
-def _committed_ms(store: Store, version: int) -> EpochMs:
-    path = commit_path(version)
-    actions = decode_commit(store.read(path), path)
-    for action in actions:
-        if isinstance(action, CommitInfo) and action.timestamp_ms is not None:
-            return action.timestamp_ms
-    if not any(isinstance(action, DomainMetadata) for action in actions):
-        return NO_MOMENT  # of others, from before the table was adopted
-    raise CorruptFileError(
-        "a version of Lakesplice in the log has no time; restore its file", path=path
-    )
 
 
 def _newest_sound(

@@ -193,18 +193,30 @@ def restore(
     """Restore the state of an older version, by a new commit.
 
     A running service does it between two batches, then reads again the records since that version.
+    If another program committed to the table, its commits are undone first.
     """
     from lakesplice import Table
     from lakesplice.apps.lake import table_store
     from lakesplice.apps.table_commands.command_table import CommandResult
     from lakesplice.apps.table_commands.dispatch import RequestWait, give_command
     from lakesplice.apps.table_commands.work import RESTORE
+    from lakesplice.storage.system import SystemClock, SystemEntropy
     from lakesplice.table.reading.table import requested_version
+    from lakesplice.table.upkeep.foreign_commits import undo_foreign_commits
 
     options = lake_options(config)
-    wanted = requested_version(table_store(table, options), version, as_of)
+    store = table_store(table, options)
+    wanted = requested_version(store, version, as_of)
     if wanted is None:
         raise UsageError("say which version to restore: --version or --as-of")
+    undone = undo_foreign_commits(store, wanted, clock=SystemClock(), entropy=SystemEntropy())
+    if undone is not None and undone.restored == wanted:
+        text = (
+            f"version {wanted} restored as version {undone.version}: {undone.commits} commits of"
+            " another program undone"
+        )
+        show_result(CommandResult(text, asdict(undone)), as_json=as_json)
+        return
     opened = Table.open(table, options=options)
     if opened.snapshot.manifest.is_fed_by_hand:
         made = opened.restore(wanted)

@@ -17,7 +17,7 @@ from lakesplice.apps.service.tables.gauges import (
     show_snapshot,
 )
 from lakesplice.apps.service.tables.setting_warnings import SettingWarnings
-from lakesplice.errors import FencedError, LakespliceError, StorageError
+from lakesplice.errors import FencedError, ForeignCommitError, LakespliceError, StorageError
 from lakesplice.model.driver_status import FreshnessGoal, TopicCondition, TopicState, strictest
 from lakesplice.model.moments import EpochSeconds
 from lakesplice.model.names import TableName
@@ -246,6 +246,10 @@ class ServiceTable(DriverTable):
             self.forget_failures()
         except FencedError:
             raise
+        except ForeignCommitError as error:
+            # Nothing can be committed until that is undone; other reasons are found again then.
+            self.refused = True
+            self.rest(str(error))
         except LakespliceError as error:
             self._to_park = reason
             self.refused = True

@@ -51,7 +51,7 @@ from lakesplice.table.by_hand.adoption.adopted_keys import indexed
 from lakesplice.table.files.base_files import create_base, create_base_of
 from lakesplice.table.files.index_runs import write_run
 from lakesplice.table.files.inner_tables import require_no_inner_tables
-from lakesplice.table.protocol.commit import Committed, adopt
+from lakesplice.table.protocol.commit import Committed, take_over
 from lakesplice.table.protocol.intents import Adopt
 from lakesplice.table.protocol.layout import base_path, commit_path, run_path
 from lakesplice.table.protocol.new_files import NewFile
@@ -152,7 +152,7 @@ def adopt_table(
             "files were added or removed meanwhile; stop all writers and adopt again"
         )
     before = None if log is None else _before(store, log)
-    outcome = adopt(store, before, intent, clock=clock, entropy=entropy)
+    outcome = take_over(store, before, intent, clock=clock, entropy=entropy)
     if not isinstance(outcome, Committed):
         raise RetryableError(f"{outcome.detail}; stop its writers and adopt again")
     return survey.adoption

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lakesplice.formats.log.actions import Add
+from lakesplice.formats.log.actions import Action, Add
 from lakesplice.model.manifest import Manifest, Pin, Retention, RunRef, UpsertState
 from lakesplice.model.parking import ParkReason
 from lakesplice.model.progress.backfill import BackfillState
@@ -109,6 +109,8 @@ class Restore:
     is a new state, of a table that starts over.
 
     `stats` maps each base file that comes back to its Delta statistics, None if it has none.
+    `undoing` are actions of the log that undo the commits of another program after `version`, which
+    is then the last one of ours.
     """
 
     generation: int
@@ -116,6 +118,7 @@ class Restore:
     version: int | None
     manifest: Manifest
     stats: Mapping[str, str | None]
+    undoing: tuple[Action, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

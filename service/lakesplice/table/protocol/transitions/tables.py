@@ -149,8 +149,13 @@ def after_restore(before: Manifest, intent: Restore, moment: CommitPoint) -> Tra
     adds = adds_again(manifest, back, intent.stats, moment.timestamp_ms)
     if intent.version is None:
         return Transition(manifest, RESET, schema + removes, {"files_gone": len(gone)})
-    counts = {"version": intent.version, "files_back": len(back), "files_gone": len(gone)}
-    return Transition(manifest, RESTORE, schema + removes + adds, counts)
+    actions = schema + removes + adds + intent.undoing
+    counts = {
+        "version": intent.version,
+        "files_back": sum(isinstance(action, Add) for action in actions),
+        "files_gone": sum(isinstance(action, Remove) for action in actions),
+    }
+    return Transition(manifest, RESTORE, actions, counts)
 
 
 def after_replacement(before: Manifest, intent: ReplaceTable, moment: CommitPoint) -> Transition:

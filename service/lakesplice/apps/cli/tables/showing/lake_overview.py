@@ -45,7 +45,7 @@ def print_overview(
         noted = any(line[_NOTE] for line in lines)
         print_table(lines, (*_COLUMNS, _NOTE) if noted else _COLUMNS, sys.stdout)
     elif status is None or status.topics:
-        print(f"no tables in {lake}", file=sys.stderr)
+        print(f"no tables in {lake}; they are looked for as DATABASE/TABLE in it", file=sys.stderr)
     troubles = (
         *_troubles(rows, now_ms),
         *_gaps(rows),
