@@ -39,7 +39,7 @@ def grown_schema(
     filled = (
         {field.name for field in new} - {*image.key, *current.left_out} if policy.fills else set()
     )
-    changed = _renamed(match, policy, presences)
+    changed = _renamed(current, match, policy, presences)
     keeps = policy.keeps_old_names and presences is None
     both = renamed_beside(current, match, image) if keeps else ()
     beside = []
@@ -74,14 +74,22 @@ def grown_schema(
 
 
 def _renamed(
-    match: ColumnMatch, policy: SchemaPolicy, presences: ColumnPresences | None
+    current: TableSchema,
+    match: ColumnMatch,
+    policy: SchemaPolicy,
+    presences: ColumnPresences | None,
 ) -> list[Column]:
-    """Return the columns whose name at the source changes, or that no longer have one."""
-    hidden = policy.hides_dropped and not match.maybe_renamed and presences is None
+    """Return the columns whose name at the source changes, or that no longer have one, and copies
+    that are hidden with them.
+    """
+    hides = policy.hides_dropped and not match.maybe_renamed and presences is None
     # Other shards still have the column, so it keeps its name unless another column has it now.
     released = [c for c in match.missing if presences is None or c.source_name in match.handed_on]
     renamed = [replace(kept, source_name=name) for name, kept in match.renamed.items()]
-    return [*(replace(column, source_name="", hidden=hidden) for column in released), *renamed]
+    gone = [replace(c, source_name="", hidden=hides or c.hidden) for c in released]
+    of = {column.id for column in gone} if hides else set[int]()
+    copies = [replace(c, hidden=True) for c in current.columns if c.copy_of in of]
+    return [*gone, *copies, *renamed]
 
 
 def _added(id_: int, name: str, field: SourceField, *, filled: bool) -> Column:

@@ -11,7 +11,7 @@ and a copy of it has the new one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lakesplice.model.names import column_name
@@ -113,8 +113,8 @@ def stored_names(
     names = tuple(_free(taken, name) for name in added)
     taken |= ever
     for i in sorted(gives_way):
-        # A column that is also stored under another name is shown under that name only.
-        hidden = after[i].hidden or bool(after[i].source_name) or after[i].copy_of is not None
+        # Values that are shown under another name are shown under that name only.
+        hidden = after[i].hidden or _is_shown_elsewhere(after, after[i])
         after[i] = replace(after[i], name=_free(taken, after[i].name), hidden=hidden)
     now = tuple(column for column in after.values() if before.get(column.id) != column)
     return StoredNames(now, names, taken)
@@ -128,18 +128,20 @@ def _is_elsewhere(current: TableSchema, column: Column) -> bool:
     return not own and has_copy(current, column)
 
 
+def _is_shown_elsewhere(columns: Mapping[int, Column], column: Column) -> bool:
+    """Whether another column shows the same values; of a column of the source one always does."""
+    of = column.id if column.copy_of is None else column.copy_of
+    others = (c for c in columns.values() if of in (c.id, c.copy_of) and c.id != column.id)
+    return bool(columns[of].source_name) or not all(other.hidden for other in others)
+
+
 def _with_copies(current: TableSchema, changed: Sequence[Column]) -> dict[int, Column]:
-    """Return the columns by id; each copy has the type of the column that it copies, and is hidden
-    with it.
-    """
+    """Return the columns by id; each copy has the type of the column that it copies."""
     after = {column.id: column for column in (*current.columns, *changed)}
     for column in current.columns:
         if column.copy_of is not None:
             of = after[column.copy_of]
-            hidden = column.hidden or (of.hidden and not of.source_name)
-            after[column.id] = replace(
-                column, type=of.type, source_type=of.source_type, hidden=hidden
-            )
+            after[column.id] = replace(after[column.id], type=of.type, source_type=of.source_type)
     return after
 
 
