@@ -299,10 +299,15 @@ def _with_manifest(store: Store, state: LogState) -> Snapshot:
         )
     try:
         manifest = read_manifest(store, pointer.manifest)
-    except MissingFileError as error:
+    except CorruptFileError as error:
         # The name may be what is damaged.
-        named_by = commit_path(state.version)
-        raise MissingFileError(error.message, **{**error.facts, "named_by": named_by}) from error
+        facts = {**error.facts, "named_by": commit_path(state.version)}
+        raise type(error)(
+            "the version's manifest is missing or damaged; restore the file from a backup or, if"
+            " it is the newest version, return to the one before by `lakesplice restore TABLE"
+            f" --version {state.version - 1}`: {error.message}",
+            **facts,
+        ) from error
     if manifest.files.keys() != state.adds.keys():
         raise CorruptFileError(
             "the log and the manifest disagree about the base files; restore the log, or delete"

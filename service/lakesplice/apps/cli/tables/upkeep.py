@@ -193,7 +193,8 @@ def restore(
     """Restore the state of an older version, by a new commit.
 
     A running service does it between two batches, then reads again the records since that version.
-    If another program committed to the table, its commits are undone first.
+    If the newest versions can't be read (another program committed them, or their manifests are
+    lost or damaged), they are undone first.
     """
     from lakesplice import Table
     from lakesplice.apps.lake import table_store
@@ -202,18 +203,18 @@ def restore(
     from lakesplice.apps.table_commands.work import RESTORE
     from lakesplice.storage.system import SystemClock, SystemEntropy
     from lakesplice.table.reading.table import requested_version
-    from lakesplice.table.upkeep.foreign_commits import undo_foreign_commits
+    from lakesplice.table.upkeep.unreadable_versions import undo_unreadable
 
     options = lake_options(config)
     store = table_store(table, options)
     wanted = requested_version(store, version, as_of)
     if wanted is None:
         raise UsageError("say which version to restore: --version or --as-of")
-    undone = undo_foreign_commits(store, wanted, clock=SystemClock(), entropy=SystemEntropy())
+    undone = undo_unreadable(store, wanted, clock=SystemClock(), entropy=SystemEntropy())
     if undone is not None and undone.restored == wanted:
         text = (
-            f"version {wanted} restored as version {undone.version}: {undone.commits} commits of"
-            " another program undone"
+            f"version {wanted} restored as version {undone.version}, over {undone.undone} that"
+            " can't be read"
         )
         show_result(CommandResult(text, asdict(undone)), as_json=as_json)
         return

@@ -1,12 +1,14 @@
-"""Undoes what another program committed to a table of ours, which its protocol forbids.
+"""Undoes the newest versions of a table if they can't be read, by one commit of ours.
 
-No commit of ours can follow such a commit, so all of them are at the end of the log. One commit of
-ours, a restore, returns to the state of our last version; the log keeps the others below it.
+Another program committed them, which the table's protocol forbids, or their manifests are lost or
+damaged. The commit is a restore of the newest version that can be read; the log keeps the others
+below it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from lakesplice.errors import CorruptFileError, MissingFileError, RetryableError, UsageError
@@ -17,6 +19,7 @@ from lakesplice.table.protocol.commit import Committed, take_over
 from lakesplice.table.protocol.intents import Restore
 from lakesplice.table.protocol.ports import Clock, Entropy, Store
 from lakesplice.table.protocol.snapshot import (
+    Snapshot,
     listed_versions,
     open_snapshot,
     own_pointer,
@@ -27,75 +30,71 @@ _FILES_SHOWN_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
-class UndoneCommits:
-    """The `version` that undid commits of another program, the version whose state it has again,
-    and the number of commits.
-    """
+class UndoneVersions:
+    """The `version` that undid some, the version whose state it has again, and their number."""
 
     version: int
     restored: int
-    commits: int
+    undone: int
 
 
-def last_own_version(store: Store) -> int:
-    """Return the newest version that Lakesplice committed. Blocks: lists the log.
+def newest_readable(store: Store) -> Snapshot:
+    """Return the newest version of Lakesplice's that can be read. Blocks: lists the log.
 
     `CorruptFileError` if the log has none.
     """
     for version in reversed(listed_versions(store)):
         if own_pointer(store, version) is not None:
-            return version
+            with suppress(CorruptFileError):
+                return open_snapshot(store, version)
     raise CorruptFileError(
-        "the log has no version of Lakesplice's; restore _delta_log from a backup", path=str(store)
+        "no version in the log can be read; restore _delta_log from a backup", path=str(store)
     )
 
 
-def undo_foreign_commits(
+def undo_unreadable(
     store: Store, wanted: int, *, clock: Clock, entropy: Entropy
-) -> UndoneCommits | None:
-    """Return the table to our last version, by a new commit, before the version `wanted` is
-    restored; None if the newest version is ours.
+) -> UndoneVersions | None:
+    """Return the table to its newest version that can be read, by a new commit, before the version
+    `wanted` is restored; None if the newest version can be read.
 
-    It takes no generation: no driver commits to the table until this is done, and afterwards the
-    table is as the driver left it. Blocks. `UsageError` if `wanted` isn't ours. `MissingFileError`
-    if the other program also deleted files; then nothing is committed. `RetryableError` if it
-    commits meanwhile, `UnsupportedError` if it made the table one that we can't read.
+    It takes no generation: a driver that runs either can't commit until this is done, or its commit
+    comes first. Blocks. `UsageError` if `wanted` can't be read. `MissingFileError` if another
+    program also deleted files; then nothing is committed. `RetryableError` if somebody commits
+    meanwhile, `UnsupportedError` if another program made the table one that we can't read.
     """
-    version = last_own_version(store)
+    ours = newest_readable(store)
     state = read_log(store)
-    if state.version == version:
+    if state.version == ours.version:
         return None
-    if wanted > version:
+    if wanted > ours.version:
         raise UsageError(
-            "another program committed this version; choose one that Lakesplice committed",
-            version=wanted,
-            newest=version,
+            "this version can't be read; choose an older one", version=wanted, newest=ours.version
         )
-    ours = open_snapshot(store, version)
     actions = tuple(_undoing(ours.log, state, clock.now_ms()))
     missing = [a.path for a in actions if isinstance(a, Add) and store.size(a.path) is None]
     if missing:
         raise MissingFileError(
-            "another program deleted files of the table; restore them from a backup, or load the"
-            " table again",
+            "files of the version are deleted; restore them from a backup, or load the table again",
+            version=ours.version,
             files=len(missing),
             first=missing[:_FILES_SHOWN_MAX],
         )
     manifest = ours.manifest
-    intent = Restore(manifest.generation, state.version, version, manifest, {}, actions)
+    intent = Restore(manifest.generation, state.version, ours.version, manifest, {}, actions)
     outcome = take_over(
         store,
         replace(ours, version=state.version, log=state),
         intent,
         clock=clock,
         entropy=entropy,
-        parameters={"undone": f"{version + 1}-{state.version}"},
+        parameters={"undone": f"{ours.version + 1}-{state.version}"},
     )
     if isinstance(outcome, Committed):
-        return UndoneCommits(outcome.snapshot.version, version, state.version - version)
+        undone = state.version - ours.version
+        return UndoneVersions(outcome.snapshot.version, ours.version, undone)
     raise RetryableError(
-        "another program commits to the table all the time; stop it and try again",
-        path=str(store),
+        "another program committed to the table meanwhile; stop it and try again", path=str(store)
     )
 
 
