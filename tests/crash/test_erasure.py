@@ -97,10 +97,10 @@ def writes(made: Path) -> list[Call]:
 def test_after_any_failure_the_next_call_finishes_the_erasure(
     made: Path, how: How, seed: int, request: pytest.FixtureRequest
 ) -> None:
-    """In the gate each way of failing tries every 18th write, nightly every one."""
+    """In the gate each way of failing tries every 24th write, nightly every one."""
     every = writes(made)
     assert len(every) > 40
-    step = 1 if request.config.getoption("--nightly") else 18
+    step = 1 if request.config.getoption("--nightly") else 24
     for call in every[(seed + 2 * list(How).index(how)) % step :: step]:
         with copied(made) as life:
             _broken_off(life, Fault.at(call.number, how))

@@ -28,7 +28,7 @@ WRITES = ("put_new", "writer", "delete")
 # So that the cases of a file are some groups that can be told apart, not hundreds of names.
 GROUPS = 4
 # Lives per way of failing in the gate, and with a full disk; each takes more than a second.
-LIVES, LIVES_ON_A_FULL_DISK, LIVES_ON_A_FULL_DISK_NIGHTLY = 3, 3, 40
+LIVES, LIVES_ON_A_FULL_DISK, LIVES_ON_A_FULL_DISK_NIGHTLY = 2, 2, 40
 
 
 def play(scenario: Scenario, path: Path, lake: Store) -> bool:

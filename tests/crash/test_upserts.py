@@ -169,10 +169,10 @@ Numbers = Callable[..., list[int]]
 
 @pytest.fixture
 def numbers(request: pytest.FixtureRequest, seed: int) -> Numbers:
-    """The calls that one way of failing tries: every 20th, each way others, by the seed; nightly
+    """The calls that one way of failing tries: every 30th, each way others, by the seed; nightly
     every one.
     """
-    every = 1 if request.config.getoption("--nightly") else 20
+    every = 1 if request.config.getoption("--nightly") else 30
 
     def chosen(way: int, *methods: str) -> list[int]:
         found = [call.number for call in calls() if call.method in methods]

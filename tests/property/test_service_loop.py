@@ -162,7 +162,7 @@ def test_log_lines_lead_from_a_batch_to_its_commits_and_to_the_history_of_each_t
 
 @pytest.mark.slow
 def test_first_loads_of_many_tables_do_not_hold_up_a_hot_one(tmp_path: Path) -> None:
-    others = range(1, 9)
+    others = range(1, 6)
     service = SimulatedService(tmp_path, ["hot", *(f"other{at}" for at in others)])
     service.limits_whole_batches = True
     service.put(0, *range(12))
@@ -176,7 +176,7 @@ def test_first_loads_of_many_tables_do_not_hold_up_a_hot_one(tmp_path: Path) -> 
 
     for at in others:
         service.put(at, *range(18))
-    service.run([change] * 12)
+    service.run([change] * 8)
     assert max(waited) <= 2 * OFFSETS_PER_BATCH_MAX
     service.require_all_arrived()
 

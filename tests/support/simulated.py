@@ -177,7 +177,7 @@ def rows_in(table: Table, view: View) -> Rows:
 def require_true(source: Source, store: Store) -> None:
     """The real-time view of the newest version is the truth at its offsets; the index is sound."""
     table = Table(store)
-    found = rows_of(store)
+    found = rows_in(table, View.REAL_TIME)
     assert len({row["id"] for row in found}) == len(found), "a key twice"
     assert found == truth_for(source, table)
     if found:  # a reader of few columns reads less of rows and changes
