@@ -48,7 +48,7 @@ _OBJECTS_PER_COLLECTION = 20_000
 # Two shared cores make single examples slow at times; a deadline would only report the neighbours.
 _slow = [hypothesis.HealthCheck.too_slow]
 hypothesis.settings.register_profile(
-    "default", deadline=None, suppress_health_check=_slow, max_examples=20
+    "default", deadline=None, suppress_health_check=_slow, max_examples=16
 )
 # Without shrinking, which may take minutes for each test that fails: other profiles do it.
 hypothesis.settings.register_profile(

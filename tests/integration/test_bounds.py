@@ -26,8 +26,8 @@ from lakesplice.testing.shop.columns import bigint, integer
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
 from tests.support.simulated import SMALL, Source, driver_of, require_finished, row
 
-TRANSACTION_ROWS, OFFSETS_PER_BATCH = 20_000, 2_500
-HOT_CHANGES, KEYS = 30_000, 50
+TRANSACTION_ROWS, OFFSETS_PER_BATCH = 12_000, 2_000
+HOT_CHANGES, KEYS = 12_000, 50
 COLUMNS, ROWS = 4_000, 20
 BLOCKS, ENTRIES_PER_BLOCK = 12, 1 << 18
 ENTRY_BYTES = 24

@@ -81,7 +81,7 @@ def test_a_benchmark_of_whole_rows_has_the_stated_number_of_new_values(
 
 
 @pytest.mark.parametrize("contender", CONTENDERS)
-@pytest.mark.parametrize("columns", [1, COLUMNS])
+@pytest.mark.parametrize("columns", [1, pytest.param(COLUMNS, marks=pytest.mark.nightly)])
 def test_every_contender_ends_at_the_truth(
     source: Path, tmp_path: Path, contender: str, columns: int
 ) -> None:
@@ -108,6 +108,7 @@ def test_every_contender_ends_at_the_truth(
     assert checked == {"right": True}
 
 
+@pytest.mark.nightly
 def test_contenders_take_turns_in_processes_of_their_own(source: Path, tmp_path: Path) -> None:
     changes = tmp_path / "changes.parquet"
     make(source, Cell(0.2, 1, "uniform"), changes)

@@ -13,7 +13,7 @@ _MIN = 2
 def examples(usual: int) -> int:
     """Return the number for the profile in force.
 
-    `make test` and the gate draw a fifth of the `usual` number, `make check` a
+    `make test` and the gate draw a sixth of the `usual` number, `make check` a
     sixteenth, and `make nightly` five times as many.
     """
     return max(_MIN, ceil(usual * settings().max_examples / _USUAL))

@@ -160,7 +160,7 @@ def test_the_list_of_decisions_names_each() -> None:
         assert f"[{path.name[:4]}]({path.name})" in listed
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_site_refuses_links_and_anchors_that_lead_nowhere() -> None:
     documentation.stage()
     with (documentation.PAGES / "docs" / "limits.md").open("a") as page:

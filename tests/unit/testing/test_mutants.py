@@ -161,7 +161,7 @@ for text, seconds in (("(a >= 4)", 0.1), ("(a <= 4)", 0.1), ("(a <= 4)", 9.0)):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_test_that_fails_without_the_mutant_too_catches_nothing(tmp_path: Path) -> None:
     files = {
         "m.py": "def f(a):\n    return a < 4\n",
