@@ -308,6 +308,16 @@ def test_keys_of_the_lake_are_constants_that_the_database_reads_exactly() -> Non
         "convert(_utf8mb4 X'6f27c3a4' using latin1) collate latin1_swedish_ci,"
         "X'0027','9999-12-31'))"
     )
+    first = pa.array([dt.datetime(1970, 1, 1, tzinfo=_UTC)], pa.timestamp("us", "UTC"))
+    zero = rows.set_column(0, "d", first).select(["d", "b"])
+    assert keys_sql((key[0], key[3]), (read[0], read[3]), zero) == (
+        "((timestampdiff(microsecond,'1970-01-01',`d`))=0 and `b`=X'0027')"
+    )
+    wide = DatabaseColumn("w", "decimal(65,30)")
+    number = key_columns(["w"], {"w": wide})
+    assert isinstance(number, tuple)
+    odd = pa.table({"w": ["1) or (1", "-0.5"]})
+    assert keys_sql(number, [_read_as(wide, "string")], odd) == "(`w`) in ((null),(-0.5))"
     assert keys_sql(key, read, rows.slice(1)) == "0"
     assert all(isinstance(column, KeyColumn) for column in key)
     assert np.array_equal(Compared(tuple(read), tuple(read)).buckets(rows.slice(1)), [])

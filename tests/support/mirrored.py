@@ -14,6 +14,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from pymysql.constants import FIELD_TYPE
+
 from benchmarks.repeating import repeating
 from lakesplice.apps.verifying.catch_up import CatchUp
 from lakesplice.apps.verifying.read_limit import ReadLimit
@@ -48,8 +50,8 @@ Key = Any  # a value, or a tuple of several columns' values
 
 @dataclass(frozen=True)
 class MirroredColumn:
-    """A column: its DDL, its field in the connector's events, what it holds at random, and what is
-    sent of a value.
+    """A column: its DDL, its field in the connector's events, what it holds at random, what is sent
+    of a value, and what the lake has of it.
     """
 
     name: str
@@ -57,6 +59,7 @@ class MirroredColumn:
     field: Mapping[str, Any]
     draw: Callable[[random.Random], Any] = lambda _: None
     sent: Callable[[Any], Any] = lambda value: value
+    stored: Callable[[Any], Any] = lambda value: value
 
 
 def decimal_column(
@@ -119,6 +122,10 @@ ITEMS = MirroredTable(
 COLUMNS = ITEMS.names
 
 
+def _number(bits: Any) -> int:
+    return int.from_bytes(bits, "big")
+
+
 class FeedingClock(FixedClock):
     """While somebody waits on it, the source changes and the lake follows."""
 
@@ -146,7 +153,9 @@ class Mirror:
         self._server, self.database, self.table = server, database, table
         self._connection = server.connect()
         self._connection.autocommit(True)
+        self._connection.decoders[FIELD_TYPE.BIT] = _number
         self.cursor = self._connection.cursor()
+        self.cursor.execute("set sql_mode = ''")  # it takes a zero in a date
         self.cursor.execute(f"create database {database}")
         self.cursor.execute(f"use {database}")
         self.cursor.execute(table.ddl)
@@ -223,7 +232,7 @@ class Mirror:
         now, lies = self.rows(), instead or {}
         place = self._end()
         events: list[Event] = []
-        for key in sorted(now.keys() | self._sent.keys()):
+        for key in sorted(now.keys() | self._sent.keys(), key=str):
             before, after = self._sent.get(key), now.get(key)
             is_sent = key not in lies or lies[key] is not None
             if before != after and is_sent:

@@ -20,6 +20,7 @@ from lakesplice.planning.shape.masks import masks_of
 from lakesplice.planning.shape.metadata_columns import MetadataContent
 from lakesplice.planning.shape.shaping import Shape
 from tests.support.mirrored import MirroredColumn, MirroredTable, Row, decimal_column
+from tests.support.odd_columns import ODD, ODD_KEYS, of_text, or_null
 
 Random = random.Random
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001  # the driver gives a DATETIME without a zone
@@ -70,6 +71,7 @@ VALUES = (
     MirroredColumn("moment", "datetime(6)", _MICROS, _moment, _micros),
     MirroredColumn("raw", "varbinary(9)", {"type": "bytes"}, lambda c: c.randbytes(2), _base64),
     MirroredColumn("size", "enum('b','ü','a')", _ENUM, lambda c: c.choice("abü")),
+    *(column for column, _ in ODD.values()),
     decimal_column("grand", 20, 0, lambda c: Decimal(c.choice((0, 2**64 - 1)))),
 )  # fmt: skip
 _GRAND = replace(VALUES[-1], ddl="bigint unsigned")
@@ -78,7 +80,7 @@ _KEYS: tuple[tuple[tuple[MirroredColumn, ...], Callable[[int], Row]], ...] = (
     ((_ID,), lambda n: (n - 10,)),
     ((replace(_GRAND, name="id"),), lambda n: (Decimal(2**63 + n),)),
     (
-        (replace(VALUES[-2], name="region"), _ID), lambda n: ("abü"[n % 3], n // 3)
+        (replace(VALUES[11], name="region"), _ID), lambda n: ("abü"[n % 3], n // 3)
     ),
     (
         (replace(VALUES[0], name="code", ddl="varchar(20) collate utf8mb4_general_ci"),),
@@ -87,6 +89,10 @@ _KEYS: tuple[tuple[tuple[MirroredColumn, ...], Callable[[int], Row]], ...] = (
     ((replace(VALUES[10], name="token"), _ID), lambda n: (bytes((n % 256, 0)), n // 256)),
     ((replace(VALUES[8], name="of"), _ID), lambda n: (dt.date(1969, 12, 1) + dt.timedelta(n), 1)),
     ((replace(VALUES[3], name="number"),), lambda n: (Decimal(n).scaleb(-10),)),
+    *(
+        ((replace(column, name="odd"), *[_ID] * (len(key_at(0)) - 1)), key_at)
+        for column, key_at in ODD_KEYS
+    ),
 )  # fmt: skip
 
 
@@ -236,28 +242,21 @@ def damaged(kind: TableKind, row: Row, chance: Random) -> tuple[Row, set[str]]:
     return tuple({**values, **wrong}.values()), set(wrong)
 
 
-def _of_text(value: str | None) -> list[str | None]:
-    return ["" if value is None else None, f"{value or ''} ", (value or "x").swapcase() + "\x00"]
-
-
-def _or_null(value: Any, *others: Any) -> list[Any]:
-    return list(others[:1]) if value is None else [None, *others[1:]]
-
-
 _LIES: Mapping[str, Callable[[Any], list[Any]]] = {
-    "word": _of_text,
-    "other": _of_text,
-    "price": lambda v: _or_null(v, Decimal(0), v and v + Decimal("0.01"), Decimal(-9)),
-    "share": lambda v: _or_null(v, Decimal(0), (v or 0) + Decimal("0.0000000001")),
-    "stock": lambda v: _or_null(v, 0, (v or 0) + 1),
-    "ratio": lambda v: _or_null(v, 0.0, math.nextafter(v or 0.0, 1.0)),
-    "half": lambda v: _or_null(v, 0.0, (v or 0.0) + 0.5),
-    "doc": lambda v: _or_null(
+    "word": of_text,
+    "other": of_text,
+    "price": lambda v: or_null(v, Decimal(0), v and v + Decimal("0.01"), Decimal(-9)),
+    "share": lambda v: or_null(v, Decimal(0), (v or 0) + Decimal("0.0000000001")),
+    "stock": lambda v: or_null(v, 0, (v or 0) + 1),
+    "ratio": lambda v: or_null(v, 0.0, math.nextafter(v or 0.0, 1.0)),
+    "half": lambda v: or_null(v, 0.0, (v or 0.0) + 0.5),
+    "doc": lambda v: or_null(
         v, "{}", v and json.dumps(dict(reversed(json.loads(v).items()))), v and v.replace(" ", "")
     ),
-    "day": lambda v: _or_null(v, dt.date(1970, 1, 1), v and v + dt.timedelta(1)),
-    "moment": lambda v: _or_null(v, _EPOCH, v and v + dt.timedelta(microseconds=1)),
-    "raw": lambda v: _or_null(v, b"", v and v + b"\0", v and v[:1]),
-    "size": lambda v: _or_null(v, "a", "b" if v != "b" else "a"),
-    "grand": lambda v: _or_null(v, Decimal(0), Decimal(1)),
+    "day": lambda v: or_null(v, dt.date(1970, 1, 1), v and v + dt.timedelta(1)),
+    "moment": lambda v: or_null(v, _EPOCH, v and v + dt.timedelta(microseconds=1)),
+    "raw": lambda v: or_null(v, b"", v and v + b"\0", v and v[:1]),
+    "size": lambda v: or_null(v, "a", "b" if v != "b" else "a"),
+    "grand": lambda v: or_null(v, Decimal(0), Decimal(1)),
+    **{name: lies for name, (_, lies) in ODD.items()},
 }

@@ -78,7 +78,8 @@ class ReadColumn:
     length.
 
     `bits` is n of a BIT(n), `scale` that of a DECIMAL, and `unit` the number of microseconds in a
-    unit of the value that a TIME becomes. `optional` is whether the database may have NULL.
+    unit of the value that a TIME becomes. `optional` is whether the database may have NULL. `zero`
+    is the text that also stands for values with a zero in the date, empty if there are none.
     """
 
     name: str
@@ -90,6 +91,7 @@ class ReadColumn:
     unit: int = 1
     scale: int = 0
     optional: bool = True
+    zero: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +166,8 @@ def _read(
     if (of in _WHOLE_NUMBERS or of in _DECIMALS) and kind in _DIGIT_KINDS:
         sql = _without_zeros(name, column.type, defined)
         scale = (defined.scale or 0) if of in _DECIMALS else 0
-        return ReadColumn(column.name, sql, TextForm.DIGITS, type_, sql, scale=scale)
+        zero = str(_YEAR_ZERO) if of == "YEAR" else ""
+        return ReadColumn(column.name, sql, TextForm.DIGITS, type_, sql, scale=scale, zero=zero)
     if of in _FLOATS and kind in (Primitive.FLOAT, Primitive.DOUBLE):
         sql = _FLOAT_BITS.format(name)
         return ReadColumn(column.name, sql, TextForm.FLOAT_BITS, type_, sql)
@@ -237,7 +240,7 @@ def _moment(
         sql = f"if({name} is null,null,ifnull({sql},0))"
     else:
         sql = f"({sql})"
-    return ReadColumn(column.name, sql, form, type_, sql)
+    return ReadColumn(column.name, sql, form, type_, sql, zero="0")
 
 
 def quoted(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -12,24 +13,56 @@ from lakesplice.planning.source_rows.columns import ReadColumn, TextForm, octets
 from lakesplice.planning.source_rows.key_ranges import KeyColumn
 
 _DAY_ZERO = datetime(1970, 1, 1, tzinfo=UTC)
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+_NO_VALUE = "null"
 
 
 def keys_sql(key: Sequence[KeyColumn], columns: Sequence[ReadColumn], keys: pa.Table) -> str:
     """Return the SQL condition for rows with these keys; `key` and `columns` are in one order,
     `keys` has the source's names and no null.
     """
-    constants = [_constants(of, column, keys) for of, column in zip(key, columns, strict=True)]
-    rows = (",".join(parts) for parts in zip(*constants, strict=True))
-    inside = ",".join(f"({row})" for row in rows)
-    return f"({','.join(column.sql for column in key)}) in ({inside})" if inside else "0"
+    names = ",".join(column.sql for column in key)
+    texts = [
+        canonical_texts(column, keys.column(column.name).combine_chunks()).to_pylist()
+        for column in columns
+    ]
+    inside, zeros = [], []
+    for row in zip(*texts, strict=True):
+        constants = [
+            _constant(*parts) for parts in zip(key, (c.form for c in columns), row, strict=True)
+        ]
+        if any(map(_may_be_zero, columns, row)):
+            zeros.append(_of_zeros(key, columns, row, constants))
+        else:
+            inside.append(f"({','.join(constants)})")
+    found = [f"({names}) in ({','.join(inside)})"] if inside else []
+    return " or ".join((*found, *zeros)) or "0"
 
 
-def _constants(of: KeyColumn, column: ReadColumn, keys: pa.Table) -> list[str]:
-    texts = canonical_texts(column, keys.column(column.name).combine_chunks()).to_pylist()
-    return [_constant(of, column.form, text) for text in texts]
+def _may_be_zero(column: ReadColumn, text: str) -> bool:
+    return bool(column.zero) and text == column.zero
+
+
+def _of_zeros(
+    key: Sequence[KeyColumn],
+    columns: Sequence[ReadColumn],
+    texts: Sequence[str],
+    constants: Sequence[str],
+) -> str:
+    """Return the condition for a key in which a text may stand for one of several values: those are
+    compared by their texts, which no index has.
+    """
+    parts = (
+        f"{column.sql}={text}" if _may_be_zero(column, text) else f"{of.sql}={constant}"
+        for of, column, text, constant in zip(key, columns, texts, constants, strict=True)
+    )
+    return f"({' and '.join(parts)})"
 
 
 def _constant(of: KeyColumn, form: TextForm, text: str) -> str:
+    """Return the SQL constant of a value by its canonical text, NULL if the column can't have it:
+    the lake may be wrong.
+    """
     if form is TextForm.CHARACTERS:
         # A character that the column's charset lacks becomes another one. A row that is found in
         # this way has another key, as the caller sees.
@@ -43,8 +76,8 @@ def _constant(of: KeyColumn, form: TextForm, text: str) -> str:
         moment = _DAY_ZERO + timedelta(microseconds=int(text))
         return f"'{moment.replace(tzinfo=None).isoformat(' ')}'"
     if form is TextForm.TIME:
-        return _time(int(text))
-    return text
+        return _time(int(text)) if _NUMBER.fullmatch(text) else _NO_VALUE
+    return text if _NUMBER.fullmatch(text) else _NO_VALUE
 
 
 def _time(micros: int) -> str:
