@@ -94,3 +94,13 @@ def test_folders_of_others_stay(temporary: Path) -> None:
     (temporary / "lakesplice-query-made-by-hand").mkdir()
     assert remove_leftovers() == 0
     assert len(list(temporary.iterdir())) == 1
+
+
+def test_a_deleted_topic_delays_a_batch_by_three_answers_and_is_not_created_again() -> None:
+    options = BrokerAccess("127.0.0.1:1", {}, 7.0).source_options()
+    assert options["kafkaConsumer.pollTimeoutMs"] == "14000"
+    assert options["kafka.default.api.timeout.ms"] == "7000"
+    assert options["kafka.allow.auto.create.topics"] == "false"
+    own = {"request.timeout.ms": "9000", "default.api.timeout.ms": "9000"}
+    options = BrokerAccess("127.0.0.1:1", own, 7.0).source_options()
+    assert options["kafkaConsumer.pollTimeoutMs"] == "18000"

@@ -70,7 +70,8 @@ class KafkaSettings(Section):
         ge=1.0,
         le=600.0,
         description="How long to wait for an answer from Kafka before the request counts as"
-        " failed.",
+        " failed. If a topic is deleted while a batch reads it, the batch fails after three times"
+        " this time, and the other topics wait as long.",
     )
     dead_letter_topic: str | None = Field(
         default=None,

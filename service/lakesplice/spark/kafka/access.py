@@ -34,12 +34,17 @@ class BrokerAccess:
 
     def source_options(self) -> dict[str, str]:
         """Return the options of Spark's source: it reads what was committed, with headers, which
-        dead letters store, and fails if records are gone.
+        dead letters store, and fails if records are gone. It doesn't create a topic that was
+        deleted. It waits for records twice as long as for an answer, since a client that looks for
+        a partition's leader needs two answers.
         """
+        settings = self.client_settings()
         return {
-            **{f"kafka.{name}": value for name, value in self.options.items()},
-            "kafka.bootstrap.servers": self.servers,
+            "kafka.allow.auto.create.topics": "false",
+            **{f"kafka.{name}": value for name, value in settings.items()},
             "kafka.isolation.level": "read_committed",
+            # A batch that reads a deleted topic waits this long, and all other topics with it.
+            "kafkaConsumer.pollTimeoutMs": str(2 * int(settings["request.timeout.ms"])),
             "failOnDataLoss": "true",
             "includeHeaders": "true",
         }

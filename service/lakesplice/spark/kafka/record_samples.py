@@ -28,6 +28,7 @@ class RecordSampler:
         self._jvm = jvm
         settings = {
             "fetch.max.bytes": str(_FETCHED_BYTES_MAX),
+            "allow.auto.create.topics": "false",
             **access.client_settings(),
             "enable.auto.commit": "false",
             "isolation.level": "read_committed",
