@@ -48,6 +48,9 @@ class Lake:
         self.config = folder / "lakesplice.yaml"
         self.log = folder / "service.log"
         self.scratch = folder / "scratch"
+        self._opened: dict[str, tuple[object, Table]] = {}
+        self._entries: list[dict[str, Any]] = []
+        self._bytes_read = 0
         kafka = {
             "bootstrap_servers": bootstrap_servers,
             "topic_pattern": topic_pattern,
@@ -83,9 +86,16 @@ class Lake:
         return self.root / TableName.from_topic(topic).path
 
     def table(self, topic: str) -> Table:
-        """The topic's table as it stands now."""
-        address = f"{self.address}/{TableName.from_topic(topic).path}"
-        return Table.open(address, options=self.options)
+        """The topic's table as it stands now: the same object until its log has changed, since
+        whoever waits asks often, and the service needs the processor, too.
+        """
+        path = TableName.from_topic(topic).path
+        log = _files_of(self.root / path / "_delta_log")
+        known = self._opened.get(path)
+        if log is None or known is None or known[0] != log:
+            known = log, Table.open(f"{self.address}/{path}", options=self.options)
+            self._opened[path] = known
+        return known[1]
 
     def parked(self, topic: str) -> ParkReason | None:
         """Why the topic's table is parked, if it is there and is."""
@@ -103,9 +113,15 @@ class Lake:
 
     def said(self, event: str) -> list[dict[str, Any]]:
         """What the service logged under this name, over all its runs."""
-        lines = self.log.read_text().splitlines() if self.log.exists() else []
-        entries = [json.loads(line) for line in lines if line.startswith("{")]
-        return [entry for entry in entries if entry.get("event") == event]
+        if self.log.exists():
+            with self.log.open("rb") as log:
+                log.seek(self._bytes_read)
+                # Without the line that is being written.
+                whole, end, _ = log.read().rpartition(b"\n")
+            self._bytes_read += len(whole) + len(end)
+            lines = whole.splitlines()
+            self._entries += [json.loads(line) for line in lines if line.startswith(b"{")]
+        return [entry for entry in self._entries if entry.get("event") == event]
 
     def once(self) -> None:
         """`lakesplice run --once`, which must end well."""
@@ -268,6 +284,15 @@ def require_table(lake: Lake, topic: str, truth: pa.Table) -> None:
 def ends_of(records: Iterable[Record]) -> dict[tuple[str, int], int]:
     """Per topic and partition one after the last offset among the records."""
     return {record[:2]: record.offset + 1 for record in sorted(records, key=lambda r: r[:3])}
+
+
+def _files_of(folder: Path) -> object:
+    """Something that is another once a file came or went; None without such a folder."""
+    try:
+        with os.scandir(folder) as entries:
+            return folder.stat().st_ino, frozenset(entry.name for entry in entries)
+    except FileNotFoundError:
+        return None
 
 
 def _processes(listing: str) -> list[tuple[int, int, str]]:

@@ -204,7 +204,7 @@ class Told:
             if time.monotonic() > moved + _STANDSTILL_SECONDS_MAX:
                 self._give_up(f"nothing more in {_STANDSTILL_SECONDS_MAX} s: {service.tail()}")
             # The service needs the processor, too.
-            pause.wait(max(_POLL_SECONDS, 2 * (time.monotonic() - asked)))
+            pause.wait(max(_POLL_SECONDS, 3 * (time.monotonic() - asked)))
 
     def _give_up(self, why: str) -> None:
         for teller in self._tellers.values():

@@ -28,4 +28,4 @@ def until(
             return
         assert works(), f"it ended before {what}: {said()}"
         assert time.monotonic() < deadline, f"not in {seconds_max} s: {what}: {said()}"
-        pause.wait(max(poll_seconds, time.monotonic() - asked))
+        pause.wait(max(poll_seconds, 3 * (time.monotonic() - asked)))
