@@ -37,13 +37,13 @@ REST_FIRST = ("tests/conformance/", "tests/splice/", "tests/crash/", "tests/prop
 """What a lane of the rest begins with: a long file at the end would leave one core idle."""
 
 BUDGET_SECONDS = {
-    "tests/e2e": 950,
-    "tests/integration": 450,
+    "tests/e2e": 740,
+    "tests/unit": 500,
+    "tests/integration": 440,
     "tests/crash": 320,
-    "tests/conformance": 300,
-    "tests/splice": 200,
-    "tests/property": 200,
-    "tests/unit": 250,
+    "tests/conformance": 230,
+    "tests/property": 230,
+    "tests/splice": 170,
     "tests/fuzz": 10,
 }
 """Seconds that the tests of a folder may last together, on two cores with both lanes running."""
