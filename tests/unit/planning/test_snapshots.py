@@ -27,4 +27,6 @@ def test_what_one_run_showed_holds_for_both(marked: NewestSnapshot) -> None:
 
 def test_only_the_newer_of_two_snapshots_counts() -> None:
     older = NewestSnapshot(Position(1, 4), ended=True, renewing=True, whole=False)
-    assert older.then(MET) == MET.then(older) == MET
+    assert older.then(MET) == MET
+    assert MET.then(older) == replace(MET, fell=True)
+    assert replace(older, fell=True).then(MET) == MET, "the newer one came after that"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from collections.abc import Iterable
 from pathlib import Path
@@ -109,6 +110,30 @@ def test_rows_that_vanished_unseen_are_deleted_at_the_end_of_a_new_snapshot(scen
     assert scene.driver.table.source.snapshot is None
     scene.holds_the_truth()
     scene.send(scene.insert(range(5)))
+    scene.driver.batch()
+    scene.holds_the_truth()
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["goes on", "begins again"])
+def test_a_snapshot_that_broke_off_deletes_nothing(scene: Scene, again: bool) -> None:
+    """A connector that is killed while it takes a blocking snapshot goes on without the rest; or it
+    goes back, and the snapshot's rows then have the GTID of the change before.
+    """
+    scene.send(scene.insert(range(20)))
+    below, streamed = scene.database.snapshot(), scene.update(range(4), "streamed")
+    scene.send(streamed)
+    rows = scene.database.snapshot()
+    scene.send(rows[-6:] if again else rows[:6])
+    scene.driver.batch()
+    if again:
+        gtid = json.loads(streamed[0].value or b"")["payload"]["source"]["gtid"]
+        for event in below:
+            record = json.loads(event.value or b"")
+            record["payload"]["source"]["gtid"] = gtid
+            scene.send([event._replace(value=json.dumps(record).encode())])
+        scene.driver.batch()
+        scene.send(streamed)
+    scene.send(scene.update(range(10, 20), "later"))
     scene.driver.batch()
     scene.holds_the_truth()
 

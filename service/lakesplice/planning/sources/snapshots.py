@@ -5,13 +5,16 @@ A connector that lost its place in the binlog takes a new snapshot. All its rows
 rows that vanished meanwhile are not in it, and no event reports them. So when every partition is
 read to the snapshot's end, a fence just below its position (`table/ingest/fence.py`) deletes older
 rows. In a history table one row ends those that the snapshot lacks. A partition is read to the end
-with the snapshot's last row, or with any change above its position, since the whole snapshot comes
-before it.
+with the snapshot's last row, or, once that row was read, with any change above its position, since
+the whole snapshot comes before it. Without the last row a change proves nothing: after a connector
+was killed while it took a blocking snapshot, it may go on without the rest.
 
 This doesn't hold if rows of the snapshot may be missing: a record was skipped, or a dead letter is
 open; or a partition had some of them before it noticed that another server had taken over, so that
 they are in an earlier epoch, since such rows have no GTIDs. A snapshot that was started again has a
-higher position and replaces the first one. A whole snapshot closes the gaps before it; in a history
+higher position and replaces the first one. If it has a lower one, as after a connector broke off a
+blocking snapshot and went back, neither counts: what is above the first one's position may be from
+before the second. A whole snapshot closes the gaps before it; in a history
 table they stay, since versions are missing.
 """
 
@@ -26,6 +29,7 @@ from lakesplice.model.arrays import Integers, Marks
 from lakesplice.model.position import BEFORE_ALL, Position, below_snapshot
 from lakesplice.model.progress.source_state import PartitionState, SnapshotState, SourceState
 from lakesplice.planning.sources.gaps import closed_by, may_hold
+from lakesplice.planning.sources.position_order import not_above_high
 
 # Marks of changes.
 OF_NONE, OF_SNAPSHOT, LAST_OF_SNAPSHOT = 0, 1, 2
@@ -36,25 +40,30 @@ class NewestSnapshot:
     """The newest snapshot of which a partition had rows.
 
     `ended`: its last row was among them; `renewing`: the partition had older changes; `whole`: none
-    of its records is known to be missing.
+    of its records is known to be missing; `fell`: rows of a snapshot at a lower position came after
+    it, or it came after a higher position itself.
     """
 
     position: Position
     ended: bool = False
     renewing: bool = False
     whole: bool = True
+    fell: bool = False
 
     def then(self, later: NewestSnapshot) -> NewestSnapshot:
         """Return the result of two runs of records of one partition, of which the other came
         later.
         """
-        if later.position != self.position:
-            return max(self, later, key=lambda met: met.position)
+        if later.position > self.position:
+            return later
+        if later.position < self.position:
+            return replace(self, fell=True)
         return NewestSnapshot(
             self.position,
             self.ended or later.ended,
             self.renewing or later.renewing,
             self.whole and later.whole,
+            self.fell or later.fell,
         )
 
 
@@ -72,11 +81,13 @@ def snapshot_met(
     newest = Position(int(file[at]), int(offset[at]))
     own = (file == newest.file) & (offset == newest.offset)
     older = (file < newest.file) | ((file == newest.file) & (offset < newest.offset))
+    below, _ = not_above_high(file, offset, before.position)
     return NewestSnapshot(
         newest,
         ended=bool(np.any(own & (mark == LAST_OF_SNAPSHOT))),
         renewing=bool(older.any()) or BEFORE_ALL < before.position < newest,
         whole=not before.lossy,
+        fell=bool(below[rows[rows >= np.flatnonzero(own & (mark != OF_NONE))[0]]].any()),
     )
 
 
@@ -113,13 +124,14 @@ def snapshot_after(
     lossy = (
         open_dead_letters
         or any(not seen.whole for seen in here)
+        or any(_is_left(snapshot.position, at, source, seen) for at, seen in met.items())
         or any(state.lossy for at, state in states.items() if at not in snapshot.passed)
         or any(may_hold(gap, snapshot.position) for gap in source.gaps)
         or _is_in_other_epoch(snapshot.position, source, met)
     )
-    snapshot = replace(
-        snapshot, passed=snapshot.passed | ended | above, lossy=snapshot.lossy or lossy
-    )
+    lossy = snapshot.lossy or lossy
+    later = above if ended or snapshot.passed or lossy else set()
+    snapshot = replace(snapshot, passed=snapshot.passed | ended | later, lossy=lossy)
     if not snapshot.passed >= states.keys():
         return replace(source, snapshot=snapshot), None
     done = replace(source, snapshot=None)
@@ -136,6 +148,13 @@ def _is_in_other_epoch(
     places |= {state.position for state in source.partitions.values()}
     places |= set() if source.snapshot is None else {source.snapshot.position}
     return any(at.parts[1:] == snapshot.parts[1:] for at in places - {snapshot})
+
+
+def _is_left(snapshot: Position, at: int, source: SourceState, seen: NewestSnapshot) -> bool:
+    """Whether a partition shows that the connector left a snapshot and went back."""
+    before = source.partitions.get(at)
+    was_there = before is not None and before.position >= snapshot
+    return seen.fell and (was_there or seen.position == snapshot)
 
 
 def fenced_at(source: SourceState, snapshot: Position) -> SourceState:

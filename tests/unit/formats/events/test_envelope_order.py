@@ -50,12 +50,14 @@ def test_a_position_is_file_place_row_and_rank(flavour: Flavour) -> None:
 def test_a_row_of_a_snapshot_is_one_although_it_is_called_created(flavour: Flavour) -> None:
     marks = ["true", "last", "false", "incremental", None]
     events = [
-        flavour.record(payload("c", None, image(1), snapshot=mark), 1) for mark in marks
+        flavour.record(payload("c", None, image(1), snapshot=mark, gtid=None), 1) for mark in marks
     ]  # as Debezium before 1.5 sends them, at one position
+    # A later one after a blocking snapshot broke off.
+    events.append(flavour.record(payload("c", None, image(1), snapshot="true", gtid="0-1-2"), 1))
     (block,) = flavour.decode(events).blocks
-    assert block.op.tolist() == [Op.READ, Op.READ, *[Op.CREATE] * 3]
+    assert block.op.tolist() == [Op.READ, Op.READ, *[Op.CREATE] * 4]
     assert block.snapshot is not None
-    assert block.snapshot.tolist() == [1, 2, 0, 0, 0]
+    assert block.snapshot.tolist() == [1, 2, 0, 0, 0, 0]
 
 
 @FLAVOURS

@@ -58,13 +58,17 @@ def snapshot_marks(stated: pa.Array | None, op: Marks) -> Marks | None:
     return np.where(op == Op.READ, marks, 0).astype(np.int8)
 
 
-def with_reads(op: Marks, stated: pa.Array | None) -> Marks:
+def with_reads(op: Marks, source: Mapping[str, pa.Array]) -> Marks:
     """Mark operations on rows of a snapshot as reads, by `source.snapshot`: Debezium before 1.5
-    marks them as creates.
+    marks them as creates. Creates with a GTID are none: after a blocking snapshot broke off, newer
+    ones say of each change that a snapshot has it.
     """
+    stated, gtid = source.get("snapshot"), source.get("gtid")
     if stated is None or not (op == Op.CREATE).any():
         return op
     of_snapshot = pc.is_in(stated, _OF_SNAPSHOT).to_numpy(zero_copy_only=False)
+    if gtid is not None:
+        of_snapshot = of_snapshot & pc.is_null(gtid).to_numpy(zero_copy_only=False)
     return np.where((op == Op.CREATE) & of_snapshot, Op.READ, op).astype(np.int8)
 
 
@@ -140,7 +144,7 @@ def build_block(
     source = _source_members(members, build, position_source)
     if source is None:
         return
-    op = with_reads(_operations(members, source, build, context), source.get("snapshot"))
+    op = with_reads(_operations(members, source, build, context), source)
     images = {name: members[name] for name in ("before", "after")}
     present = {name: mask_of(image.is_valid()) for name, image in images.items()}
     if position_source.ordering is not Ordering.TIDB:
