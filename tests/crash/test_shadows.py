@@ -32,12 +32,13 @@ HOWS = [How.CRASH_BEFORE, How.CRASH_AFTER, How.LOST, How.ANSWER_LOST]
 
 class Way(Enum):
     """How a table is filled: as a new one, beside one that has what the stream told, or beside one
-    from their topic alone.
+    from their topic alone, or from a snapshot in it.
     """
 
     NEW = "new"
     BESIDE = "beside"
     REPLAYED = "replayed"
+    SNAPSHOT = "snapshot"
 
 
 class Life:
@@ -46,17 +47,21 @@ class Life:
     def __init__(self, way: Way) -> None:
         self.source, self.clock, self.lives = ReadSource(), FixedClock(), 0
         self.way = way
-        if way is Way.REPLAYED:
+        if self.is_replayed:
             for key in range(5):
                 self.source.topic.append(key % 2, self.source.put(key))
         else:
             self.source.database.load(SMALL.name, [row(key, key) for key in range(5)])
         self.before: Rows | None = None
 
+    @property
+    def is_replayed(self) -> bool:
+        return self.way in (Way.REPLAYED, Way.SNAPSHOT)
+
     def filling(self, lake: Store) -> Filling:
         self.lives += 1
-        is_replayed = self.way is Way.REPLAYED
-        filled_from = FilledFrom.TOPIC if is_replayed else FilledFrom.DATABASE
+        ways = {Way.REPLAYED: FilledFrom.TOPIC, Way.SNAPSHOT: FilledFrom.SNAPSHOT}
+        filled_from = ways.get(self.way, FilledFrom.DATABASE)
         return Filling(self.source, lake, self.clock, self.lives, filled_from=filled_from)
 
     def begin(self, bare: LocalStore) -> None:
@@ -66,6 +71,16 @@ class Life:
             live = driver_of(self.source, bare, seed=500, clock=self.clock)
             live.batch()
             self.before = rows_of(live.table.store)
+        if self.way is Way.SNAPSHOT:
+            self.take_snapshot()
+
+    def take_snapshot(self) -> None:
+        """A row goes unheard; the snapshot lacks it, and the broker deletes what came before."""
+        topic, first = self.source.topic, self.source.topic.ends
+        self.source.delete(3)
+        for key, event in zip(self.source.keys, self.source.database.snapshot(), strict=True):
+            topic.append(key % 2, [event])
+        topic.forget(first)
 
     def steps(self, lake: Store) -> list[Callable[[], object]]:
         put, topic = self.source.put, self.source.topic
@@ -77,8 +92,10 @@ class Life:
             return held[0]
 
         def take(chunk: int) -> Callable[[], object]:
-            if self.way is Way.REPLAYED:
-                return lambda: filling().feed({0: Offset(chunk + 1), 1: Offset(chunk)})
+            if self.is_replayed:
+                first = self.source.topic.starts
+                ends = {0: Offset(first[0] + chunk + 1), 1: Offset(first[1] + chunk)}
+                return lambda: filling().feed(ends)
             return lambda: filling().commit(chunk, filling().read(chunk))
 
         return [

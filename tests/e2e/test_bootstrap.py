@@ -86,6 +86,32 @@ def test_tables_are_filled_while_written_to_and_the_stream_takes_over(
 
 
 @pytest.mark.nightly
+def test_a_table_is_rebuilt_from_its_connectors_snapshot_though_older_records_are_gone(
+    server: SourceServer, kafka_broker: str, tmp_path: Path, seed: int
+) -> None:
+    fleet = Fleet(server, kafka_broker, tmp_path, seed)
+    name = f"{fleet.source.database}.everything"
+    with fleet.connect:
+        fleet.source.run(40)
+        fleet.ends()
+        fleet.done("bootstrap")
+        with fleet.lake.running() as service:
+            take_in(service, fleet.lake, fleet.ends())
+            fleet.write("delete from everything limit 1", unheard=True)
+            fleet.snapshot("everything")
+            (row,) = fleet.rows("rebuild", name, "--from", "topic")
+            assert (row["state"], "first records" in row["detail"]) == ("refused", True), row
+            with fleet.written_to():
+                fleet.killed("rebuild", name, "--from", "snapshot", commits=2)
+            (row,) = fleet.done("rebuild", name, "--from", "snapshot")
+            assert (row["state"], row["verified"]) == ("filled", "equal"), row
+            take_in(service, fleet.lake, fleet.ends())
+            fleet.equal()
+        history = fleet.lake.table(fleet.topic("everything")).history()
+        assert [entry.info.operation for entry in history].count("SWAP") == 2
+
+
+@pytest.mark.nightly
 @pytest.mark.parametrize("life", range(_LIVES))
 def test_a_rebuild_killed_at_any_stage_ends_with_the_table_equal_to_its_source(
     server: SourceServer,

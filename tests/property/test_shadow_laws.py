@@ -7,8 +7,10 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lakesplice.apps.bootstrap.topic_fill import unproven
 from lakesplice.errors import StorageError
 from lakesplice.model.offsets import Offset
+from lakesplice.model.progress.shadow_plan import FilledFrom
 from lakesplice.planning.intake.read_rows import ReadRows
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.storage.local import LocalStore
@@ -20,7 +22,7 @@ from lakesplice.testing.doubles import FixedClock
 from lakesplice.testing.faulty_store import Call, Crash, FaultyStore, How
 from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.drawing import examples
-from tests.support.shadows import Filling, ReadSource
+from tests.support.shadows import Filling, ReadSource, newest_snapshot
 from tests.support.simulated import SMALL, driver_of, folder, row, rows_of
 from tests.support.traps import CALLS, CRASHES, FAULTS, Trap
 
@@ -158,11 +160,11 @@ def require_fed(outcome: object) -> None:
         raise outcome
 
 
-def require_same(scene: Scene, driver: SimulatedDriver) -> None:
+def require_same(source: ReadSource, driver: SimulatedDriver) -> None:
     """The table has the source's rows, in both views, and a sound index."""
     store = driver.table.store
     names = Table(store).schema.names
-    rows = [{name: one.get(name) for name in names} for one in scene.source.present()]
+    rows = [{name: one.get(name) for name in names} for one in source.present()]
     assert rows_of(store) == rows
     for _ in range(5):
         driver.compact()
@@ -201,7 +203,67 @@ def test_a_table_read_in_chunks_under_writes_is_the_source(
         successor = driver_of(
             scene.source, scene.bare, generation=2, seed=1999, clock=scene.clock, policy=policy
         )
-        require_same(scene, successor)
+        require_same(scene.source, successor)
         scene.source.topic.append(0, scene.source.put(1))
         successor.batch()
-        require_same(scene, successor)
+        require_same(scene.source, successor)
+
+
+CONNECTED = st.one_of(
+    st.tuples(st.sampled_from(["put", "delete", "unheard"]), st.integers(0, KEYS - 1)),
+    st.tuples(st.sampled_from(["truncate", "snapshot"]), st.just(0)),
+    st.tuples(st.sampled_from(["broken snapshot", "forget"]), st.integers(1, 12)),
+)
+
+
+def connected_step(source: ReadSource, what: str, number: int) -> None:
+    """What a source does, its connector or the broker; a key stays in its partition."""
+    at, topic = number % 2, source.topic
+    match what:
+        case "put":
+            topic.append(at, source.put(number))
+        case "delete" if number in source.keys:
+            topic.append(at, source.delete(number))
+        case "unheard":
+            _ = source.delete(number) if number in source.keys else source.put(number)
+        case "truncate":
+            topic.append(at, source.truncate())
+        case "snapshot" | "broken snapshot":
+            rows = list(zip(source.keys, source.database.snapshot(), strict=True))
+            for key, event in rows[: -number or None]:
+                topic.append(key % 2, [event])
+        case "forget":
+            topic.forget({at: Offset(min(topic.ends[at], topic.starts[at] + number))})
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    steps=st.lists(CONNECTED, max_size=25),
+    later=st.lists(st.tuples(st.just("put"), st.integers(0, KEYS - 1)), max_size=3),
+    whole=st.booleans(),
+    together=st.integers(1, 9),
+)
+def test_a_snapshot_that_is_proven_fills_a_table_that_is_the_source(
+    steps: list[tuple[str, int]], later: list[tuple[str, int]], whole: bool, together: int
+) -> None:
+    source, misses = ReadSource(), False
+    last = [("put", 0), ("snapshot", 0), ("put", 2), ("put", 1)] if whole else []
+    with folder() as path:
+        lake = LocalStore(path)
+        for step in [*steps, *last, *later]:
+            connected_step(source, *step)
+            if step[0] in ("unheard", "snapshot"):
+                misses = step[0] == "unheard" or (misses and not source.keys)
+        found = newest_snapshot(source, together)
+        problem = unproven(found, compared=False)
+        assert not (whole and problem), problem
+        if problem or misses:
+            return
+        filling = Filling(source, lake, FixedClock(), 7, filled_from=FilledFrom.SNAPSHOT)
+        filling.fill()
+        filling.swap()
+        successor = driver_of(source, lake, generation=2, seed=1999)
+        require_same(source, successor)
+        source.topic.append(0, source.put(2))
+        successor.batch()
+        require_same(source, successor)

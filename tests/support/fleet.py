@@ -14,6 +14,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from kafka import KafkaAdminClient, TopicPartition
+
 from benchmarks.repeating import repeating
 from lakesplice.model.names import TableName
 from lakesplice.model.progress.verified import LastResult
@@ -51,11 +53,13 @@ class Fleet:
         for name in ("still", "filed"):
             self.write(f"create table {name} (id int primary key, s varchar(9), d decimal(9,3))")
             self.write(f"insert into {name} values (1, 'ü', 1.5), (2, '', -0.001), (3, null, null)")
+        self.write("create table signals (id varchar(64) primary key, type text, data text)")
         self.file = folder / "filed.csv"
         self.file.write_text('id,s,d\n1,"ü",1.500\n2,"",-0.001\n3,,\n')
         self.position = ":".join(map(str, self.source.position()))
         properties = {
             "snapshot.mode": "no_data",
+            "signal.data.collection": f"{self.source.database}.signals",
             "key.converter": _JSON,
             "value.converter": _JSON,
             "value.converter.replace.null.with.default": "false",
@@ -74,10 +78,11 @@ class Fleet:
             verify={"wait": 20},
         )
 
-    def write(self, statement: str) -> None:
-        """Run a statement that the random ones don't touch."""
+    def write(self, statement: str, *, unheard: bool = False) -> None:
+        """Run a statement beside the random ones; `unheard`: the binlog doesn't have it."""
         with self.server.connect() as connection, connection.cursor() as cursor:
             cursor.execute(f"use {self.source.database}")
+            cursor.execute(f"set sql_log_bin = {int(not unheard)}")
             cursor.execute(statement)
             connection.commit()
 
@@ -95,6 +100,20 @@ class Fleet:
             self._kafka, self.topic("marks"), self.source.mark(), self.connect, _SECONDS_MAX
         )
         return table_topic_ends(self._kafka, f"{self.prefix}.")
+
+    def snapshot(self, table: str) -> None:
+        """Let the broker delete what a table's topic has, and the connector take a snapshot of the
+        table while it is written to; wait until that is in the topic.
+        """
+        ends = table_topic_ends(self._kafka, self.topic(table))
+        admin = KafkaAdminClient(bootstrap_servers=self._kafka)
+        admin.delete_records({TopicPartition(*place): end for place, end in ends.items()})
+        admin.close()
+        (found,) = (one for one in self.source.tables if one.name == table)
+        with self.written_to():
+            self.source.snapshot([found], "blocking")
+            last = '"snapshot":"last'
+            await_record(self._kafka, self.topic(table), last, self.connect, _SECONDS_MAX)
 
     def written_to(self) -> AbstractContextManager[None]:
         """The database while statements run at it, in another thread."""

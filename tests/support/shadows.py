@@ -18,6 +18,7 @@ from lakesplice.model.progress.shadow_plan import FilledFrom, KeyBound, ShadowPl
 from lakesplice.model.source_schema import SourceSchema
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.intake.read_rows import ReadRows
+from lakesplice.planning.intake.snapshot_search import SnapshotSearch, TopicSnapshot
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy
 from lakesplice.planning.shape.shaping import Shape
 from lakesplice.storage.local import LocalStore
@@ -92,6 +93,26 @@ class ReadSource(Source):
         return ReadRows(block.schema, block.after.filter(pa.array(inside)), self.place(), READ_MS)
 
 
+def newest_snapshot(source: ReadSource, together: int = 100) -> TopicSnapshot | None:
+    """The newest snapshot in a source's topic, of which so many records are read at once."""
+    topic, search = source.topic, SnapshotSearch()
+    search.expect(topic.starts)
+    for at, first in topic.starts.items():
+        for start in range(first, topic.ends[at], together):
+            events = topic.events(at, start)[:together]
+            records = pa.RecordBatch.from_pydict(
+                {
+                    "offset": pa.array(range(start, start + len(events)), pa.int64()),
+                    "timestamp": pa.array([0] * len(events), pa.int64()),
+                    "key": pa.array([event.key for event in events], pa.binary()),
+                    "value": pa.array([event.value for event in events], pa.binary()),
+                }
+            )
+            decoded = decode(records, DecodeContext(TableName("shop", "goods")))
+            search.take(at, records.column("offset").to_numpy(), decoded)
+    return search.newest()
+
+
 class Filling:
     """A table's shadow and who fills it; a new one continues where the store has it."""
 
@@ -141,7 +162,11 @@ class Filling:
         if self.shadow in open_shadows(self.store):
             return read_shadow_plan(self.store, self.shadow)
         topic, ends = self.source.topic, self.source.topic.ends
-        if filled_from is not FilledFrom.DATABASE:
+        if filled_from is FilledFrom.SNAPSHOT:
+            found = newest_snapshot(self.source)
+            assert found is not None
+            start, ends = found.position, dict(found.starts)
+        elif filled_from is not FilledFrom.DATABASE:
             ends = dict.fromkeys(ends, Offset(0))
         plan = ShadowPlan(
             shadow=self.shadow,

@@ -18,11 +18,12 @@ from lakesplice.apps.bootstrap.fill_tools import Database, FillTools
 from lakesplice.apps.bootstrap.shadow_upkeep import ShadowUpkeep
 from lakesplice.apps.bootstrap.source_chunks import LoadBounds
 from lakesplice.apps.bootstrap.table_work import TableWork
+from lakesplice.apps.bootstrap.topic_fill import TopicFill
 from lakesplice.apps.table_commands.dispatch import RequestWait
 from lakesplice.errors import UsageError
 from lakesplice.model.names import TableName
-from lakesplice.model.offsets import Offset
-from lakesplice.model.position import Position
+from lakesplice.model.offsets import Offset, OffsetRanges
+from lakesplice.model.position import Position, below_snapshot
 from lakesplice.model.progress.shadow_plan import FilledFrom
 from lakesplice.planning.rows.index_merge import RUNS_MAX
 from lakesplice.planning.source_rows.columns import DatabaseColumn
@@ -32,7 +33,12 @@ from lakesplice.storage.source.binlog_places import BinlogPlace, SnapshotPlace
 from lakesplice.storage.source.database import DatabaseAddress
 from lakesplice.storage.source.rows import TableChanged
 from lakesplice.storage.source.tables import SourceTable
-from lakesplice.table.ingest.shadow import SHADOW_PARAMETER, live_snapshot, swap_intent
+from lakesplice.table.ingest.shadow import (
+    SHADOW_PARAMETER,
+    first_source,
+    live_snapshot,
+    swap_intent,
+)
 from lakesplice.table.protocol.commit import swap_in
 from lakesplice.table.protocol.ports import UNWATCHED
 from lakesplice.table.protocol.shadow_store import open_shadows
@@ -42,6 +48,7 @@ from tests.support.shadows import SHADOW, Filling, ReadSource
 from tests.support.simulated import driver_of, rows_of
 
 NAME = TableName("shop", "goods")
+FROM_SNAPSHOT: Any = {"filled_from": FilledFrom.SNAPSHOT, "verify": True}
 STORED = SourceTable(
     "shop",
     "goods",
@@ -108,14 +115,14 @@ class Tools(FillTools):
     def describe(self, names: Iterable[str]) -> dict[str, Topic]:
         return dict.fromkeys(names, self.topic)
 
-    def read(self, _: str, ranges: Iterable[int]) -> Iterator[tuple[int, pa.RecordBatch]]:
-        for at in ranges:
-            events = self.source.topic.events(at)
+    def read(self, _: str, ranges: OffsetRanges) -> Iterator[tuple[int, pa.RecordBatch]]:
+        for at, (start, end) in ranges.items():
+            events = self.source.topic.events(at, start)[: end - start]
             yield (
                 at,
                 pa.RecordBatch.from_pydict(
                     {
-                        "offset": pa.array(range(len(events)), pa.int64()),
+                        "offset": pa.array(range(start, start + len(events)), pa.int64()),
                         "timestamp": pa.array([0] * len(events), pa.int64()),
                         "key": pa.array([event.key for event in events], pa.binary()),
                         "value": pa.array([event.value for event in events], pa.binary()),
@@ -129,6 +136,19 @@ class Tools(FillTools):
     def work(self, **request: Any) -> TableWork:
         asked = FillRequest(**{"filled_from": FilledFrom.TOPIC, **request})
         return TableWork(self, asked, NAME, self.topic)
+
+
+class Meanwhile(FixedClock):
+    """A clock on which something happens during the first wait."""
+
+    def __init__(self, happen: Callable[[], object]) -> None:
+        super().__init__()
+        self._happenings = [happen]
+
+    def wait(self, seconds: float) -> None:
+        super().wait(seconds)
+        while self._happenings:
+            self._happenings.pop()()
 
 
 @pytest.fixture
@@ -185,6 +205,78 @@ def test_a_shadow_is_continued_beside_a_table_though_nobody_asks_for_a_rebuild(
     driver_of(source, lake).batch()
     Filling(source, lake, FixedClock(), 7, filled_from=FilledFrom.TOPIC)
     assert Tools(lake, source).work(dry_run=True).done().state == "planned"
+
+
+def take_snapshot(source: ReadSource, events: slice = slice(None)) -> None:
+    """The connector reads all rows into the first partition, or some of them."""
+    source.topic.append(0, source.database.snapshot()[events])
+
+
+def test_a_snapshot_fills_a_table_from_where_it_begins(
+    lake: LocalStore, source: ReadSource
+) -> None:
+    source.topic.append(1, [*source.put(2), *source.delete(2)])
+    tools = Tools(lake, source)
+    with pytest.raises(UsageError, match="an incremental one doesn't say which row is its last"):
+        tools.work(**FROM_SNAPSHOT).done()
+    source.put(3)
+    take_snapshot(source)
+    plan = TopicFill(tools, FillRequest(**FROM_SNAPSHOT), NAME, NAME, tools.topic).plan()
+    assert plan.ends == {0: Offset(1), 1: Offset(2)}
+    assert first_source(plan).fence == below_snapshot(plan.start)
+    assert tools.work(dry_run=True, **FROM_SNAPSHOT).done().state == "planned"
+
+
+@pytest.mark.parametrize("comes", [True, False])
+def test_the_last_row_of_a_snapshot_is_awaited(
+    lake: LocalStore, source: ReadSource, comes: bool
+) -> None:
+    source.put(3)
+    rows = source.database.snapshot()
+    source.topic.append(0, rows[:1])
+    tools = Tools(lake, source)
+    tools.clock = Meanwhile(lambda: source.topic.append(1, rows[1:] if comes else []))
+    fill = TopicFill(tools, FillRequest(**FROM_SNAPSHOT), NAME, NAME, tools.topic)
+    if comes:
+        assert fill.plan().ends == {0: Offset(1), 1: Offset(0)}
+        return
+    with pytest.raises(UsageError, match="isn't in the topic; run the command again"):
+        fill.plan()
+
+
+def test_a_snapshot_that_may_have_lost_rows_fills_only_a_table_that_is_compared(
+    lake: LocalStore, source: ReadSource
+) -> None:
+    source.put(3)
+    take_snapshot(source)
+    source.topic.forget({0: Offset(2)})
+    tools = Tools(lake, source)
+    for verify in (True, False):
+        request = FillRequest(**{**FROM_SNAPSHOT, "verify": verify})
+        fill = TopicFill(tools, request, NAME, NAME, tools.topic)
+        if verify:
+            assert fill.plan().ends == {0: Offset(2), 1: Offset(0)}
+            continue
+        lost = r"deleted rows of it \(partitions 0\); rows of it may be missing .*\(partitions 1\)"
+        with pytest.raises(UsageError, match=f"{lost}; leave out"):
+            fill.plan()
+
+
+def test_snapshots_that_lack_rows_fill_no_table(lake: LocalStore, source: ReadSource) -> None:
+    take_snapshot(source)
+    tools = Tools(lake, source, tables=[{"match": "shop.goods", "whole_snapshots": False}])
+    with pytest.raises(UsageError, match="lack rows"):
+        tools.work(**FROM_SNAPSHOT).done()
+
+
+def test_a_record_that_no_table_can_take_hides_no_snapshot(
+    lake: LocalStore, source: ReadSource
+) -> None:
+    source.topic.append(0, ReadSource(with_schemas=False).put(9))
+    take_snapshot(source)
+    tools = Tools(lake, source)
+    plan = TopicFill(tools, FillRequest(**FROM_SNAPSHOT), NAME, NAME, tools.topic).plan()
+    assert plan.ends[0] == Offset(1)
 
 
 def test_what_was_begun_is_given_up_once(lake: LocalStore, source: ReadSource) -> None:

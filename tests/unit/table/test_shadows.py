@@ -203,11 +203,14 @@ def test_a_shadows_state_and_plan_are_read_back(source: ReadSource, tmp_path: Pa
     plan = filling.plan
     assert decode_shadow_plan(encode_shadow_plan(plan), "p") == plan
     with pytest.raises(UnsupportedError):
-        decode_shadow_plan(encode_shadow_plan(plan).replace(b'"format":1', b'"format":4'), "p")
+        decode_shadow_plan(encode_shadow_plan(plan).replace(b'"format":1', b'"format":5'), "p")
     replayed = replace(plan, bounds=(), filled_from=FilledFrom.TOPIC)
     assert b'"format":2' in encode_shadow_plan(replayed)
     assert b'"format":3' in encode_shadow_plan(replace(plan, filled_from=FilledFrom.FILES))
-    assert decode_shadow_plan(encode_shadow_plan(replayed), "p") == replayed
+    of_snapshot = replace(plan, bounds=(), filled_from=FilledFrom.SNAPSHOT)
+    assert b'"format":4' in encode_shadow_plan(of_snapshot)
+    for one in (replayed, of_snapshot):
+        assert decode_shadow_plan(encode_shadow_plan(one), "p") == one
     with pytest.raises(CorruptFileError):
         decode_shadow_plan(b"{}", "p")
 

@@ -77,7 +77,7 @@ class TableWork:
                 table=str(self._name),
             )
         require_one_topic(self._tools.settings, self._origin, self._topic.name)
-        if self._request.filled_from is not FilledFrom.TOPIC:
+        if not self._request.filled_from.is_replayed:
             require_keyed_rows(self._tools.settings, self._origin)
         plan = self._open_plan()
         if plan is None and live_snapshot(self._store) is not None and not self._request.rebuild:
@@ -121,8 +121,8 @@ class TableWork:
 
     def _fill(self) -> _Fill:
         match self._request.filled_from:
-            case FilledFrom.TOPIC:
-                return TopicFill(self._tools, self._name, self._origin, self._topic)
+            case FilledFrom.TOPIC | FilledFrom.SNAPSHOT:
+                return TopicFill(self._tools, self._request, self._name, self._origin, self._topic)
             case FilledFrom.FILES:
                 return FilesFill(self._tools, self._request, self._name, self._origin, self._topic)
             case FilledFrom.DATABASE:

@@ -12,7 +12,12 @@ from lakesplice.model.progress.shadow_plan import FilledFrom, ShadowPlan
 
 # A shadow that isn't filled from a database has another format, so that an older version, which
 # would read one, refuses it. Under 2 the parts of files were others.
-FORMATS = {FilledFrom.DATABASE: 1, FilledFrom.TOPIC: 2, FilledFrom.FILES: 3}
+FORMATS = {
+    FilledFrom.DATABASE: 1,
+    FilledFrom.TOPIC: 2,
+    FilledFrom.FILES: 3,
+    FilledFrom.SNAPSHOT: 4,
+}
 FORMAT = max(FORMATS.values())
 
 

@@ -14,13 +14,19 @@ KeyBound = tuple[str, ...]
 
 
 class FilledFrom(StrEnum):
-    """Where a shadow's rows come from: tables of the source's database, files, or the topic
-    alone.
+    """Where a shadow's rows come from: tables of the source's database, files, the topic alone, or
+    the newest snapshot in it.
     """
 
     DATABASE = "database"
     FILES = "files"
     TOPIC = "topic"
+    SNAPSHOT = "snapshot"
+
+    @property
+    def is_replayed(self) -> bool:
+        """Whether all rows come from the topic's records."""
+        return self in (FilledFrom.TOPIC, FilledFrom.SNAPSHOT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +44,9 @@ class ShadowPlan:
     written at, and each of `bounds` a chunk: a part of a file.
 
     A shadow that is `filled_from` its topic has no chunks, server or start: its topic's records
-    from `ends` on, the first that there are, have all rows.
+    from `ends` on, the first that there are, have all rows. If it is `filled_from` a snapshot by
+    the connector, `start` is the snapshot's position, and the records from `ends` on have its rows
+    and all later changes.
     """
 
     shadow: str
@@ -62,7 +70,7 @@ class ShadowPlan:
                 return len(self.bounds) + 1
             case FilledFrom.FILES:
                 return len(self.bounds)
-            case FilledFrom.TOPIC:
+            case FilledFrom.TOPIC | FilledFrom.SNAPSHOT:
                 return 0
 
     def range_of(self, chunk: int) -> tuple[KeyBound | None, KeyBound | None]:

@@ -22,7 +22,7 @@ from lakesplice.errors import CorruptFileError, TableNotFoundError, UsageError
 from lakesplice.formats.manifests.shadow_plan import decode_shadow_plan, encode_shadow_plan
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.offsets import Offset
-from lakesplice.model.position import RANK_DELETE, RANK_OTHER, Ordering, Position
+from lakesplice.model.position import Ordering, below_snapshot
 from lakesplice.model.progress.backfill import BackfillState
 from lakesplice.model.progress.shadow_plan import FilledFrom, ShadowPlan
 from lakesplice.model.progress.source_state import PartitionState, SourceState
@@ -73,12 +73,12 @@ def shadow_table(store: Store, plan: ShadowPlan, clock: Clock, entropy: Entropy)
 def first_source(plan: ShadowPlan) -> SourceState:
     """Return where a shadow starts: at the end that the topic had before the first read, with a
     fence below every row that can be read. If the topic itself fills it, nothing is known of its
-    records yet.
+    records yet; if a snapshot in it does, the fence is just below the snapshot.
     """
     partitions = {number: PartitionState(offset) for number, offset in plan.ends.items()}
     if plan.filled_from is FilledFrom.TOPIC:
         return SourceState(plan.topic, plan.topic_id, partitions)
-    fence = Position(plan.start.file, plan.start.offset - RANK_OTHER + RANK_DELETE)
+    fence = below_snapshot(plan.start)
     return SourceState(plan.topic, plan.topic_id, partitions, ordering=Ordering.BINLOG, fence=fence)
 
 

@@ -35,19 +35,14 @@ class RebuildFrom(StrEnum):
 
 
 _COLUMNS = ("table", "state", "rows", "chunks", "seconds", "complete", "verified", "detail")
-_NO_SNAPSHOT = (
-    "a snapshot by the connector can't fill a table beside the live one: its rows come into the"
-    " topic that feeds both, and no record says that they are all there; give --from bootstrap,"
-    " which reads the same rows itself"
-)
 _GOOD = ("filled", "planned", "given up", "exists")
 FromOption = Annotated[
     RebuildFrom,
     typer.Option(
         "--from",
         help="Where the rows come from: `bootstrap` reads them from the database, `topic` replays"
-        " the topic from its first record. `snapshot`, a snapshot by the connector, is refused"
-        " with the reason.",
+        " the topic from its first record, `snapshot` from where the connector's newest snapshot"
+        " of the table begins.",
     ),
 ]
 VerifyOption = Annotated[
@@ -137,7 +132,8 @@ class FillingOptions:
             "--settle",
             parser=duration(0, 86_400),
             help="How long to wait at the end until each partition has a record newer than every"
-            " row that was read. After that time the table is shown in any case.",
+            " row that was read. After that time the table is shown in any case. With `rebuild"
+            " --from snapshot`, how long to wait for the last row of a snapshot that has begun.",
         ),
     ] = 60.0
     again: Annotated[
@@ -212,14 +208,16 @@ def rebuild(
     """
     from lakesplice.model.progress.shadow_plan import FilledFrom
 
-    if source is RebuildFrom.SNAPSHOT:
-        raise UsageError(_NO_SNAPSHOT)
-
+    sources = {
+        RebuildFrom.BOOTSTRAP: FilledFrom.DATABASE,
+        RebuildFrom.TOPIC: FilledFrom.TOPIC,
+        RebuildFrom.SNAPSHOT: FilledFrom.SNAPSHOT,
+    }
     request = replace(
         _request((table,), options),
         rebuild=True,
         verify=verify,
-        filled_from=FilledFrom.TOPIC if source is RebuildFrom.TOPIC else FilledFrom.DATABASE,
+        filled_from=sources[source],
     )
     _fill(request, options)
 
