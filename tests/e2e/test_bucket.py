@@ -16,6 +16,8 @@ from tests.support.topics import Sender, make_topics
 
 # Every delta is compacted as soon as it is there; whatever else keeps a table tidy is busy, too.
 EAGER: dict[str, Any] = {
+    # The next service waits for that of a killed one.
+    "lease": 3,
     "compaction": {"deltas_max": 1, "poll_seconds": 0.1},
     "index": {"runs_max": 2},
     "merge": {"files_max": 3},

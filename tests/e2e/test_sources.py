@@ -59,7 +59,8 @@ def test_a_service_continues_from_its_tables_whatever_else_is_lost(
     tables = Tables(**{field.name: Ledger("sources", field.name) for field in fields(Tables)})
     make_topics(servers, {table.topic: PARTITIONS for table in tables.all})
     going_on = {"match": "*_on.ledger", "missing_offsets": "continue"}
-    lake = Lake(tmp_path / "one", servers, r"sources\..*", tables=[going_on])
+    # The second service waits for the lease of the first, which is killed.
+    lake = Lake(tmp_path / "one", servers, r"sources\..*", lease=3, tables=[going_on])
     with lake.running(own_jvm=True) as service:
         outlives_its_broker(service, lake, own_broker, tables)
         every_one = request.config.getoption("--nightly")
