@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.errors import UsageError
-from lakesplice.model.arrays import KeyHashes, Mask
+from lakesplice.model.arrays import Integers, KeyHashes, Mask
 from lakesplice.model.names import (
     CHANGE_TYPE,
     COMMIT_TIME,
@@ -38,6 +38,12 @@ INSERT, DELETE = "insert", "delete"
 UPDATE_BEFORE, UPDATE_AFTER = "update_preimage", "update_postimage"
 _KINDS = (INSERT, DELETE, UPDATE_BEFORE, UPDATE_AFTER)
 _NO_IMAGE = -1
+_KIND = pa.field(CHANGE_TYPE, pa.dictionary(pa.int8(), pa.string()), nullable=False)
+# As many before-images are followed by their after-images. Of more, a page would often end between
+# the two, and then neither is compressed by the other.
+ROWS_TOGETHER = 2_048
+_ROWS_TOGETHER_MIN = 64
+_REPEATED_WITHIN = 256 * 1024
 
 
 def is_feedable(schema: TableSchema) -> bool:
@@ -69,46 +75,72 @@ def image_layout(schema: TableSchema) -> pa.Schema:
     return pa.schema([*fields, pa.field(CHANGE_TYPE, pa.string(), nullable=False)])
 
 
-def rewritten_images(
-    before: pa.Table, edits: Edits, differs: Mask, moves: Mask, schema: TableSchema
-) -> pa.Table:
-    """Return the before-images and after-images of edited rows, row by row, in `image_layout`.
+def rewritten_images(before: pa.Table, edits: Edits, differs: Mask, moves: Mask) -> pa.Table:
+    """Return the before-images and after-images of edited rows, with the columns of `before` and
+    the kind of change.
 
     `before` has the rows before `edits`. `differs` marks the rows in which a column that readers
     see gets another value. `moves` marks rows that get an address in another file, which has their
     after-image. Here they get a before-image and no delete: a reader that applies changes by key
-    would otherwise lose the row. The two images of a row are next to each other: most of their
-    values are equal, so they are compressed to 60 % of the size that they have apart.
+    would otherwise lose the row. The before-images of some rows are followed by their after-images:
+    most of their values are equal, which makes them smaller, and no value is copied.
     """
+    before = before.combine_chunks()
     after = apply_edits(before, edits)
     lived, lives = live(before), live(after)
     updated, gone = lived & lives & differs, lived & ~lives
-    kinds = np.full((before.num_rows, 2), _NO_IMAGE, np.int8)
-    kinds[gone & ~moves, 0] = _KINDS.index(DELETE)
-    kinds[updated | (gone & moves), 0] = _KINDS.index(UPDATE_BEFORE)
-    kinds[updated, 1] = _KINDS.index(UPDATE_AFTER)
-    kinds[~lived & lives, 1] = _KINDS.index(INSERT)
-    imaged = np.flatnonzero(kinds.ravel() != _NO_IMAGE)
-    row, is_after = imaged >> 1, imaged & 1
-    layout = image_layout(schema)
+    kinds = np.full((2, before.num_rows), _NO_IMAGE, np.int8)
+    kinds[0, gone & ~moves] = _KINDS.index(DELETE)
+    kinds[0, updated | (gone & moves)] = _KINDS.index(UPDATE_BEFORE)
+    kinds[1, updated] = _KINDS.index(UPDATE_AFTER)
+    kinds[1, ~lived & lives] = _KINDS.index(INSERT)
+    sides = []
+    for rows, kind in zip((before, after), kinds, strict=True):
+        of_kind = rows.append_column(_KIND, _kinds(kind))
+        imaged = kind != _NO_IMAGE
+        sides.append(of_kind if imaged.all() else of_kind.filter(pa.array(imaged)))
+    cuts = np.append(np.arange(0, before.num_rows, _rows_together(before)), before.num_rows)
+    starts = np.cumsum(np.insert(kinds != _NO_IMAGE, 0, False, axis=1), axis=1)[:, cuts]
     columns = []
-    for name in layout.names[:-1]:
-        held, places = before.column(name).combine_chunks(), row
-        if name in edits.columns:
-            held = pa.concat_arrays([held, after.column(name).combine_chunks()])
-            places = row + is_after * before.num_rows
-        columns.append(held.take(pa.array(places)))
-    codes = pa.array(kinds.ravel()[imaged])
-    columns.append(pa.DictionaryArray.from_arrays(codes, pa.array(_KINDS)).cast(pa.string()))
-    return pa.table(columns, schema=layout)
+    for at in range(sides[0].num_columns):
+        first, second = (_one(side.column(at)) for side in sides)
+        columns.append(_in_turn(first, second, starts))
+    return pa.table(columns, schema=sides[0].schema)
+
+
+def _in_turn(first: pa.Array, second: pa.Array, starts: Integers) -> pa.ChunkedArray:
+    """Slices of two arrays in turn; `starts` has where each one's begin, and where the last end."""
+    parts = [
+        of.slice(start, stop - start)
+        for both in zip(starts[:, :-1].T.tolist(), starts[:, 1:].T.tolist(), strict=True)
+        for of, start, stop in zip((first, second), *both, strict=True)
+        if stop > start
+    ]
+    return pa.chunked_array(parts, first.type)
+
+
+def _one(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _rows_together(rows: pa.Table) -> int:
+    """How many before-images come before their after-images: compression finds what is repeated
+    within `_REPEATED_WITHIN` bytes of a column.
+    """
+    widest: int = max(column.nbytes for column in rows.columns) // max(rows.num_rows, 1)
+    return max(_ROWS_TOGETHER_MIN, min(_REPEATED_WITHIN // max(widest, 1), ROWS_TOGETHER))
 
 
 def images(rows: pa.Table, marked: Mask, kind: str, schema: TableSchema) -> pa.Table:
     """Return images of one kind of the marked rows."""
     layout = image_layout(schema)
     chosen = rows.select(layout.names[:-1]).filter(pa.array(marked))
-    kinds = pa.repeat(pa.scalar(kind), chosen.num_rows)
-    return chosen.append_column(layout.field(CHANGE_TYPE), kinds).cast(layout)
+    kinds = np.full(chosen.num_rows, _KINDS.index(kind), np.int8)
+    return chosen.cast(pa.schema([*layout][:-1])).append_column(_KIND, _kinds(kinds))
+
+
+def _kinds(codes: Integers) -> pa.Array:
+    return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), pa.array(_KINDS))
 
 
 def live(rows: pa.Table) -> Mask:

@@ -5,6 +5,9 @@ They are in Parquet files of the columns that readers of the log see.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 
@@ -12,7 +15,7 @@ from lakesplice.model.address import BaseFile, Partition
 from lakesplice.model.arrays import KeyHashes, Mask
 from lakesplice.model.names import IS_DELETED
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.rows.edits import Edits, apply_edits
+from lakesplice.planning.rows.edits import ColumnEdit, Edits, apply_edits
 from lakesplice.planning.rows.keyhash import key_hash
 from lakesplice.planning.rows.row_images import (
     INSERT,
@@ -24,6 +27,7 @@ from lakesplice.planning.rows.row_images import (
     rewritten_images,
 )
 from lakesplice.splicing.pages.new_values import differing, stored
+from lakesplice.splicing.pages.whole_numbers import in_numbers, numbers
 from lakesplice.table.files.base_files import open_base
 from lakesplice.table.files.chosen_rows import KnownRows, chosen_rows, edits_of_chosen
 from lakesplice.table.files.image_files import encoded_images
@@ -64,8 +68,16 @@ class ImageWriter:
         self, source: pa.NativeFile, file: BaseFile, edits: Edits, known: KnownRows
     ) -> None:
         """Take the images of a base file's rows that edits change; `source` is the file, open."""
-        rows, names = edits.rows, self._needed
-        before = chosen_rows(self._store, source, file, self._schema, rows, names, known=known)
+        before = chosen_rows(
+            store=self._store,
+            source=source,
+            file=file,
+            schema=self._schema,
+            rows=edits.rows,
+            names=self._needed,
+            known=known,
+            as_numbers=not len(self._arriving.high),  # keys are hashed as what they are
+        )
         self.edited(file.partition, before, edits)
 
     def edited(self, partition: Partition, before: pa.Table, edits: Edits) -> None:
@@ -80,8 +92,9 @@ class ImageWriter:
             moves = among(keys, self._arriving)
             gone = moves & live(before) & ~live(apply_edits(before.select([IS_DELETED]), mine))
             self._left.append(keys.only(gone))
-        differs = _differs(before, mine, schema)
-        self._hold(partition, rewritten_images(before, mine, differs, moves, schema))
+        before = in_numbers(before).select(image_layout(schema).names[:-1])
+        mine = _in_numbers(mine, before.column_names, schema)
+        self._hold(partition, rewritten_images(before, mine, _differs(before, mine, schema), moves))
 
     def added(self, new: NewFile) -> None:
         """Take the images of the rows of a new base file; after those of rewritten ones."""
@@ -97,7 +110,7 @@ class ImageWriter:
         files for changed.
         """
         if not self._written and not self._held:
-            nothing = image_layout(self._schema).empty_table()
+            nothing = in_numbers(image_layout(self._schema).empty_table())
             self._held[(None,) * len(self._schema.partitioned_by)] = [nothing]
         self._write()
         return tuple(self._written)
@@ -109,6 +122,7 @@ class ImageWriter:
 
     def _hold(self, partition: Partition, images: pa.Table) -> None:
         if images.num_rows:
+            images = in_numbers(images)
             self._held.setdefault(partition, []).append(images)
             self._bytes += images.nbytes
         if self._bytes > _BYTES_MAX:
@@ -117,10 +131,20 @@ class ImageWriter:
     def _write(self) -> None:
         for partition, parts in self._held.items():
             path = change_data_path(self._entropy)
-            data = encoded_images(pa.concat_tables(parts))
+            data = encoded_images(pa.concat_tables(parts), image_layout(self._schema))
             written = put_file(self._store, path, data)
             self._written.append(ChangeImages(written, partition))
         self._held, self._bytes = {}, 0
+
+
+def _in_numbers(edits: Edits, names: Collection[str], schema: TableSchema) -> Edits:
+    """The edits of some columns, with new values of the types that held images have."""
+    columns = {
+        name: ColumnEdit(edit.rows, numbers(stored(edit.values, schema.arrow.field(name).type)))
+        for name, edit in edits.columns.items()
+        if name in names
+    }
+    return replace(edits, columns=columns)
 
 
 def _differs(before: pa.Table, edits: Edits, schema: TableSchema) -> Mask:
@@ -130,7 +154,7 @@ def _differs(before: pa.Table, edits: Edits, schema: TableSchema) -> Mask:
         edit = edits.columns.get(name)
         if edit is not None and name in before.column_names:
             held = before.column(name).combine_chunks().take(pa.array(edit.rows))
-            marks[edit.rows] |= differing(held, stored(edit.values, held.type))
+            marks[edit.rows] |= differing(held, edit.values)
     return marks
 
 
