@@ -167,7 +167,7 @@ def test_a_recreated_topic_parks_its_table_and_the_others_continue(stage: Stage)
     yield stage.taken_in(send(stage.sender, table.insert(0, 10) + neighbour.insert(0, 10)))
     truth = table.truth
     # A batch that has read nothing of it: one that still reads a topic which is deleted waits for
-    # two minutes, and fails for the other stories' tables as well.
+    # three answers' time, and fails for the other stories' tables as well.
     yield stage.taken_in(send(stage.sender, neighbour.update([9], "once more")))
     admin = KafkaAdminClient(bootstrap_servers=stage.bootstrap_servers)
     admin.delete_topics([table.topic], timeout_ms=30_000)
