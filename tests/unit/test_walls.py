@@ -155,6 +155,7 @@ def refused(tmp_path_factory: pytest.TempPathFactory) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("module", "imported", "contract"), PLANTED)
 def test_a_forbidden_import_is_refused(
     refused: str, module: str, imported: str, contract: str
