@@ -1,6 +1,4 @@
-"""Reads the records of one shape: by stencils (`stencil.py`) those that are written as is usual,
-the others fast if a block can be read at once, otherwise strictly.
-"""
+"""Reads the records of one shape: fast if a block can be read at once, otherwise strictly."""
 
 from __future__ import annotations
 
@@ -17,7 +15,6 @@ from lakesplice.formats.events.json_reading.bad_texts import (
     matching,
     starting_right,
 )
-from lakesplice.formats.events.json_reading.stencils import Stencils
 from lakesplice.formats.events.json_reading.strict import Flaw
 from lakesplice.formats.events.json_reading.template import ReadTexts, Template, read_payload
 from lakesplice.formats.events.json_reading.texts import (
@@ -63,17 +60,6 @@ class _Reader:
             return None
         return read
 
-    def by_stencils(self, at: Integers) -> Integers:
-        """Read the safe texts with the indexes `at` that are written as is usual; return the
-        others.
-        """
-        shape = self.template.shape
-        if not shape.requires_all:
-            return at
-        found, left = Stencils.of(shape.payload, self.template.closing).read(self.texts, at)
-        self.pieces += (ReadTexts(fitting.at, fitting.rows) for fitting in found)
-        return left
-
     def fast(self, at: Integers, *, patient: bool) -> None:
         """Read the safe texts with the indexes `at`; those that can't be read or proven are left
         for the strict reading.
@@ -81,12 +67,9 @@ class _Reader:
         Texts that don't look like the shape are left for it only if `patient`.
         """
         if self.wrong_starts:
-            # Texts that aren't among those to read may be null. To search them costs more than a
-            # copy of those to read.
-            few = len(at) <= len(self.texts) // 2
-            searched = self.texts.take(pa.array(at)) if few else self.texts
-            marked = _as_mask(self.wrong_starts.starting_right(searched).fill_null(False))
-            similar = marked if few else marked[at]
+            # Texts that aren't among those to read may be null.
+            marked = self.wrong_starts.starting_right(self.texts).fill_null(False)
+            similar = _as_mask(marked)[at]
             if similar.all():
                 self.wrong_starts.forget()
             self._leave(at[~similar], self.wrong_starts.starting_right, patient=patient)
@@ -196,7 +179,7 @@ def read_group(
     reader = _Reader(texts, int(places[0]), template, threads)
     unsafe = unsafe_texts(texts)[places]
     reader.slow.append(places[unsafe])
-    reader.fast(reader.by_stencils(places[~unsafe]), patient=patient)
+    reader.fast(places[~unsafe], patient=patient)
     reader.by_the_book()
     return _joined(reader.pieces, template, reader.flaws)
 
