@@ -49,13 +49,15 @@ class CsvRows:
         with _naming_the_file(path):
             with store.open(path) as file:
                 names = csv.open_csv(file, _read(max(block_bytes, _NAMES_BYTES)), _LINES).schema
+            # In a file of one column an empty line is a row: NULL, or a text without its quotes.
+            lines = csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=len(names) > 1)
             values = csv.ConvertOptions(
                 column_types=dict.fromkeys(names.names, pa.string()),
                 null_values=["", "\\N"],
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
             )
-            self._reader = csv.open_csv(self._file, _read(block_bytes), _LINES, values)
+            self._reader = csv.open_csv(self._file, _read(block_bytes), lines, values)
 
     def stops(self) -> Iterator[int]:
         """Yield the number of the first row behind each part, up to the file's end. Blocks."""

@@ -64,7 +64,7 @@ def convert(columns: Sequence[tuple[pa.Array, Cell]]) -> list[Column]:
     All have the same length, and so have the results, value for value. A column's result depends
     only on itself, not on the number of rows or the other columns.
     """
-    if not columns or len(columns[0][0]) > _TOGETHER_ROWS_MAX:
+    if not columns or not 0 < len(columns[0][0]) <= _TOGETHER_ROWS_MAX:
         return [_CONVERSIONS[cell.encoding](raw, cell) for raw, cell in columns]
     converted: list[Column | None] = [None] * len(columns)
     alike: dict[tuple[Cell, pa.DataType], list[int]] = defaultdict(list)
