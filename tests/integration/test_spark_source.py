@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Iterator
-from datetime import date
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -90,6 +90,13 @@ SCHEMA = pa.schema(
 )
 
 
+def test_workers_are_forked_with_what_tasks_import(spark: SparkSession) -> None:
+    """Only a worker that Spark has forked can tell, so this takes a real session."""
+    question = "'lakesplice.spark.jobs.rewrites' in __import__('sys').modules"
+    # A function of ours would bring imports of its own.
+    assert spark.sparkContext.parallelize([question] * 2, 2).map(eval).collect() == [True, True]
+
+
 @pytest.mark.parametrize("view", ["real_time", "read_optimised"])
 def test_both_views_are_as_in_python(spark: SparkSession, folder: Path, view: str) -> None:
     same(frame(spark, folder, view=view), Table.open(folder).read(view))
@@ -115,7 +122,7 @@ def test_versions_are_read_by_number_and_by_time(folder: Path) -> None:
     assert read_here(folder, version=str(first.version)).num_rows == ROWS
     for entry, count in ((first, ROWS), (second, ROWS - 2)):
         assert entry.info.timestamp_ms is not None
-        moment = _iso(entry.info.timestamp_ms)
+        moment = datetime.fromtimestamp(entry.info.timestamp_ms / 1000, UTC).isoformat()
         assert read_here(folder, as_of=moment).num_rows == count
 
 
@@ -126,12 +133,6 @@ def test_a_pinned_version_is_read_by_the_pins_name(tmp_path: Path) -> None:
     table.upsert(pa.table({"id": [3]}))
     assert read_here(path).num_rows == 3
     assert read_here(path, pin="two").num_rows == 2
-
-
-def _iso(timestamp_ms: int) -> str:
-    from datetime import UTC, datetime
-
-    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat()
 
 
 CONDITIONS = [
@@ -168,8 +169,6 @@ CONDITIONS = [
     "weight > 5 and weight < 1e2",
     "id > -1e0",
 ]
-
-
 EVERY_ROW = {"include_system": "true", "include_deleted": "true"}
 
 

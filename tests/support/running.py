@@ -21,6 +21,7 @@ from lakesplice import Table
 from lakesplice.errors import TableNotFoundError
 from lakesplice.model.names import TableName
 from lakesplice.model.parking import ParkCode, ParkReason
+from lakesplice.spark.jobs import worker_daemon
 from lakesplice.testing.compare import compare
 from lakesplice.testing.oracle import Record
 from tests.support import machine, short_jvms, warm_jvms
@@ -208,7 +209,7 @@ class RunningService:
         columns = ["ps", "-o", "pid=,ppid=,args=", "-s", str(started)]
         # Without a process left ps fails, and there is no worker either.
         listing = subprocess.run(columns, capture_output=True, text=True, check=False).stdout
-        daemons = {pid for pid, _, args in _processes(listing) if "pyspark.daemon" in args}
+        daemons = {pid for pid, _, args in _processes(listing) if worker_daemon.__name__ in args}
         return [pid for pid, parent, _ in _processes(listing) if parent in daemons]
 
     def terminate(self) -> None:

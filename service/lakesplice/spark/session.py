@@ -36,11 +36,16 @@ _RETAINED = {
     "spark.sql.streaming.ui.retainedProgressUpdates": "20",
     "spark.sql.streaming.numRecentProgressUpdates": "20",
 }
+_DAEMON = "spark.python.daemon.module"
 # Executors of a cluster run elsewhere; Spark or `options` say where they find the driver.
 _ON_ONE_MACHINE = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
+    _DAEMON: "lakesplice.spark.jobs.worker_daemon",
 }
+# They start workers before they have this package. What a session of one machine has set stays in
+# its JVM, so this has to be said.
+_ELSEWHERE = {_DAEMON: "pyspark.daemon"}
 AUTHENTICATE = "spark.authenticate"
 # Executors run what they are sent, so they must know who sends it. On Kubernetes and YARN Spark
 # makes the secret itself; a standalone cluster has one of its own, which `options` have to name.
@@ -113,7 +118,7 @@ def session_properties(
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log_file} {java_options}",
         **_RETAINED,
         **_SETTINGS,
-        **(_ON_ONE_MACHINE if on_one_machine(master) else {}),
+        **(_ON_ONE_MACHINE if on_one_machine(master) else _ELSEWHERE),
         **(_AUTHENTICATED if master.startswith(_MAKE_SECRETS) else {}),
         "spark.driver.memory": driver_memory,
         "spark.jars": ",".join(str(jar) for jar in jars),

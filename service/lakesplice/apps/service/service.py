@@ -50,7 +50,7 @@ from lakesplice.config import Settings
 from lakesplice.model.driver_status import DriverStatus
 from lakesplice.spark.class_archive import use_archive
 from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars
-from lakesplice.spark.jobs.batch import start_workers
+from lakesplice.spark.jobs.worker_daemon import start_workers
 from lakesplice.spark.kafka.query_folders import remove_leftovers
 from lakesplice.spark.session import build_session, cores, is_authenticated
 from lakesplice.storage.stores import open_store

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.functions import col
 
 from lakesplice.spark.jobs.batch_plan import BatchPlan, TopicResult, gather
@@ -17,15 +17,6 @@ from lakesplice.spark.jobs.write_stage import ANSWER_DDL, write_ranges
 from lakesplice.spark.python_workers import keep_zip_directories
 
 _COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
-
-
-def start_workers(session: SparkSession, count: int) -> None:
-    """Start `count` Python workers and import in them what a batch needs; blocks for seconds.
-
-    The imports take some two seconds of a core in each worker, for which the first batch would have
-    to wait. Raises what a Spark job raises; nothing depends on it.
-    """
-    session.range(0, count, 1, count).mapInArrow(_import_this_module, "id long").collect()
 
 
 def run_batch(frame: DataFrame, plan: BatchPlan) -> dict[str, TopicResult]:
@@ -48,12 +39,6 @@ def run_batch(frame: DataFrame, plan: BatchPlan) -> dict[str, TopicResult]:
     finally:
         broadcast.unpersist()
     return gather(pickle.loads(row.answer) for row in rows)
-
-
-def _import_this_module(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Return the rows unchanged. A worker that unpickles this function has imported the module."""
-    keep_zip_directories()
-    yield from batches
 
 
 def _decode(plan: Any, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
