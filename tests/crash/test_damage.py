@@ -168,7 +168,7 @@ def test_a_damaged_run_is_refused_reported_and_rebuilt(
     for number, ref in enumerate(snapshot.manifest.runs):
         path = whole.root / ref.file.path
         for at in flipped(path, seed + number, flips):
-            outcome = whole.restarted(LocalStore(whole.folder)).batch()
+            outcome = whole.restarted(LocalStore(whole.folder)).attempt()
             assert isinstance(outcome, TaskError), (path.name, at)
             assert outcome.kind == "CorruptFileError"
             assert path.name in outcome.message

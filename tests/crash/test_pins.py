@@ -28,6 +28,7 @@ from tests.support.simulated import (
     require_pins,
     require_tidy,
 )
+from tests.support.traps import require_excused
 
 WRITES = ("put_new", "writer", "delete")
 HOWS = (How.CRASH_BEFORE, How.CRASH_AFTER, How.LOST, How.ANSWER_LOST)
@@ -90,11 +91,11 @@ class Life:
     def steps(self, lake: Store) -> list[Callable[[], object]]:
         driver = self.driver(lake, 1)
         return [
-            lambda: driver.batch(self.ends),
+            lambda: require_excused(driver.attempt(self.ends)),
             lambda: self.pinned(driver, "ends", hours=1),
             lambda: self.pinned(driver, "stays"),
             lambda: self.pinned(driver, "removed"),
-            driver.batch,
+            lambda: require_excused(driver.attempt()),
             driver.compact,
             lambda: self.vacuum(driver),
             lambda: self.removed(driver, "removed"),

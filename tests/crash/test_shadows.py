@@ -25,6 +25,7 @@ from lakesplice.testing.faulty_store import Call, Crash, Fault, FaultyStore, How
 from tests.support.scenario import ALL_MS
 from tests.support.shadows import SHADOW, Filling, ReadSource
 from tests.support.simulated import SMALL, Rows, driver_of, folder, require_tidy, row, rows_of
+from tests.support.traps import require_excused
 
 WRITES = ("put_new", "writer", "delete")
 HOWS = [How.CRASH_BEFORE, How.CRASH_AFTER, How.LOST, How.ANSWER_LOST]
@@ -102,7 +103,7 @@ class Life:
             take(1),
             lambda: topic.append(1, put(2)),
             lambda: topic.append(0, self.source.delete(4)),
-            filling().driver.batch,
+            lambda: require_excused(filling().driver.attempt()),
             take(2),
             filling().driver.compact,
             lambda: filling().fill(),

@@ -190,8 +190,7 @@ def test_a_batch_located_before_a_purge_is_located_again(tmp_path: Path) -> None
     late = started(source, tmp_path)
     send(source, source.put(0), 0)
     assert isinstance(driver.purge(ALL), Committed)
-    outcome = late.batch()
-    assert isinstance(outcome, Conflict)
+    assert isinstance(late.attempt(), Conflict)
     assert late.batch() is CommitOutcome.DONE
     require_true(source, late.table.store)
 

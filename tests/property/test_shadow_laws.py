@@ -24,7 +24,7 @@ from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.drawing import examples
 from tests.support.shadows import Filling, ReadSource, newest_snapshot
 from tests.support.simulated import SMALL, driver_of, folder, row, rows_of
-from tests.support.traps import CALLS, CRASHES, FAULTS, Trap
+from tests.support.traps import CALLS, CRASHES, FAULTS, Trap, require_excused
 
 KEYS = 6
 CHUNKS = 3
@@ -75,7 +75,7 @@ class Scene:
         self.rival_after -= 1
         if self.rival_after == 0:
             rival = self.begun(self.bare)
-            rival.driver.batch()
+            require_excused(rival.driver.attempt())
             for chunk, read in list(self.reads.items())[:1]:
                 rival.commit(chunk, read)
 
@@ -133,9 +133,9 @@ class Scene:
             case "feed":
                 here = filling.driver.table.next_offsets((0, 1))
                 end = min(source.topic.ends[other], here[other] + number)
-                require_fed(filling.driver.batch({**here, other: Offset(end)}))
+                require_excused(filling.driver.attempt({**here, other: Offset(end)}))
             case "feed all":
-                require_fed(filling.driver.batch())
+                require_excused(filling.driver.attempt())
             case "compact":
                 filling.driver.compact()
             case "merge":
@@ -153,11 +153,6 @@ class Scene:
         for key, stood in self.positions.items():
             assert stands[key] >= stood, key
         self.positions = stands
-
-
-def require_fed(outcome: object) -> None:
-    if isinstance(outcome, StorageError):
-        raise outcome
 
 
 def require_same(source: ReadSource, driver: SimulatedDriver) -> None:

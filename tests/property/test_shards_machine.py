@@ -35,7 +35,7 @@ from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.drawing import examples
 from tests.support.simulated import SMALL, Rows, Source, memory_folder, row
 from tests.support.table_machine.state import FEW, PARTITIONS
-from tests.support.traps import CALLS, CRASHES, FAULTS, Trap
+from tests.support.traps import CALLS, CRASHES, FAULTS, Trap, require_excused
 
 KEYS = 3
 SHARDS = 3
@@ -205,7 +205,7 @@ class ShardsMachine(RuleBasedStateMachine):
         shard = self.shards[which]
         self.trap.arm(calls, how)
         try:
-            shard.driver.batch(self.ends(shard, ahead))
+            require_excused(shard.driver.attempt(self.ends(shard, ahead)))
         except Crash:
             self.start()
         except StorageError:

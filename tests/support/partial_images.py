@@ -82,8 +82,7 @@ class Life:
 
     def take(self, *events: Event, partition: int = 0) -> None:
         self.topic.append(partition, events)
-        outcome = self.driver.batch()
-        assert getattr(outcome, "name", outcome) == "DONE", outcome
+        self.driver.batch()
 
     @property
     def rows(self) -> list[Row]:

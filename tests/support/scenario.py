@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from lakesplice.errors import UsageError, VersionNotFoundError
 from lakesplice.model.moments import EpochMs
-from lakesplice.model.offsets import Offset
+from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.storage.stores import AnyStore, log_keeper
 from lakesplice.table.protocol.commit import Conflict
 from lakesplice.table.protocol.ports import Store
@@ -18,6 +18,7 @@ from lakesplice.table.upkeep.restore import restore
 from lakesplice.testing.doubles import FixedClock
 from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.simulated import Source, driver_of
+from tests.support.traps import require_excused
 
 ALL_MS = 1 << 62
 
@@ -68,14 +69,17 @@ class Scenario:
             store, keeper, self.clock, checkpoint_every=1, retention_seconds=0, expiry=expiry
         )
 
+        def attempt(ends: Offsets | None = None) -> object:
+            return require_excused(driver.attempt(ends))
+
         def race() -> object:
             planned = driver.plan_compaction()
-            driver.batch(self.cuts[2])
+            attempt(self.cuts[2])
             return None if planned is None else driver.table.commit(planned)
 
         def merge_race() -> object:
             planned = driver.plan_file_merge(2)
-            driver.batch({**self.cuts[2], 0: Offset(self.cuts[2][0] + 1)})
+            attempt({**self.cuts[2], 0: Offset(self.cuts[2][0] + 1)})
             return None if planned is None else driver.table.commit(planned)
 
         def care() -> object:
@@ -114,18 +118,18 @@ class Scenario:
             return None
 
         return [
-            lambda: driver.batch(self.cuts[0]),
+            lambda: attempt(self.cuts[0]),
             lambda: driver.table.set_change_feed(on=True),
-            lambda: driver.batch(self.cuts[1]),
+            lambda: attempt(self.cuts[1]),
             race,
             lambda: driver.merge_runs(2),
             merge_race,
-            lambda: self._cluster_beside_a_batch(driver),
+            lambda: self._cluster_beside_a_batch(driver, attempt),
             care,
-            lambda: driver.batch(self.cuts[3]),
+            lambda: attempt(self.cuts[3]),
             driver.compact,
             go_back,
-            driver.batch,
+            attempt,
             sweep,
             vacuum,
         ]
@@ -146,11 +150,13 @@ class Scenario:
         Expiry(store, table.commit, 2).run(driver.table.snapshot, self.clock.now_ms())
         Orphans(store, table.commit, 2).sweep(driver.table.snapshot, EpochMs(ALL_MS), at_once=True)
 
-    def _cluster_beside_a_batch(self, driver: SimulatedDriver) -> None:
+    def _cluster_beside_a_batch(
+        self, driver: SimulatedDriver, batch: Callable[[Offsets], object]
+    ) -> None:
         table, clustering = driver.table, driver.clustering(("n", "id"))
         if table.snapshot is not None:
             planned = clustering.plan(table.snapshot, table.generation)
-            driver.batch({**self.cuts[2], 0: Offset(self.cuts[2][0] + 2)})
+            batch({**self.cuts[2], 0: Offset(self.cuts[2][0] + 2)})
             if planned is not None and isinstance(table.commit(planned), Conflict):
                 planned = clustering.plan(table.snapshot, table.generation)
                 if planned is not None:

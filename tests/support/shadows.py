@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from lakesplice.errors import StorageError
 from lakesplice.formats.events import DecodeContext, decode
 from lakesplice.model.choices import NotInserts
 from lakesplice.model.moments import EpochMs
@@ -43,6 +42,7 @@ from lakesplice.testing.doubles import SeededEntropy
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.simulated import SMALL, Rows, Source, driver_of
+from tests.support.traps import require_excused
 
 SHADOW = "1"
 _ROUNDS_MAX = 5
@@ -206,14 +206,14 @@ class Filling:
         self.feed()
 
     def feed(self, ends: Offsets | None = None) -> None:
-        """Feed the shadow up to some offsets, by default with all there is; `StorageError`."""
+        """Feed the shadow up to some offsets, by default with all there is, though others may
+        commit first, and the store may fail.
+        """
         for _ in range(_ROUNDS_MAX):
-            outcome = self.driver.batch(ends)
-            if isinstance(outcome, StorageError):
-                raise outcome
-            if outcome is CommitOutcome.DONE:
+            ended = require_excused(self.driver.attempt(ends))
+            if ended is CommitOutcome.DONE:
                 return
-        raise AssertionError("others always commit first")
+        raise AssertionError(f"it fails again and again: {ended}")
 
     def swap(self, generation: int = 1) -> None:
         """Let the shadow become the table, unless it has; then it is there no more."""

@@ -6,7 +6,10 @@ from collections.abc import Callable
 
 from hypothesis import strategies as st
 
+from lakesplice.errors import StorageError
+from lakesplice.spark.jobs.batch_plan import TaskError
 from lakesplice.testing.faulty_store import Call, Fault, How
+from lakesplice.testing.simulation import BatchEnd
 
 CALLS = st.integers(0, 60)
 FAULTS = st.sampled_from([How.LOST, How.ANSWER_LOST])
@@ -37,3 +40,9 @@ class Trap:
             return self._left < 0
 
         return hits
+
+
+def require_excused(ended: BatchEnd) -> BatchEnd:
+    """A batch was committed, a rival was quicker, or the store failed; nothing else went wrong."""
+    assert not isinstance(ended, TaskError) or ended.is_a(StorageError), ended
+    return ended

@@ -15,6 +15,7 @@ compaction and commit it later), or start a second driver with a higher generati
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -57,6 +58,17 @@ from lakesplice.testing.simulated_topic import SimulatedTopic as SimulatedTopic
 _ROUNDS_MAX = 20
 _SMALL_FILES = ClusterPolicy(file_bytes=4096)
 
+BatchEnd: TypeAlias = CommitOutcome | Conflict | TaskError
+"""How a batch ended: a conflict's and a failed task's are values, as in the service."""
+
+
+class BatchFailed(AssertionError):
+    """A batch that a test takes for granted wasn't committed: why not, with a task's trace."""
+
+    def __init__(self, outcome: Conflict | TaskError) -> None:
+        super().__init__(f"the batch wasn't committed: {outcome}")
+        self.outcome = outcome
+
 
 class SimulatedDriver:
     """Drives the table of one topic; a new driver continues from the table's state in the store.
@@ -66,8 +78,7 @@ class SimulatedDriver:
     table, `keeps_versions` makes it a history table; `history` has the types that the source
     described, and may be replaced. `beside` drives the same table for another topic; both then
     have a `shape` that distinguishes their rows. `held` is the table itself if it is a shadow.
-    As in the service, the store's errors in a task are returned as values, and all other errors
-    are raised.
+    As in the service, errors in a task are values: `attempt` returns them, `batch` raises.
     """
 
     def __init__(
@@ -119,10 +130,16 @@ class SimulatedDriver:
             store, source, generation, clock, entropy, beside=other
         )
 
-    def batch(
-        self, ends: Offsets | None = None, starts: Offsets | None = None
-    ) -> CommitOutcome | Conflict | TaskError:
-        """Run one batch from the table's offsets up to `ends`, by default the topic's ends.
+    def batch(self, ends: Offsets | None = None, starts: Offsets | None = None) -> CommitOutcome:
+        """Run one batch as `attempt` does, and raise `BatchFailed` if it isn't committed."""
+        outcome = self.attempt(ends, starts)
+        if not isinstance(outcome, CommitOutcome):
+            raise BatchFailed(outcome)
+        return outcome
+
+    def attempt(self, ends: Offsets | None = None, starts: Offsets | None = None) -> BatchEnd:
+        """Run one batch from the table's offsets up to `ends`, by default the topic's ends, for a
+        caller that expects a conflict or a failed task, and so looks at what it returns.
 
         With other `starts` the batch is that of a query that continues from other offsets than the
         table's.
@@ -141,14 +158,12 @@ class SimulatedDriver:
             self.table, history, self._policy, insert_only=self._not_inserts is not None
         )
 
-    def run_tasks(
-        self, starts: Offsets, ends: Offsets
-    ) -> Callable[[], CommitOutcome | Conflict | TaskError]:
+    def run_tasks(self, starts: Offsets, ends: Offsets) -> Callable[[], BatchEnd]:
         """Run the tasks of a batch, and return the function that commits it."""
         planned_on = self.table.version
         result = self.answer(starts, ends)
 
-        def settled() -> CommitOutcome | Conflict | TaskError:
+        def settled() -> BatchEnd:
             if result.errors:
                 return result.errors[0]
             contribution = result.contribution(planned_on, starts, ends)

@@ -9,6 +9,8 @@ from lakesplice.errors import FencedError, MissingFileError
 from lakesplice.model.offsets import Offset
 from lakesplice.planning.sources.missing_offsets import after_loss, can_continue
 from lakesplice.planning.sources.operator_directions import moved
+from lakesplice.spark.jobs.batch_plan import TaskError
+from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.ingest.reset import TopicStart, plan_reset
 from lakesplice.table.protocol.commit import Conflict
 from lakesplice.table.reading.table import Table
@@ -16,7 +18,7 @@ from lakesplice.testing.faulty_store import How
 from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.table_machine.source_rules import KEYS
 from tests.support.table_machine.state import FEW, PARTITIONS, MachineState
-from tests.support.traps import CALLS, CRASHES, FAULTS
+from tests.support.traps import CALLS, CRASHES, FAULTS, require_excused
 
 
 class DriverRules(MachineState):
@@ -35,14 +37,16 @@ class DriverRules(MachineState):
 
     @rule(ahead=st.sampled_from([(9, 9), (9, 0), (0, 9)]) | st.tuples(FEW, FEW))
     def run_a_batch(self, ahead: tuple[int, int]) -> None:
-        outcome = self.driver.batch(self.ends(self.driver, ahead))
-        if isinstance(outcome, Conflict):  # a zombie was quicker
+        ended = self.driver.attempt(self.ends(self.driver, ahead))
+        if ended is not CommitOutcome.DONE:  # a zombie was quicker
+            assert isinstance(ended, Conflict), ended
             assert self.zombies
 
     @rule(ahead=st.tuples(FEW, FEW), calls=CALLS, how=FAULTS | CRASHES)
     def run_a_batch_that_fails(self, ahead: tuple[int, int], calls: int, how: How) -> None:
         self.trap.arm(calls, how)
-        self.guarded(lambda: self.driver.batch(self.ends(self.driver, ahead)))
+        ends = self.ends(self.driver, ahead)
+        self.guarded(lambda: require_excused(self.driver.attempt(ends)))
 
     @rule(key=st.integers(0, KEYS - 1), first=PARTITIONS)
     def hear_of_the_later_change_first(self, key: int, first: int) -> None:
@@ -57,9 +61,10 @@ class DriverRules(MachineState):
         here, ends = self.driver.table.next_offsets((0, 1)), self.source.topic.ends
         starts = {at: Offset(min(max(0, offset - back), ends[at])) for at, offset in here.items()}
         stood = self.stood()
-        outcome = self.driver.batch(starts=starts)
+        ended = self.driver.attempt(starts=starts)
+        assert not isinstance(ended, TaskError), ended
         unchanged = not self.born() or Table(self.bare).version == self.version
-        assert starts in (here, stood) or isinstance(outcome, Conflict) or unchanged
+        assert starts in (here, stood) or isinstance(ended, Conflict) or unchanged
 
     @rule()
     def crash(self) -> None:
@@ -76,7 +81,7 @@ class DriverRules(MachineState):
         zombie = self.zombies[at % len(self.zombies)]
         version = self.version
         try:
-            zombie.batch(self.ends(zombie, ahead))
+            zombie.attempt(self.ends(zombie, ahead))
         except FencedError:
             assert Table(self.bare).version == version
             self.zombies.remove(zombie)

@@ -85,8 +85,10 @@ class ShadowRules(MachineState):
         filling.driver.batch()
         if self.driver.table.snapshot is None:
             return
-        if isinstance(self.driver.batch(), Conflict):  # a zombie was quicker
+        ended = self.driver.attempt()
+        if isinstance(ended, Conflict):  # a zombie was quicker
             return
+        assert ended is CommitOutcome.DONE, ended
         assert is_past_reads(filling.driver.table.manifest)
         assert unready(filling.driver.table.manifest, self.driver.table.manifest) == ""
         if how is not None:

@@ -101,7 +101,7 @@ def test_writers_that_began_before_a_reset_write_again(fed: Hourly) -> None:
     assert splice is not None
     assert isinstance(fed.driver.table.commit(splice), Conflict)
     fed.source.topic.append(0, fed.source.put(0))
-    assert isinstance(fed.driver.batch(starts=starts), Conflict)
+    assert isinstance(fed.driver.attempt(starts=starts), Conflict)
     fed.driver.batch()
     require_true(fed.source, fed.store)
 

@@ -229,6 +229,7 @@ def test_a_whole_snapshot_closes_the_gaps_before_it(scene: Scene) -> None:
 def test_a_gap_behind_a_snapshot_is_not_closed_by_it(scene: Scene) -> None:
     scene.send(scene.insert(range(30)))
     scene.driver.batch()
+    scene.insert(range(30, 40))
     scene.send(scene.database.snapshot())
     scene.driver.batch({0: scene.topic.ends[0], 1: scene.driver.table.next_offsets([1])[1]})
     scene.send(scene.delete(range(10)))
@@ -236,6 +237,7 @@ def test_a_gap_behind_a_snapshot_is_not_closed_by_it(scene: Scene) -> None:
     scene.send(scene.update(range(10, 30), "after the snapshot"))
     scene.driver.batch()
     source = scene.driver.table.source
+    assert scene.driver.table.parked is None
     assert (source.snapshot, [gap.partition for gap in source.gaps]) == (None, [0])
     assert set(range(10)) & set(scene.keys), "whose deletes were passed over"
 

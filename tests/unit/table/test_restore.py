@@ -91,7 +91,7 @@ def test_writers_that_began_before_a_restore_write_again(fed: Hourly) -> None:
     for late in (splice, merge):
         assert late is None or isinstance(fed.driver.table.commit(late), Conflict)
     fed.source.topic.append(0, fed.source.put(0))
-    assert isinstance(fed.driver.batch(starts=starts), Conflict)
+    assert isinstance(fed.driver.attempt(starts=starts), Conflict)
     fed.driver.batch()
     fed.driver.compact()
     require_finished(fed.source, fed.driver)

@@ -70,7 +70,7 @@ def filling_met_by(
 
 def feed_all(filling: Filling) -> None:
     """Feed a shadow, though somebody else may have let its schema grow meanwhile."""
-    assert CommitOutcome.DONE in (filling.driver.batch(), filling.driver.batch())
+    assert CommitOutcome.DONE in (filling.driver.attempt(), filling.driver.attempt())
 
 
 @pytest.mark.slow

@@ -77,7 +77,7 @@ def test_an_unreachable_registry_is_reported_for_a_masked_table_too(tmp_path: Pa
     life.drive(MASKED, schemas=_Unreachable())
     avro = b"\0\0\0\0\7" + SECRETS[0].encode()
     life.topic.append(0, [Event(life.topic.name, b"k", avro, (), 0)])
-    error = life.driver.batch()
+    error = life.driver.attempt()
     assert isinstance(error, TaskError)
     assert (error.kind, error.trace) == ("SourceUnavailable", "")
     assert "can't be reached" in error.message

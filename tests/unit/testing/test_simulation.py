@@ -49,7 +49,7 @@ def test_a_committed_batch_is_refused_if_it_is_repeated(source: Source, lake: Lo
     put(source, range(3))
     driver.batch()
     before = driver.table.snapshot
-    outcome = driver.batch(starts={0: Offset(0), 1: Offset(0)})
+    outcome = driver.attempt(starts={0: Offset(0), 1: Offset(0)})
     assert isinstance(outcome, Conflict)
     assert outcome.reason is ConflictCode.OFFSETS
     assert driver.batch() is CommitOutcome.DONE
@@ -61,7 +61,7 @@ def test_a_batch_that_skips_offsets_is_refused(source: Source, lake: LocalStore)
     driver = driver_of(source, lake)
     put(source, range(3))
     driver.batch({0: Offset(1), 1: Offset(0)})
-    outcome = driver.batch(starts={0: Offset(2), 1: Offset(0)})
+    outcome = driver.attempt(starts={0: Offset(2), 1: Offset(0)})
     assert isinstance(outcome, Conflict)
     assert driver.batch() is CommitOutcome.DONE
     require_true(source, driver.table.store)
