@@ -91,24 +91,19 @@ def test_a_table_is_rebuilt_from_its_connectors_snapshot_though_older_records_ar
 ) -> None:
     fleet = Fleet(server, kafka_broker, tmp_path, seed)
     name = f"{fleet.source.database}.everything"
-    with fleet.connect:
-        fleet.source.run(40)
-        fleet.ends()
-        fleet.done("bootstrap")
-        with fleet.lake.running() as service:
-            take_in(service, fleet.lake, fleet.ends())
-            fleet.write("delete from everything limit 1", unheard=True)
-            fleet.snapshot("everything")
-            (row,) = fleet.rows("rebuild", name, "--from", "topic")
-            assert (row["state"], "first records" in row["detail"]) == ("refused", True), row
-            with fleet.written_to():
-                fleet.killed("rebuild", name, "--from", "snapshot", commits=2)
-            (row,) = fleet.done("rebuild", name, "--from", "snapshot")
-            assert (row["state"], row["verified"]) == ("filled", "equal"), row
-            take_in(service, fleet.lake, fleet.ends())
-            fleet.equal()
-        history = fleet.lake.table(fleet.topic("everything")).history()
-        assert [entry.info.operation for entry in history].count("SWAP") == 2
+    with fleet.running() as service:
+        fleet.write("delete from everything limit 1", unheard=True)
+        fleet.snapshot("everything")
+        (row,) = fleet.rows("rebuild", name, "--from", "topic")
+        assert (row["state"], "first records" in row["detail"]) == ("refused", True), row
+        with fleet.written_to():
+            fleet.killed("rebuild", name, "--from", "snapshot", commits=2)
+        (row,) = fleet.done("rebuild", name, "--from", "snapshot")
+        assert (row["state"], row["verified"]) == ("filled", "equal"), row
+        take_in(service, fleet.lake, fleet.ends())
+        fleet.equal()
+    history = fleet.lake.table(fleet.topic("everything")).history()
+    assert [entry.info.operation for entry in history].count("SWAP") == 2
 
 
 @pytest.mark.nightly
@@ -125,23 +120,19 @@ def test_a_rebuild_killed_at_any_stage_ends_with_the_table_equal_to_its_source(
     chance = random.Random(seed + life)
     left = math.ceil(min(_KILLS_MAX, request.config.getoption("--kills")) / _LIVES)
     names = [table.name for table in fleet.source.tables]
-    with fleet.connect:
-        fleet.source.run(40)
-        fleet.ends()
-        fleet.done("bootstrap")
-        with fleet.lake.running() as service:
-            while left > 0:
-                table, before = chance.choice(names), left
-                with fleet.written_to():
-                    for stage in chance.sample(_STAGES, chance.randint(1, len(_STAGES))):
-                        left -= fleet.killed_at(stage, table, chance)
-                fleet.ends()
-                (row,) = fleet.done("rebuild", f"{fleet.source.database}.{table}")
-                # Without a comparison it became the table before the kill.
-                assert (row["state"], row["verified"] in ("equal", "")) == ("filled", True), row
-                take_in(service, fleet.lake, fleet.ends())
-                fleet.equal()
-                assert left < before, "no kill met a command that was at work"
+    with fleet.running() as service:
+        while left > 0:
+            table, before = chance.choice(names), left
+            with fleet.written_to():
+                for stage in chance.sample(_STAGES, chance.randint(1, len(_STAGES))):
+                    left -= fleet.killed_at(stage, table, chance)
+            fleet.ends()
+            (row,) = fleet.done("rebuild", f"{fleet.source.database}.{table}")
+            # Without a comparison it became the table before the kill.
+            assert (row["state"], row["verified"] in ("equal", "")) == ("filled", True), row
+            take_in(service, fleet.lake, fleet.ends())
+            fleet.equal()
+            assert left < before, "no kill met a command that was at work"
 
 
 @pytest.mark.nightly
@@ -158,14 +149,9 @@ def test_the_service_finds_a_row_that_was_changed_behind_its_back_and_it_is_repa
         verify={"every": "60s", "databases": {fleet.prefix: address}, "wait": "30s"}
     )
     monkeypatch.setenv("MYSQL_PWD", server.password)
-    with fleet.connect:
-        fleet.source.run(40)
-        fleet.ends()
-        fleet.done("bootstrap")
-        with fleet.lake.running() as service:
-            take_in(service, fleet.lake, fleet.ends())
-            fleet.equal()
-            finds_and_repairs(fleet)
+    with fleet.running():
+        fleet.equal()
+        finds_and_repairs(fleet)
 
 
 def finds_and_repairs(fleet: Fleet) -> None:

@@ -62,7 +62,7 @@ def _rows(root: Path, action: dict[str, Any]) -> Images:
     return [row | action["partitionValues"] for row in rows]
 
 
-def require_delta_feed(store: Store, root: Path, key: str = "id") -> int:
+def require_delta_feed(store: Store, root: Path) -> int:
     """Rows of each version that still has a feed and the feed after it are the rows of each later
     one: by key, deletes first, and as multisets; return how many images were read.
     """
@@ -78,36 +78,34 @@ def require_delta_feed(store: Store, root: Path, key: str = "id") -> int:
         middle = (first + 1 + newest) // 2
         part = [image for image in told if image[COMMIT_VERSION] >= middle]
         require_same(load_feed(root, middle, newest), part)
-    shown = Table(store).schema.names or [key]
+    shown = Table(store).schema.names or ["id"]
     rows: dict[Any, dict[str, Any]] = {}
     for version in range(first, newest + 1):
         table = Table(store, version)
         names = [name for name in table.schema.names if name in shown]
         now = table.read(View.READ_OPTIMISED, columns=names).to_pylist() if names else []
-        names = names or [key]  # a table that was reset has no columns
+        names = names or ["id"]  # a table that was reset has no columns
         if version > first:
             before = [{name: row.get(name) for name in names} for row in rows.values()]
             images = [image for image in told if image[COMMIT_VERSION] == version]
-            _require_step(before, images, now, names, key)
-        rows = {row[key]: row for row in now}
+            _require_step(before, images, now, names)
+        rows = {row["id"]: row for row in now}
     return len(told)
 
 
-def _require_step(
-    before: Images, images: Images, after: Images, names: Sequence[str], key: str
-) -> None:
+def _require_step(before: Images, images: Images, after: Images, names: Sequence[str]) -> None:
     rows = Counter(_values(before, names))
     for image, values in zip(images, _values(images, names), strict=True):
         rows[values] += 1 if image[CHANGE_TYPE] in _ADDS else -1
     assert {row: count for row, count in rows.items() if count} == Counter(_values(after, names))
-    by_key = {row[key]: row for row in before}
+    by_key = {row["id"]: row for row in before}
     for image in images:
         if image[CHANGE_TYPE] == "delete":
-            by_key.pop(image[key], None)
+            by_key.pop(image["id"], None)
     for image in images:
         if image[CHANGE_TYPE] in _ADDS:
-            by_key[image[key]] = {name: image.get(name) for name in names}
-    assert by_key == {row[key]: row for row in after}
+            by_key[image["id"]] = {name: image.get(name) for name in names}
+    assert by_key == {row["id"]: row for row in after}
 
 
 def _values(rows: Iterable[dict[str, Any]], names: Sequence[str]) -> list[tuple[Any, ...]]:

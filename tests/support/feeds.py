@@ -9,19 +9,18 @@ from lakesplice.model.names import CHANGE_TYPE, COMMIT_TIME, COMMIT_VERSION
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.snapshot import open_snapshot
 from lakesplice.table.protocol.transitions import RESTORE
-from lakesplice.table.reading.changes import (
-    ChangesPart,
-    changes_of,
-)
+from lakesplice.table.reading.changes import ChangesPart, changes_of
 from lakesplice.table.reading.table import Table
 from lakesplice.table.reading.versions import read_version
 from tests.support.simulated import rows_of
 
+_PARTS = 3
 
-def require_feed(store: Store, shares: int = 3) -> None:
+
+def require_feed(store: Store) -> None:
     """Changes from any version on give each later one, a change per row that became another.
 
-    So do those of a version when its shares are read by themselves. A restored version is read as
+    So do those of a version when its parts are read by themselves. A restored version is read as
     it is.
     """
     newest = Table(store)
@@ -44,7 +43,7 @@ def require_feed(store: Store, shares: int = 3) -> None:
         names = Table(store, version).schema.names
         found = {key: {name: row[name] for name in names} for key, row in before.items()}
         assert found == after, version
-        _require_shares(store, version, told, shares)
+        _require_parts(store, version, told)
 
 
 def _moved_on(store: Store, version: int) -> set[int]:
@@ -62,10 +61,11 @@ def _positions(store: Store, version: int) -> dict[int, tuple[int, int]]:
     return found
 
 
-def _require_shares(store: Store, version: int, told: list[dict[str, Any]], of: int) -> None:
+def _require_parts(store: Store, version: int, told: list[dict[str, Any]]) -> None:
     schema = open_snapshot(store).manifest.schema
     parts = [
-        changes_of(store, version, schema.key, schema, ChangesPart(at, of)) for at in range(of)
+        changes_of(store, version, schema.key, schema, ChangesPart(at, _PARTS))
+        for at in range(_PARTS)
     ]
     keys = [row["id"] for part in parts for table in part for row in table.to_pylist()]
     assert sorted(keys) == sorted(row["id"] for row in told)

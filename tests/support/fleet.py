@@ -9,8 +9,8 @@ import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from lakesplice.model.progress.verified import LastResult
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.driver.last_results import last_results
 from lakesplice.testing.compare import compare
-from tests.support.running import Lake, environment
+from tests.support.running import Lake, RunningService, environment, take_in
 from tests.support.sources import (
     SourceServer,
     await_record,
@@ -100,6 +100,17 @@ class Fleet:
             self._kafka, self.topic("marks"), self.source.mark(), self.connect, _SECONDS_MAX
         )
         return table_topic_ends(self._kafka, f"{self.prefix}.")
+
+    @contextmanager
+    def running(self) -> Iterator[RunningService]:
+        """Its connector and its service, once the tables are filled and have all that was sent."""
+        with self.connect:
+            self.source.run(40)
+            self.ends()
+            self.done("bootstrap")
+            with self.lake.running() as service:
+                take_in(service, self.lake, self.ends())
+                yield service
 
     def snapshot(self, table: str) -> None:
         """Let the broker delete what a table's topic has, and the connector take a snapshot of the
