@@ -55,7 +55,7 @@ class SimulatedTopic:
 
     def events(self, partition: int, start: int = 0) -> Sequence[Event]:
         """Return a partition's events from an offset on."""
-        log = self._logs[partition][start - self._firsts[partition] :]
+        log = self._logs[partition][self._place(partition, start) :]
         return [event for event in log if event is not None]
 
     def forget(self, before: Offsets) -> None:
@@ -63,7 +63,7 @@ class SimulatedTopic:
         error.
         """
         for at, offset in before.items():
-            del self._logs[at][: offset - self._firsts[at]]
+            del self._logs[at][: self._place(at, offset)]
             self._firsts[at] = offset
 
     def compact(self) -> None:
@@ -93,9 +93,15 @@ class SimulatedTopic:
             self._read(at, starts[at], ends[at]) for at in sorted(ends) if starts[at] < ends[at]
         ]
 
+    def _place(self, partition: int, offset: int) -> int:
+        """Where an offset is in the log, which must still have it, or end there."""
+        first, end = self._firsts[partition], self.ends[partition]
+        assert first <= offset <= end, f"{offset} of partition {partition} isn't in {first}-{end}"
+        return offset - first
+
     def _read(self, partition: int, start: int, end: int) -> pa.RecordBatch:
-        first = self._firsts[partition]
-        log = enumerate(self._logs[partition][start - first : end - first], start)
+        first, last = self._place(partition, start), self._place(partition, end)
+        log = enumerate(self._logs[partition][first:last], start)
         kept = [(at, event) for at, event in log if event is not None]
         events = [event for _, event in kept]
         arrays = [
