@@ -156,8 +156,10 @@ class FaultyStore:
     def open(self, path: str, tail_bytes: int = 0) -> pa.NativeFile:
         """See `Store.open`."""
         with self._call("open", path) as cut:
-            file = self._inner.open(path, tail_bytes)
-            return pa.BufferReader(file.read_buffer(file.size() // 2)) if cut else file
+            if not cut:
+                return self._inner.open(path, tail_bytes)
+            with self._inner.open(path, tail_bytes) as file:
+                return pa.BufferReader(file.read(file.size() // 2))
 
     def size(self, path: str) -> int | None:
         """See `Store.size`."""

@@ -10,7 +10,7 @@ import secrets
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 _BUILD_SECONDS_MAX = 1200.0
@@ -40,21 +40,17 @@ def built(module: str, version: str) -> Path | None:
     Building blocks for some minutes. Raises `CalledProcessError` if it fails.
     """
     name = module.rpartition("/")[2]
-    program = folder_of(f"{name}-{version}") / name
-    go = program_of("go")
-    if program.exists() or go is None:
-        return program if program.exists() else None
-    scratch = program.parent.with_name(f".{program.parent.name}-{secrets.token_hex(4)}")
-    scratch.mkdir(parents=True)
-    subprocess.run(
-        [go, "install", f"{module}@{version}"],
-        check=True,
-        capture_output=True,
-        timeout=_BUILD_SECONDS_MAX,
-        env={**os.environ, **_VARIABLES, "GOBIN": str(scratch)},
-    )
-    publish(scratch, program.parent)
-    return program
+
+    def install(go: str, scratch: Path) -> None:
+        subprocess.run(
+            [go, "install", f"{module}@{version}"],
+            check=True,
+            capture_output=True,
+            timeout=_BUILD_SECONDS_MAX,
+            env={**os.environ, **_VARIABLES, "GOBIN": str(scratch)},
+        )
+
+    return _kept(folder_of(f"{name}-{version}") / name, install)
 
 
 def built_from(
@@ -69,22 +65,33 @@ def built_from(
     `CalledProcessError` if it fails.
     """
     program = folder_of(name) / "program"
+    given = " ".join(f"-X {variable}={value}" for variable, value in (values or {}).items())
+
+    def build(go: str, scratch: Path) -> None:
+        for file, text in files.items():
+            (scratch / file).write_text(text)
+        subprocess.run(
+            [go, "build", "-mod=mod", f"-ldflags=-s -w {given}", "-o", program.name, package],
+            check=True,
+            capture_output=True,
+            cwd=scratch,
+            timeout=_MODULE_SECONDS_MAX,
+            env={**os.environ, **_VARIABLES},
+        )
+
+    return _kept(program, build)
+
+
+def _kept(program: Path, build: Callable[[str, Path], None]) -> Path | None:
+    """Return a program that is kept; if it is missing, `build` writes it, with the path of Go, into
+    a folder that becomes its own. None without Go.
+    """
     go = program_of("go")
     if program.exists() or go is None:
         return program if program.exists() else None
-    scratch = program.parent.with_name(f".{name}-{secrets.token_hex(4)}")
+    scratch = program.parent.with_name(f".{program.parent.name}-{secrets.token_hex(4)}")
     scratch.mkdir(parents=True)
-    for file, text in files.items():
-        (scratch / file).write_text(text)
-    given = " ".join(f"-X {name}={value}" for name, value in (values or {}).items())
-    subprocess.run(
-        [go, "build", "-mod=mod", f"-ldflags=-s -w {given}", "-o", "program", package],
-        check=True,
-        capture_output=True,
-        cwd=scratch,
-        timeout=_MODULE_SECONDS_MAX,
-        env={**os.environ, **_VARIABLES},
-    )
+    build(go, scratch)
     publish(scratch, program.parent)
     return program
 

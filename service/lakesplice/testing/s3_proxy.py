@@ -8,7 +8,7 @@ import http.client
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Self
@@ -144,18 +144,7 @@ class S3Proxy:
             return
         status, headers, data = _forwarded(handler, port, body)
         with self._lock:
-            self.requests.append(
-                ProxiedRequest(
-                    method=request.method,
-                    path=request.path,
-                    query=request.query,
-                    copied=request.copied,
-                    conditional=request.conditional,
-                    sent=length,
-                    received=len(data),
-                    status=status,
-                )
-            )
+            self.requests.append(replace(request, received=len(data), status=status))
         if fault is Fault.ANSWER_LOST:
             self._hang_up(handler)
             return

@@ -1,7 +1,8 @@
 """A seeded simulator of a small shop, whose database sends change events as Debezium does.
 
-    shop = Shop(seed=1) events = shop.snapshot() + shop.step(1_000) shop.truth("orders")          #
-    what a lake must hold after it applied all of them
+    shop = Shop(seed=1)
+    events = shop.snapshot() + shop.step(1_000)
+    shop.truth("orders")  # what a lake must hold after it applied all of them
 
 `Database` has no workload, for tests that choose their statements; `WideTable` makes millions of
 events for benchmarks.
