@@ -169,7 +169,7 @@ def test_a_csv_file_is_read_block_by_block_in_one_pass(path: Path) -> None:
     read = []
     for number, part in enumerate(parts, 1):
         read.append(reading.rows(part))
-        assert files.opened[0].tell() <= number * _PART + _AHEAD < size + _PART + _AHEAD
+        assert files.opened[-1].tell() <= number * _PART + _AHEAD < size + _PART + _AHEAD
     assert len(files.opened) == 2, "for its header, and for its rows"
     columns = pa.concat_tables(read).to_pydict()
     assert list(zip(*columns.values(), strict=True)) == values
@@ -181,6 +181,17 @@ def test_a_csv_file_is_read_block_by_block_in_one_pass(path: Path) -> None:
         file_parts(files, "a.csv", block_bytes=8)
     with pytest.raises(UsageError, match="give --again"):
         FilePart.of_bound(("a.csv", "0", "9"))
+
+
+def test_a_file_that_is_refused_is_closed(path: Path) -> None:
+    files = Counted(path)
+    (path / "a.csv").write_text("id\n" + "9" * 100 + "\n")
+    (path / "b.parquet").write_bytes(b"no Parquet")
+    for name, why in (("a.csv", "too long"), ("b.parquet", "isn't Parquet")):
+        with pytest.raises(UsageError, match=why):
+            file_parts(files, name, block_bytes=8)
+    assert len(files.opened) == 4
+    assert all(file.closed for file in files.opened)
 
 
 def test_rows_without_a_key_are_refused() -> None:

@@ -7,7 +7,7 @@ nothing or `\\N`, without quotes.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 
 import pyarrow as pa
 from pyarrow import csv
@@ -45,8 +45,7 @@ class CsvRows:
         """Open a file. Blocks."""
         self.path, self.at = path, 0
         self._left: pa.RecordBatch | None = None
-        self._file = store.open(path)
-        with _naming_the_file(path):
+        with ExitStack() as opened, _naming_the_file(path):
             with store.open(path) as file:
                 names = csv.open_csv(file, _read(max(block_bytes, _NAMES_BYTES)), _LINES).schema
             # In a file of one column an empty line is a row: NULL, or a text without its quotes.
@@ -57,7 +56,9 @@ class CsvRows:
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
             )
+            self._file = opened.enter_context(store.open(path))
             self._reader = csv.open_csv(self._file, _read(block_bytes), lines, values)
+            opened.pop_all()  # it was opened, so `close` closes it
 
     def stops(self) -> Iterator[int]:
         """Yield the number of the first row behind each part, up to the file's end. Blocks."""

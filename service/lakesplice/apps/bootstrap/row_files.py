@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -190,8 +190,11 @@ def _row_group(store: AnyStore, part: FilePart) -> pa.Table:
         return file.read_row_group(part.first, use_threads=False)
 
 
-def _opened(store: AnyStore, path: str) -> pq.ParquetFile:
-    try:
-        return pq.ParquetFile(store.open(path))
-    except pa.ArrowInvalid as error:
-        raise UsageError("a file isn't Parquet", path=path, cause=str(error)) from error
+@contextmanager
+def _opened(store: AnyStore, path: str) -> Iterator[pq.ParquetFile]:
+    with store.open(path) as file:
+        try:
+            opened = pq.ParquetFile(file)
+        except pa.ArrowInvalid as error:
+            raise UsageError("a file isn't Parquet", path=path, cause=str(error)) from error
+        yield opened
