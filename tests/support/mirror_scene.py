@@ -9,6 +9,7 @@ from lakesplice.apps.service.upkeep.mirrors import Mirrors
 from lakesplice.model.driver_status import MirrorStatus
 from lakesplice.table.reading.scan import View
 from lakesplice.table.upkeep.mirroring.mirror_catalog import MirrorState
+from lakesplice.table.upkeep.restore import restore
 from lakesplice.telemetry import catalogue as metric
 from tests.support.mirrors import mirror_of, rows_of_snapshot, sqlite_catalog
 from tests.support.simulated import rows_of
@@ -40,6 +41,12 @@ class MirroredScene:
     def live(self, *keys: int) -> None:
         self.scene.put(*keys)
         self.scene.batch()
+
+    def restore(self, version: int) -> None:
+        table = self.scene.table(0)
+        assert table.snapshot is not None
+        generation, retries = table.generation, table.retries()
+        restore(table.store, table.snapshot, version, table.commit, generation, retries=retries)
 
     def turn(self, seconds: float = EVERY) -> bool:
         self.scene.clock.advance(seconds)

@@ -48,6 +48,21 @@ def test_a_mirror_follows_but_not_each_commit(mirrored: MirroredScene) -> None:
 
 
 @pytest.mark.slow
+def test_a_mirror_of_a_table_that_is_restored_before_its_turn_lacks_nothing(
+    mirrored: MirroredScene,
+) -> None:
+    mirrored.live(1)
+    mirrored.turn()
+    mirrored.live(2)
+    mirrored.turn(seconds=EVERY / 2)
+    assert mirrored.status().condition is MirrorCondition.BEHIND
+    mirrored.restore(mirrored.version - 1)
+    mirrored.turn(seconds=1)
+    assert mirrored.status().condition is MirrorCondition.CURRENT
+    assert mirrored.lag() == 0
+
+
+@pytest.mark.slow
 def test_only_tables_that_ask_for_a_mirror_have_one(mirrored: MirroredScene) -> None:
     mirrored.live(1)
     mirrored.turn()

@@ -114,7 +114,10 @@ class Mirrors:
         if not self._working.acquire(timeout=_JOIN_SECONDS):
             return False
         try:
-            due = [table for table in self._tables if self._is_due(table)]
+            working = [table for table in self._tables if self._can_work_on(table)]
+            for table in working:
+                self._note(table)
+            due = [table for table in working if self._is_due(table)]
             for table in due:
                 self._see_to(table)
             return bool(due)
@@ -133,23 +136,29 @@ class Mirrors:
         pauses = RetryPauses(self._driver.clock, _PAUSES_SECONDS)
         return self._progress.setdefault(str(table.name), _Progress(pauses))
 
-    def _is_due(self, table: ServiceTable) -> bool:
-        snapshot, progress = table.snapshot, self._progress_of(table)
-        if snapshot is None or progress.rest.is_on or self._stopping.is_set():
-            return False
+    def _can_work_on(self, table: ServiceTable) -> bool:
+        resting = self._progress_of(table).rest.is_on
+        return table.snapshot is not None and not resting and not self._stopping.is_set()
+
+    def _note(self, table: ServiceTable) -> None:
+        """Find out whether the mirror lacks something, and show it."""
+        driver, progress, name = self._driver, self._progress_of(table), str(table.name)
         if not table.wants_mirror:
-            self._driver.activity.show_mirror(str(table.name), None)
+            driver.activity.show_mirror(name, None)
+            return
+        assert table.snapshot is not None
+        if progress.has(table.snapshot.manifest):
+            progress.shown_version, progress.lacking_since = table.snapshot.version, None
+        elif progress.lacking_since is None:
+            progress.lacking_since = driver.clock.now_ms() / 1000
+        driver.activity.show_mirror(name, progress.status())
+        driver.metrics.since(metric.ICEBERG_LAG, progress.lacking_since, table=name)
+
+    def _is_due(self, table: ServiceTable) -> bool:
+        progress, now = self._progress_of(table), self._driver.clock.monotonic()
+        if not table.wants_mirror:
             return not progress.is_ended
-        clock, lacks = self._driver.clock, not progress.has(snapshot.manifest)
-        if lacks and progress.lacking_since is None:
-            progress.lacking_since = clock.now_ms() / 1000
-        if not lacks:
-            progress.shown_version = snapshot.version
-        self._driver.activity.show_mirror(str(table.name), progress.status())
-        self._driver.metrics.since(
-            metric.ICEBERG_LAG, progress.lacking_since, table=str(table.name)
-        )
-        now = clock.monotonic()
+        lacks = progress.lacking_since is not None
         return (lacks and now >= progress.next_commit) or now >= progress.next_expiry
 
     def _see_to(self, table: ServiceTable) -> None:
