@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -15,16 +16,14 @@ from lakesplice.config.sections.doctor import DoctorSettings
 from lakesplice.config.sections.freshness import FreshnessSettings
 from lakesplice.config.sections.iceberg import IcebergSettings
 from lakesplice.config.sections.kafka import KafkaSettings
-from lakesplice.config.sections.schema_changes import (
-    SchemaChangeSettings,
-    policy_of,
-)
+from lakesplice.config.sections.schema_changes import SchemaChangeSettings, policy_of
 from lakesplice.config.sections.schema_registry import SchemaRegistrySettings
 from lakesplice.config.sections.schema_topics import SchemaChangeTopicSettings
 from lakesplice.config.sections.section import DAY, Section
 from lakesplice.config.sections.shaping import (
     MaskingSettings,
     MetadataSettings,
+    ShapeSettings,
     check_own_names,
     shape_of,
 )
@@ -259,16 +258,13 @@ class Settings(Section):
     def policy(self, name: TableName) -> SchemaPolicy:
         """Return what a table does about its source's schema changes and partial images."""
         entry = self.table(name)
-        partial = entry.partial_images if entry else None
-        own = entry.schema_changes if entry else None
-        shape = entry.shape if entry else None
-        return policy_of(
-            self.schema_changes,
-            own,
-            partial or self.partial_images,
-            partition_by=shape.partition_by if shape else (),
-            stats_columns=shape.stats_columns if shape else (),
-            bloom_filters=shape.bloom_filters if shape else False,
+        shape = (entry and entry.shape) or ShapeSettings()
+        return replace(
+            policy_of(self.schema_changes, entry.schema_changes if entry else None),
+            partial_images=(entry and entry.partial_images) or self.partial_images,
+            partition_by=shape.partition_by,
+            stats_columns=shape.stats_columns,
+            bloom_filters=shape.bloom_filters,
         )
 
     def shape(self, name: TableName) -> Shape | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from lakesplice.config.sections.section import Section
-from lakesplice.planning.schema.policy import Behaviour, PartialImages, SchemaPolicy
+from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 
 AnyBehaviour = Literal["evolve", "try_evolve", "lenient", "ignore", "exception"]
 _ADD = (
@@ -137,22 +137,11 @@ class TableSchemaChanges(Section):
     )
 
 
-def policy_of(
-    general: SchemaChangeSettings,
-    own: TableSchemaChanges | None,
-    partial_images: PartialImages = PartialImages.PARK,
-    partition_by: tuple[str, ...] = (),
-    stats_columns: tuple[str, ...] = (),
-    bloom_filters: bool = False,
-) -> SchemaPolicy:
-    """Return the policy of a table whose entry has its `own` settings of schema changes."""
+def policy_of(general: SchemaChangeSettings, own: TableSchemaChanges | None) -> SchemaPolicy:
+    """Return the behaviours of a table whose entry has its `own` settings of schema changes; the
+    rest of the policy is as by default.
+    """
     given = {} if own is None else own.model_dump(exclude_none=True)
     named = {**general.model_dump(), **given}
-    behaviours = {kind: Behaviour(name) for kind, name in named.items()}
-    return SchemaPolicy(
-        partial_images=partial_images,
-        partition_by=partition_by,
-        stats_columns=stats_columns,
-        bloom_filters=bloom_filters,
-        **behaviours,
-    )
+    behaviours: dict[str, Any] = {kind: Behaviour(name) for kind, name in named.items()}
+    return SchemaPolicy(**behaviours)
