@@ -20,8 +20,9 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from lakesplice.model.types import ColumnType, Primitive
+from lakesplice.model.types import WHOLE_DIGITS, ColumnType, Primitive
 
+AnyValues = TypeVar("AnyValues", pa.Scalar, pa.Array)
 _COUNTED = {Primitive.DATE: pa.int32(), Primitive.TIMESTAMP: pa.int64()}
 
 
@@ -29,9 +30,7 @@ def fill_text(value: pa.Scalar, kind: ColumnType) -> str:
     """Return a value of the type, which is not null, as text."""
     if kind.kind is Primitive.BINARY:
         return b64encode(value.as_py()).decode()
-    if kind.kind in _COUNTED:
-        value = value.cast(_COUNTED[kind.kind])
-    return str(value.cast(pa.string()).as_py())
+    return str(counted(value, kind).cast(pa.string()).as_py())
 
 
 def fill_value(text: str, kind: ColumnType) -> pa.Scalar:
@@ -44,7 +43,14 @@ def fill_value(text: str, kind: ColumnType) -> pa.Scalar:
     return value.cast(kind.arrow)
 
 
-_DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
+def counted(values: AnyValues, kind: ColumnType) -> AnyValues:
+    """Return values of the type, dates and moments among them as whole numbers: days, microseconds
+    since 1970.
+    """
+    return values.cast(_COUNTED[kind.kind]) if kind.kind in _COUNTED else values
+
+
+_DIGITS = {ColumnType(kind).arrow: digits for kind, digits in WHOLE_DIGITS.items()}
 
 Values = TypeVar("Values", pa.Array, pa.ChunkedArray)
 

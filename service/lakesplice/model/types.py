@@ -30,6 +30,10 @@ class Primitive(StrEnum):
     TIMESTAMP = "timestamp"
 
 
+WHOLE_DIGITS = {Primitive.BYTE: 3, Primitive.SHORT: 5, Primitive.INTEGER: 10, Primitive.LONG: 19}
+"""The types of whole numbers, the narrowest first, with the digits that their values may have."""
+WHOLE_NUMBERS = tuple(WHOLE_DIGITS)
+
 _ARROW: dict[Primitive, pa.DataType] = {
     Primitive.BOOLEAN: pa.bool_(),
     Primitive.BYTE: pa.int8(),

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.model.schema import TableSchema
-from lakesplice.model.types import Primitive
+from lakesplice.model.types import WHOLE_NUMBERS, Primitive
 
 # Of a hundred keys that a row group lacks, readers look for one in vain. 1.3 bytes a value.
 _FALSE_POSITIVES = 0.01
@@ -21,10 +21,7 @@ _FALSE_POSITIVES = 0.01
 # differ.
 _KINDS = frozenset(
     (
-        Primitive.BYTE,
-        Primitive.SHORT,
-        Primitive.INTEGER,
-        Primitive.LONG,
+        *WHOLE_NUMBERS,
         Primitive.DECIMAL,
         Primitive.DATE,
         Primitive.TIMESTAMP,

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.types import Primitive
+from lakesplice.model.types import WHOLE_NUMBERS, Primitive
 
 COLUMNS_MAX = 32  # Delta's own default; key columns come on top
 _DAYS = (-719162, 2932896)  # 0001-01-01 to 9999-12-31: beyond, engines disagree about the text
@@ -34,10 +34,7 @@ CHOSEN = frozenset((Primitive.STRING, Primitive.TIMESTAMP))
 """Kinds of columns that are covered if they are chosen."""
 _BOUNDED = frozenset(
     (
-        Primitive.BYTE,
-        Primitive.SHORT,
-        Primitive.INTEGER,
-        Primitive.LONG,
+        *WHOLE_NUMBERS,
         Primitive.DECIMAL,
         Primitive.DATE,
     )

@@ -19,7 +19,7 @@ from lakesplice.errors import UnsupportedError, UsageError
 from lakesplice.formats.log.actions import DOMAIN, OUR_PROTOCOL, TableMetadata, TableProtocol
 from lakesplice.formats.log.state import LogState
 from lakesplice.model.names import column_name
-from lakesplice.model.types import ColumnType, Primitive
+from lakesplice.model.types import WHOLE_NUMBERS, ColumnType, Primitive
 from lakesplice.planning.by_hand.hand_fed_schema import column_type
 
 # Features that require nothing of writers unless a property, column or domain uses them.
@@ -128,7 +128,7 @@ def common_columns(files: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
 
 
 _WIDTHS: Sequence[Sequence[Primitive]] = (
-    (Primitive.BYTE, Primitive.SHORT, Primitive.INTEGER, Primitive.LONG),
+    WHOLE_NUMBERS,
     (Primitive.FLOAT, Primitive.DOUBLE),
 )
 

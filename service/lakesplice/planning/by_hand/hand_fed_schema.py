@@ -18,12 +18,16 @@ import pyarrow.compute as pc
 from lakesplice.errors import UsageError
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.source_schema import SourceField, SourceSchema
-from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Primitive
+from lakesplice.model.types import (
+    DECIMAL_PRECISION_MAX,
+    WHOLE_DIGITS,
+    WHOLE_NUMBERS,
+    ColumnType,
+    Primitive,
+)
 from lakesplice.planning.filtering.filters import stored_names
 from lakesplice.planning.schema.evolution import Grows, Unfit, fit
 
-# A decimal that holds any 64-bit integer has so many digits before its point.
-_LONG_DIGITS = 19
 _KINDS: dict[pa.DataType, Primitive] = {
     pa.bool_(): Primitive.BOOLEAN,
     pa.int8(): Primitive.BYTE,
@@ -44,9 +48,9 @@ _KINDS: dict[pa.DataType, Primitive] = {
     pa.binary_view(): Primitive.BINARY,
     pa.date32(): Primitive.DATE,
 }
-_WHOLE = frozenset((Primitive.BYTE, Primitive.SHORT, Primitive.INTEGER, Primitive.LONG))
-_TAKES: dict[Primitive, frozenset[Primitive]] = dict.fromkeys(_WHOLE, _WHOLE) | {
-    Primitive.DECIMAL: frozenset((Primitive.DECIMAL, *_WHOLE)),
+_TAKES: dict[Primitive, frozenset[Primitive]] = {
+    **dict.fromkeys(WHOLE_NUMBERS, frozenset(WHOLE_NUMBERS)),
+    Primitive.DECIMAL: frozenset((Primitive.DECIMAL, *WHOLE_NUMBERS)),
     Primitive.DOUBLE: frozenset((Primitive.DOUBLE, Primitive.FLOAT)),
 }
 
@@ -210,7 +214,7 @@ def stored_values(values: pa.ChunkedArray, column: Column) -> pa.ChunkedArray:
             # Cast first to a type that holds any integer: Arrow looks at the type, not at the
             # values.
             scale = column.type.arrow.scale
-            values = values.cast(pa.decimal256(_LONG_DIGITS + scale, scale))
+            values = values.cast(pa.decimal256(WHOLE_DIGITS[Primitive.LONG] + scale, scale))
         return values.cast(column.type.arrow)
     except pa.ArrowInvalid as error:
         raise UsageError(

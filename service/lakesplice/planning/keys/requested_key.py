@@ -17,7 +17,7 @@ from lakesplice.model.arrays import KeyHash, KeyHashes, Mask
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.names import KEY_HIGH, KEY_LOW
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.types import Primitive
+from lakesplice.model.types import WHOLE_NUMBERS, Primitive
 from lakesplice.planning.rows.keyhash import key_hash
 from lakesplice.planning.rows.locate import UNKNOWN, locate
 
@@ -27,10 +27,7 @@ KeyValues: TypeAlias = Any
 # Types whose JSON value equals the stored value. Dates and decimals are encoded in other ways.
 _AS_IN_JSON = (
     Primitive.STRING,
-    Primitive.BYTE,
-    Primitive.SHORT,
-    Primitive.INTEGER,
-    Primitive.LONG,
+    *WHOLE_NUMBERS,
     Primitive.BOOLEAN,
 )
 

@@ -17,12 +17,11 @@ from typing import TypeAlias
 from lakesplice.errors import CorruptFileError
 from lakesplice.model.address import BaseFile
 from lakesplice.model.schema import TableSchema
-from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Primitive
+from lakesplice.model.types import DECIMAL_PRECISION_MAX, WHOLE_NUMBERS, ColumnType, Primitive
 
 Value: TypeAlias = bool | int | Decimal | str
 
-_WHOLE = frozenset((Primitive.BYTE, Primitive.SHORT, Primitive.INTEGER, Primitive.LONG))
-_EXACT = _WHOLE | {Primitive.DATE}
+_EXACT = frozenset((*WHOLE_NUMBERS, Primitive.DATE))
 _BOUNDED = _EXACT | {Primitive.DECIMAL, Primitive.STRING, Primitive.TIMESTAMP}
 # Python's own context has fewer digits than a column may have.
 _ALL_DIGITS = Context(prec=DECIMAL_PRECISION_MAX)
@@ -104,7 +103,7 @@ def _bounds(values: Mapping[str, object], types: Mapping[str, ColumnType]) -> di
 def _of_text(text: str, type_: ColumnType) -> Value:
     """Return a value that the log writes as text or as a number, in Iceberg's form."""
     kind = type_.kind
-    if kind in _WHOLE:
+    if kind in WHOLE_NUMBERS:
         return int(text)
     if kind is Primitive.DECIMAL:
         return Decimal(text).quantize(Decimal(1).scaleb(-type_.scale), context=_ALL_DIGITS)

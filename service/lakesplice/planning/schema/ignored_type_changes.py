@@ -22,12 +22,11 @@ from lakesplice.model.change import Op
 from lakesplice.model.column_values import promoted
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.source_schema import SourceField
-from lakesplice.model.types import Primitive
+from lakesplice.model.types import WHOLE_NUMBERS
 from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.planning.schema.source_names import column_of
 from lakesplice.planning.schema.type_changes import accepts, widened
 
-_WHOLE = frozenset((Primitive.BYTE, Primitive.SHORT, Primitive.INTEGER, Primitive.LONG))
 # Whole numbers in the form that MySQL writes.
 _WHOLE_TEXT = r"^(0|-?[1-9][0-9]{0,18})$"
 
@@ -109,7 +108,7 @@ def fitting(values: pa.Array, column: Column) -> tuple[pa.Array, Mask]:
     if values.type == to:
         return values, np.ones(len(values), np.bool_)
     source = values
-    if pa.types.is_string(values.type) and column.type.kind in _WHOLE:
+    if pa.types.is_string(values.type) and column.type.kind in WHOLE_NUMBERS:
         written = pc.match_substring_regex(values, _WHOLE_TEXT).fill_null(False)
         values = pc.if_else(written, values, pa.scalar(None, values.type))
     series = pl.Series(values)

@@ -31,7 +31,7 @@ import pyarrow as pa
 from lakesplice.model.column_values import fill_text, fill_value, promoted
 from lakesplice.model.schema import Column
 from lakesplice.model.source_schema import SourceField
-from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType, Primitive
+from lakesplice.model.types import DECIMAL_PRECISION_MAX, WHOLE_DIGITS, ColumnType, Primitive
 
 
 class _Family(Enum):
@@ -47,7 +47,6 @@ class _Family(Enum):
     TIME = auto()
 
 
-_WHOLE_DIGITS = {Primitive.BYTE: 3, Primitive.SHORT: 5, Primitive.INTEGER: 10, Primitive.LONG: 19}
 # The widest whole numbers that a binary fraction can hold exactly.
 _IN_FLOATING = {Primitive.FLOAT: 5, Primitive.DOUBLE: 10}
 _FAMILIES: dict[str, _Family] = {
@@ -105,7 +104,7 @@ class _Typed:
     @property
     def whole_digits(self) -> int:
         """The number of digits before the point."""
-        known = _WHOLE_DIGITS.get(self.type.kind)
+        known = WHOLE_DIGITS.get(self.type.kind)
         return self.type.precision - self.type.scale if known is None else known
 
 
@@ -144,7 +143,7 @@ def widened(column: Column, field: SourceField) -> Column | None:
 
 def keeps_key_hash(before: ColumnType, after: ColumnType) -> bool:
     """Whether a key column's change of type leaves the hashes in the row index right."""
-    whole = before.kind in _WHOLE_DIGITS and after.kind in _WHOLE_DIGITS
+    whole = before.kind in WHOLE_DIGITS and after.kind in WHOLE_DIGITS
     decimals = before.kind is after.kind is Primitive.DECIMAL and before.scale == after.scale
     return before == after or whole or decimals
 
@@ -157,7 +156,7 @@ def is_wall_clock(column: Column) -> bool:
 def _joined(stored: _Typed, image: _Typed) -> ColumnType | None:
     pair = (stored.family, image.family)
     if pair == (_Family.WHOLE, _Family.WHOLE):
-        return max(stored.type, image.type, key=lambda kind: _WHOLE_DIGITS.get(kind.kind, 38))
+        return max(stored.type, image.type, key=lambda kind: WHOLE_DIGITS.get(kind.kind, 38))
     if stored.family in (_Family.WHOLE, _Family.FIXED) and image.family is _Family.FIXED:
         return _decimal(stored, image)
     if pair == (_Family.WHOLE, _Family.FLOATING):
@@ -218,7 +217,7 @@ def _typed(kind: ColumnType, source_type: str) -> _Typed:
 
 
 _KINDS: dict[_Family, frozenset[Primitive]] = {
-    _Family.WHOLE: frozenset(_WHOLE_DIGITS),
+    _Family.WHOLE: frozenset(WHOLE_DIGITS),
     _Family.FIXED: frozenset((Primitive.DECIMAL,)),
     _Family.FLOATING: frozenset((Primitive.FLOAT, Primitive.DOUBLE)),
     _Family.TEXT: frozenset((Primitive.STRING,)),

@@ -22,14 +22,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.errors import ConfigurationError
-from lakesplice.model.column_values import fill_text, fill_value
+from lakesplice.model.column_values import counted, fill_text, fill_value
 from lakesplice.model.source_schema import SourceField
 from lakesplice.model.types import ColumnType, Primitive
 
 HASH_DIGITS = 32
 REDACTED = "***"
 _SPELLING = re.compile(r"(hash|redact|truncate)(?:\((\d{1,6})\))?")
-_COUNTED = {Primitive.DATE: pa.int32(), Primitive.TIMESTAMP: pa.int64()}
 _TEXT = ColumnType(Primitive.STRING)
 _SECRET_DIGITS = 8
 _MASKED = "masked:"
@@ -113,8 +112,7 @@ def _masked_fill(column: SourceField, kind: ColumnType, mask: Mask, secret: str)
 
 
 def _hashed(values: pa.Array, kind: ColumnType, secret: str) -> pa.Array:
-    if kind.kind in _COUNTED:
-        values = values.cast(_COUNTED[kind.kind])
+    values = counted(values, kind)
     if kind.kind is not Primitive.BINARY:
         values = values.cast(pa.string())
     frame = pl.DataFrame({"v": pl.Series(values.cast(pa.large_binary()), dtype=pl.Binary)})

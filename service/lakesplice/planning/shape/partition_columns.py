@@ -19,15 +19,14 @@ from lakesplice.model.address import Partition
 from lakesplice.model.arrays import Integers
 from lakesplice.model.parking import ParkCode
 from lakesplice.model.schema import Column, TableSchema
-from lakesplice.model.types import Primitive
+from lakesplice.model.types import WHOLE_NUMBERS, Primitive
 from lakesplice.planning.rows.row_digest import contiguous
 from lakesplice.planning.shape.computing.moments import clock
 
 # Of floating point equal values have several spellings; delta-rs fails at decimals between -1 and
 # 0, however they are written; binary has no spelling.
-_WHOLE = (Primitive.BYTE, Primitive.SHORT, Primitive.INTEGER, Primitive.LONG)
 _KINDS = frozenset(
-    (Primitive.STRING, *_WHOLE, Primitive.DATE, Primitive.TIMESTAMP, Primitive.BOOLEAN)
+    (Primitive.STRING, *WHOLE_NUMBERS, Primitive.DATE, Primitive.TIMESTAMP, Primitive.BOOLEAN)
 )
 _DAYS = (-719162, 2932896)  # 0001-01-01 to 9999-12-31: readers disagree about others
 # All digits, so that a moment has one spelling; without the zone readers would take their own.

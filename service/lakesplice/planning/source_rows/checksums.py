@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.model.arrays import Integers, Unsigned
-from lakesplice.model.types import Primitive
+from lakesplice.model.types import WHOLE_NUMBERS
 from lakesplice.planning.source_rows.canonical_texts import canonical_texts
 from lakesplice.planning.source_rows.columns import ReadColumn, TextForm
 
@@ -37,7 +37,6 @@ BUCKETS = 4096
 _HASH_DIGITS = 16  # hexadecimal ones: 64 bits
 _SHA1_DIGITS = 40
 _WORD = 1 << 64
-_WHOLE_NUMBERS = (Primitive.BYTE, Primitive.SHORT, Primitive.INTEGER, Primitive.LONG)
 _HALF = (1 << 32) - 1
 _FACTOR = 2_654_435_761  # Knuth's, 2**32 divided by the golden ratio
 # The value of two hexadecimal digits, by their two bytes as a little-endian number.
@@ -174,7 +173,7 @@ def _crc32(texts: pl.Series) -> Unsigned:
 
 
 def _is_whole_number(key: Sequence[ReadColumn]) -> bool:
-    return len(key) == 1 and key[0].type.kind in _WHOLE_NUMBERS and not key[0].bits
+    return len(key) == 1 and key[0].type.kind in WHOLE_NUMBERS and not key[0].bits
 
 
 def _mixed_sql(key: Sequence[ReadColumn]) -> str:

@@ -31,7 +31,7 @@ from enum import StrEnum
 
 from lakesplice.formats.events.ddl import DefinedColumn, read_statements
 from lakesplice.formats.events.ddl.columns import TableDefined
-from lakesplice.model.types import ColumnType, Primitive
+from lakesplice.model.types import WHOLE_NUMBERS, ColumnType, Primitive
 
 
 class TextForm(StrEnum):
@@ -103,7 +103,7 @@ class Unreadable:
 
 
 _WHOLE = ("TINYINT", "SMALLINT", "MEDIUMINT", "INT", "BIGINT")
-_WHOLE_NUMBERS = {name + sign for name in _WHOLE for sign in ("", " UNSIGNED")} | {"YEAR"}
+_WHOLE_TYPES = {name + sign for name in _WHOLE for sign in ("", " UNSIGNED")} | {"YEAR"}
 _DECIMALS = ("DECIMAL", "DECIMAL UNSIGNED")
 _FLOATS = ("FLOAT", "FLOAT UNSIGNED", "DOUBLE", "DOUBLE UNSIGNED")
 _CHARACTERS = ("CHAR", "VARCHAR", "TINYTEXT", "TEXT", "MEDIUMTEXT", "LONGTEXT", "ENUM", "SET")
@@ -113,9 +113,8 @@ _GEOMETRIES = (
     "GEOMETRYCOLLECTION", "GEOMCOLLECTION",
 )  # fmt: skip
 _MOMENTS = ("DATETIME", "TIMESTAMP")
-_INTEGER_KINDS = (Primitive.BYTE, Primitive.SHORT, Primitive.INTEGER, Primitive.LONG)
 _DIGIT_KINDS = (
-    *_INTEGER_KINDS,
+    *WHOLE_NUMBERS,
     Primitive.DECIMAL,
     Primitive.FLOAT,
     Primitive.DOUBLE,
@@ -163,7 +162,7 @@ def _read(
     column: DatabaseColumn, defined: DefinedColumn, type_: ColumnType, source_type: str
 ) -> ReadColumn | Unreadable | None:
     name, kind, of = quoted(column.name), type_.kind, defined.type
-    if (of in _WHOLE_NUMBERS or of in _DECIMALS) and kind in _DIGIT_KINDS:
+    if (of in _WHOLE_TYPES or of in _DECIMALS) and kind in _DIGIT_KINDS:
         sql = _without_zeros(name, column.type, defined)
         scale = (defined.scale or 0) if of in _DECIMALS else 0
         zero = str(_YEAR_ZERO) if of == "YEAR" else ""

@@ -24,11 +24,10 @@ import pyarrow.compute as pc
 from lakesplice.formats.events.cells.conversion import convert
 from lakesplice.formats.events.values.encoding import Cell, Encoding
 from lakesplice.model.source_schema import SourceField
-from lakesplice.model.types import ColumnType, Primitive
+from lakesplice.model.types import WHOLE_NUMBERS, ColumnType, Primitive
 
-_WHOLE = (Primitive.BYTE, Primitive.SHORT, Primitive.INTEGER, Primitive.LONG)
 _TEXTS = {
-    **dict.fromkeys(_WHOLE, Encoding.INTEGER_TEXT),
+    **dict.fromkeys(WHOLE_NUMBERS, Encoding.INTEGER_TEXT),
     Primitive.DECIMAL: Encoding.DECIMAL_TEXT,
     Primitive.DOUBLE: Encoding.FLOAT_TEXT,
     Primitive.BOOLEAN: Encoding.BOOLEAN_TEXT,
@@ -137,7 +136,7 @@ def _may_become(of: pa.DataType, type_: ColumnType, source_type: str) -> bool:
     kind, is_whole = type_.kind, pa.types.is_integer(of)
     is_time = type_.kind is Primitive.LONG and source_type.endswith(_MICRO_TIME)
     allowed = {
-        **dict.fromkeys(_WHOLE, is_whole or pa.types.is_decimal(of)),
+        **dict.fromkeys(WHOLE_NUMBERS, is_whole or pa.types.is_decimal(of)),
         Primitive.DECIMAL: is_whole or pa.types.is_decimal(of),
         Primitive.FLOAT: pa.types.is_float32(of) or pa.types.is_float64(of),
         Primitive.DOUBLE: pa.types.is_float64(of),

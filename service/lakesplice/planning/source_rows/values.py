@@ -19,10 +19,9 @@ from lakesplice.formats.events.cells.geometry import extended_wkb, of_mysql
 from lakesplice.formats.events.values.encoding import Cell, Encoding
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.arrays import Mask
-from lakesplice.model.types import ColumnType, Primitive
+from lakesplice.model.types import WHOLE_NUMBERS, ColumnType, Primitive
 from lakesplice.planning.source_rows.columns import ReadColumn, TextForm
 
-_INTEGERS = (Primitive.BYTE, Primitive.SHORT, Primitive.INTEGER, Primitive.LONG)
 _NUMBERS = (TextForm.DAYS, TextForm.MICROS, TextForm.TIME)
 _DOUBLE_DIGITS = 16  # hexadecimal ones
 
@@ -54,7 +53,7 @@ def _digits(column: ReadColumn, texts: pa.Array) -> Column:
         return _converted(texts, column.type, Encoding.BITS_TEXT, f"bit({column.bits})")
     if kind is Primitive.DECIMAL:
         return _converted(texts, column.type, Encoding.DECIMAL_TEXT)
-    if kind in _INTEGERS:
+    if kind in WHOLE_NUMBERS:
         return _converted(texts, column.type, Encoding.INTEGER_TEXT)
     if kind is Primitive.STRING:
         return Column(texts)

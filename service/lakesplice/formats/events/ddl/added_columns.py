@@ -16,15 +16,12 @@ import pyarrow as pa
 from lakesplice.formats.events.ddl import DefinedColumn
 from lakesplice.formats.events.ddl.columns import CHARACTERS
 from lakesplice.model.column_values import fill_text, fill_value
-from lakesplice.model.types import ColumnType, Primitive
+from lakesplice.model.types import WHOLE_NUMBERS, ColumnType, Primitive
 
 BYTES = frozenset(("VARBINARY", "TINYBLOB", "BLOB", "MEDIUMBLOB", "LONGBLOB"))
 NUMBERS = frozenset(
     (
-        Primitive.BYTE,
-        Primitive.SHORT,
-        Primitive.INTEGER,
-        Primitive.LONG,
+        *WHOLE_NUMBERS,
         Primitive.FLOAT,
         Primitive.DOUBLE,
         Primitive.DECIMAL,

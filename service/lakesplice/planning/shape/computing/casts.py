@@ -10,8 +10,7 @@
 
 Texts are read in the forms in which they are written here. In addition a number may have a sign and
 leading zeros, a double an exponent, and a moment a `T` between date and time, and fewer digits of a
-second or none. What has
-spaces around it isn't one of these.
+second or none. What has spaces around it isn't one of these.
 """
 
 from __future__ import annotations
@@ -22,15 +21,13 @@ import pyarrow.compute as pc
 
 from lakesplice.errors import ConfigurationError
 from lakesplice.formats.events.values.encoding import DAY_MIN
-from lakesplice.model.types import ColumnType, Primitive
+from lakesplice.model.types import WHOLE_DIGITS, WHOLE_NUMBERS, ColumnType, Primitive
 from lakesplice.planning.shape.computing.moments import Pattern
 
-WHOLE = (Primitive.BYTE, Primitive.SHORT, Primitive.INTEGER, Primitive.LONG)
-_DIGITS = {Primitive.BYTE: 3, Primitive.SHORT: 5, Primitive.INTEGER: 10, Primitive.LONG: 19}
-_NUMBERS = (*WHOLE, Primitive.DECIMAL, Primitive.BOOLEAN)
+_NUMBERS = (*WHOLE_NUMBERS, Primitive.DECIMAL, Primitive.BOOLEAN)
 _TO = {
     Primitive.STRING: (
-        *WHOLE,
+        *WHOLE_NUMBERS,
         Primitive.DECIMAL,
         Primitive.DOUBLE,
         Primitive.DATE,
@@ -39,7 +36,9 @@ _TO = {
     Primitive.DATE: (Primitive.TIMESTAMP, Primitive.STRING),
     Primitive.TIMESTAMP: (Primitive.DATE, Primitive.STRING),
     Primitive.FLOAT: (Primitive.DOUBLE,),
-    **dict.fromkeys(_NUMBERS, (*WHOLE, Primitive.DECIMAL, Primitive.DOUBLE, Primitive.STRING)),
+    **dict.fromkeys(
+        _NUMBERS, (*WHOLE_NUMBERS, Primitive.DECIMAL, Primitive.DOUBLE, Primitive.STRING)
+    ),
 }
 _DATE = Pattern.parse("yyyy-MM-dd")
 _MOMENT = Pattern.parse("yyyy-MM-dd HH:mm:ss.SSSSSS")
@@ -70,8 +69,8 @@ def cast(values: pa.Array, kind: ColumnType, to: ColumnType) -> pa.Array:
     if kind.kind is Primitive.BOOLEAN and to.kind is not Primitive.STRING:
         values = values.cast(pa.int8())
     texts = values if kind.kind is Primitive.STRING else _written(values, kind)
-    if to.kind in WHOLE:
-        exact = ColumnType(Primitive.DECIMAL, _DIGITS[to.kind], 0)
+    if to.kind in WHOLE_NUMBERS:
+        exact = ColumnType(Primitive.DECIMAL, WHOLE_DIGITS[to.kind], 0)
         return _within(_decimals(texts, exact), to)
     if to.kind is Primitive.DECIMAL:
         return _decimals(texts, to)

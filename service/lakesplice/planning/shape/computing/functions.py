@@ -25,8 +25,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.errors import ConfigurationError
-from lakesplice.model.types import ColumnType, Primitive
-from lakesplice.planning.shape.computing.casts import WHOLE, cast, check_cast
+from lakesplice.model.types import WHOLE_NUMBERS, ColumnType, Primitive
+from lakesplice.planning.shape.computing.casts import cast, check_cast
 from lakesplice.planning.shape.computing.moments import Pattern, part
 
 Constant: TypeAlias = int | Pattern | ColumnType
@@ -55,7 +55,7 @@ KINDS: dict[ArgumentKind, tuple[Primitive, ...]] = {
     ArgumentKind.MOMENT: (Primitive.DATE, Primitive.TIMESTAMP),
     ArgumentKind.TIMESTAMP: (Primitive.TIMESTAMP,),
     ArgumentKind.STRING: (Primitive.STRING,),
-    ArgumentKind.WHOLE_OR_STRING: (*WHOLE, Primitive.STRING),
+    ArgumentKind.WHOLE_OR_STRING: (*WHOLE_NUMBERS, Primitive.STRING),
     ArgumentKind.VALUE: tuple(Primitive),
 }
 
@@ -140,7 +140,7 @@ def _cast(types: Types, constants: Sequence[Any]) -> ColumnType:
 
 def _common(types: Types, _constants: Sequence[Constant]) -> ColumnType | None:
     known = {kind for kind in types if kind is not None}
-    if len(known) > 1 and all(kind.kind in WHOLE for kind in known):
+    if len(known) > 1 and all(kind.kind in WHOLE_NUMBERS for kind in known):
         return LONG
     if len(known) > 1:
         names = sorted(kind.name for kind in known)
