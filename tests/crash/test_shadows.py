@@ -15,9 +15,10 @@ from lakesplice.model.moments import EpochMs
 from lakesplice.model.offsets import Offset
 from lakesplice.model.progress.shadow_plan import FilledFrom
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.ingest.shadow import live_snapshot, swapped_version
+from lakesplice.table.ingest.shadow import swapped_version
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.shadow_store import open_shadows
+from lakesplice.table.protocol.snapshot import find_snapshot
 from lakesplice.table.reading.table import Table
 from lakesplice.table.upkeep.orphans import Orphans
 from lakesplice.testing.doubles import FixedClock
@@ -132,7 +133,7 @@ class Life:
     def require_either(self, bare: LocalStore) -> None:
         """Who reads the table sees it as it was, or as the shadow is; never a part of it."""
         store = bare.within("shop/goods")
-        live = live_snapshot(store)
+        live = find_snapshot(store)
         if live is None or live.log.adds.keys() == (self.first_files or set()):
             assert live is None or rows_of(store) == self.before
             return
@@ -143,14 +144,14 @@ class Life:
 
 def swaps(store: Store) -> int:
     """How often a shadow became the table."""
-    if live_snapshot(store) is None:
+    if find_snapshot(store) is None:
         return 0
     return sum(entry.info.operation == "SWAP" for entry in Table(store).history())
 
 
 def played(life: Life, bare: LocalStore, lake: Store) -> bool:
     life.begin(bare)
-    live = live_snapshot(bare.within("shop/goods"))
+    live = find_snapshot(bare.within("shop/goods"))
     life.first_files = None if live is None else set(live.log.adds)
     return life.played(lake)
 

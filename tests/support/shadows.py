@@ -27,17 +27,17 @@ from lakesplice.table.ingest.read_rows_commit import commit_chunks
 from lakesplice.table.ingest.shadow import (
     SHADOW_PARAMETER,
     begin_shadow,
-    live_snapshot,
     read_shadow_plan,
     shadow_table,
     swap_intent,
     swap_into,
     swapped_version,
 )
-from lakesplice.table.protocol.commit import commit, swap_in
+from lakesplice.table.protocol.commit import commit, create
 from lakesplice.table.protocol.ports import Clock, Store
 from lakesplice.table.protocol.retries import Retries
 from lakesplice.table.protocol.shadow_store import close_shadow, open_shadows
+from lakesplice.table.protocol.snapshot import find_snapshot
 from lakesplice.testing.doubles import SeededEntropy
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver
@@ -217,13 +217,13 @@ class Filling:
 
     def swap(self, generation: int = 1) -> None:
         """Let the shadow become the table, unless it has; then it is there no more."""
-        shadow, live = self.driver.table.snapshot, live_snapshot(self.store)
+        shadow, live = self.driver.table.snapshot, find_snapshot(self.store)
         assert shadow is not None
         clock, entropy = self.clock, self.entropy
         if live is None:
             intent = swap_intent(self.store, shadow, generation, None)
             parameters = {SHADOW_PARAMETER: self.shadow}
-            swap_in(self.store, intent, clock=clock, entropy=entropy, parameters=parameters)
+            create(self.store, intent, clock=clock, entropy=entropy, parameters=parameters)
         elif swapped_version(self.store, self.plan) is None:
             swap_into(
                 self.store,

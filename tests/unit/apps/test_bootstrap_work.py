@@ -36,12 +36,12 @@ from lakesplice.storage.source.tables import SourceTable
 from lakesplice.table.ingest.shadow import (
     SHADOW_PARAMETER,
     first_source,
-    live_snapshot,
     swap_intent,
 )
-from lakesplice.table.protocol.commit import swap_in
+from lakesplice.table.protocol.commit import create
 from lakesplice.table.protocol.ports import UNWATCHED
 from lakesplice.table.protocol.shadow_store import open_shadows
+from lakesplice.table.protocol.snapshot import find_snapshot
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from tests.support.service_settings import settings_of
 from tests.support.shadows import SHADOW, Filling, ReadSource
@@ -285,7 +285,7 @@ def test_what_was_begun_is_given_up_once(lake: LocalStore, source: ReadSource) -
     assert tools.work(give_up=True).done().state == "given up"
     assert open_shadows(lake.within(NAME.path)) == []
     assert tools.work(give_up=True).done().state == "exists"
-    assert live_snapshot(lake.within(NAME.path)) is None
+    assert find_snapshot(lake.within(NAME.path)) is None
 
 
 def test_a_shadow_that_became_the_table_before_the_command_died_is_only_closed(
@@ -295,17 +295,17 @@ def test_a_shadow_that_became_the_table_before_the_command_died_is_only_closed(
     filling.feed()
     shadow = filling.driver.table.snapshot
     assert shadow is not None
-    swap_in(
+    create(
         filling.store,
         swap_intent(filling.store, shadow, 1, None),
         clock=filling.clock,
         entropy=filling.entropy,
         parameters={SHADOW_PARAMETER: SHADOW},
     )
-    version, rows = live_snapshot(filling.store), rows_of(filling.store)
+    version, rows = find_snapshot(filling.store), rows_of(filling.store)
     assert Tools(lake, source).work().done().state == "filled"
     assert open_shadows(filling.store) == []
-    assert live_snapshot(filling.store) == version
+    assert find_snapshot(filling.store) == version
     assert rows_of(filling.store) == rows
 
 

@@ -23,10 +23,10 @@ from lakesplice.planning.shape.masks import masks_of
 from lakesplice.planning.shape.shaping import Shape
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.ingest.batch_commit import CommitOutcome
-from lakesplice.table.ingest.shadow import live_snapshot, read_shadow_plan
+from lakesplice.table.ingest.shadow import read_shadow_plan
 from lakesplice.table.protocol.history import history
 from lakesplice.table.protocol.shadow_store import close_all_shadows, close_shadow, open_shadows
-from lakesplice.table.protocol.snapshot import open_snapshot
+from lakesplice.table.protocol.snapshot import find_snapshot, open_snapshot
 from lakesplice.table.reading.changes import changes_of
 from lakesplice.table.reading.table import Table
 from lakesplice.table.upkeep.index_check import check
@@ -179,7 +179,7 @@ def test_a_shadow_that_is_given_up_is_open_no_more(source: ReadSource, tmp_path:
     assert close_all_shadows(filling.store) == 1
     assert close_all_shadows(filling.store) == 0
     assert list(filling.store.list("_lakesplice/shadows/")) == []
-    assert live_snapshot(filling.store) is None
+    assert find_snapshot(filling.store) is None
 
 
 def test_chunks_are_joined_to_ranges() -> None:

@@ -21,10 +21,9 @@ from lakesplice.model.progress.shadow_plan import ShadowPlan
 from lakesplice.storage.source.binlog_places import BinlogPlace
 from lakesplice.storage.source.rows import SourceConnection
 from lakesplice.storage.stores import AnyStore
-from lakesplice.table.ingest.shadow import live_snapshot
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.shadow_store import ShadowStore, close_all_shadows, open_shadows
-from lakesplice.table.protocol.snapshot import open_snapshot
+from lakesplice.table.protocol.snapshot import find_snapshot, open_snapshot
 
 _POLL_SECONDS = 1.0
 _ROWS_MAX = 1_000
@@ -104,7 +103,7 @@ def note_shadow(tools: FillTools, name: TableName, plan: ShadowPlan, report: Tab
     """
     if report.outcome in (ComparisonOutcome.EQUAL, ComparisonOutcome.NOT_COMPARED):
         return
-    if live_snapshot(tools.lake.within(name.path)) is not None:
+    if find_snapshot(tools.lake.within(name.path)) is not None:
         tools.give(name, VERIFIED, report.as_arguments | {"shadow": plan.shadow})
 
 

@@ -31,14 +31,14 @@ from lakesplice.table.ingest.shadow import (
     SHADOW_PARAMETER,
     VERIFIED_PARAMETER,
     begin_shadow,
-    live_snapshot,
     read_shadow_plan,
     shadow_table,
     swap_intent,
     swapped_version,
 )
-from lakesplice.table.protocol.commit import Committed, swap_in
+from lakesplice.table.protocol.commit import Committed, create
 from lakesplice.table.protocol.shadow_store import close_shadow, open_shadows
+from lakesplice.table.protocol.snapshot import find_snapshot
 
 
 class _Fill(Protocol):
@@ -80,7 +80,7 @@ class TableWork:
         if not self._request.filled_from.is_replayed:
             require_keyed_rows(self._tools.settings, self._origin)
         plan = self._open_plan()
-        if plan is None and live_snapshot(self._store) is not None and not self._request.rebuild:
+        if plan is None and find_snapshot(self._store) is not None and not self._request.rebuild:
             return self._outcome("exists")
         if plan is not None and swapped_version(self._store, plan) is not None:
             close_shadow(self._store, plan.shadow)
@@ -147,10 +147,10 @@ class TableWork:
     def _swap(self, table: DriverTable, plan: ShadowPlan, verified: str) -> None:
         tools, shadow = self._tools, table.snapshot
         assert shadow is not None
-        if live_snapshot(self._store) is None:
+        if find_snapshot(self._store) is None:
             hours = max(1, round(tools.settings.retention(self._origin) / 3600))
             verified_parameter = {VERIFIED_PARAMETER: verified} if verified else {}
-            outcome = swap_in(
+            outcome = create(
                 self._store,
                 swap_intent(self._store, shadow, 0, None, hours),
                 clock=tools.clock,

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from lakesplice.errors import TableNotFoundError
 from lakesplice.table.protocol.commit import (
     NO_PARAMETERS,
     Committed,
@@ -20,7 +19,7 @@ from lakesplice.table.protocol.intents import Create, Intent
 from lakesplice.table.protocol.layout import probe_path
 from lakesplice.table.protocol.ports import Clock, Entropy, Store
 from lakesplice.table.protocol.retries import Retries
-from lakesplice.table.protocol.snapshot import Snapshot, latest, open_snapshot
+from lakesplice.table.protocol.snapshot import Snapshot, find_snapshot, latest, open_snapshot
 
 _ATTEMPTS_MAX = 10
 
@@ -55,7 +54,7 @@ class NewestTable:
     ) -> None:
         self.store = store
         self.generation = generation
-        self._newest: _Newest = _Newest(_open(store)) if beside is None else beside._newest  # noqa: SLF001
+        self._newest: _Newest = _Newest(find_snapshot(store)) if beside is None else beside._newest  # noqa: SLF001
         self._clock = clock
         self._entropy = entropy
 
@@ -130,10 +129,3 @@ class NewestTable:
         Is called after each commit, and after a conflict with the version that won the race.
         """
         self._newest.keep(snapshot)
-
-
-def _open(store: Store) -> Snapshot | None:
-    try:
-        return open_snapshot(store)
-    except TableNotFoundError:
-        return None

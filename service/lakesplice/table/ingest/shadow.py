@@ -18,11 +18,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from lakesplice.errors import CorruptFileError, TableNotFoundError, UsageError
+from lakesplice.errors import CorruptFileError, UsageError
 from lakesplice.formats.manifests.shadow_plan import decode_shadow_plan, encode_shadow_plan
 from lakesplice.model.manifest import Manifest
 from lakesplice.model.offsets import Offset
-from lakesplice.model.position import Ordering, below_snapshot
+from lakesplice.model.position import BEFORE_ALL, Ordering, below_snapshot
 from lakesplice.model.progress.backfill import BackfillState
 from lakesplice.model.progress.shadow_plan import FilledFrom, ShadowPlan
 from lakesplice.model.progress.source_state import PartitionState, SourceState
@@ -35,7 +35,7 @@ from lakesplice.table.protocol.intents import Create, Swap
 from lakesplice.table.protocol.ports import Clock, Entropy, Store
 from lakesplice.table.protocol.retries import Retries
 from lakesplice.table.protocol.shadow_store import ShadowStore, shadow_plan_path
-from lakesplice.table.protocol.snapshot import Snapshot, latest, open_snapshot
+from lakesplice.table.protocol.snapshot import Snapshot, latest
 from lakesplice.table.protocol.transitions import SWAP
 
 SHADOW_PARAMETER, VERIFIED_PARAMETER = "shadow", "verified"
@@ -86,7 +86,7 @@ def is_past_reads(manifest: Manifest) -> bool:
     """Whether every partition is past every position at which a chunk was read: then the shadow
     equals the source at one moment, up to its offsets.
     """
-    highest = BackfillState(0).highest if manifest.backfill is None else manifest.backfill.highest
+    highest = BEFORE_ALL if manifest.backfill is None else manifest.backfill.highest
     states = (state for source in manifest.sources.values() for state in source.partitions.values())
     return all(state.position > highest for state in states)
 
@@ -171,11 +171,3 @@ def swap_into(
             raise UsageError(f"the shadow can't take the table's place yet: {problem}")
         intent = replace(intent, planned_on=live.version)
         retries.require_another()
-
-
-def live_snapshot(store: Store) -> Snapshot | None:
-    """Return the table's newest version; None if there is no table."""
-    try:
-        return open_snapshot(store)
-    except TableNotFoundError:
-        return None

@@ -28,7 +28,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
-from lakesplice.errors import StorageError, TableNotFoundError
+from lakesplice.errors import StorageError
 from lakesplice.formats.checksum import checksum
 from lakesplice.formats.log.actions import DOMAIN, Action, CommitInfo, DomainMetadata, TableMetadata
 from lakesplice.formats.log.commit_file import decode_commit, encode_commit
@@ -46,8 +46,8 @@ from lakesplice.table.protocol.preconditions import PRECONDITIONS
 from lakesplice.table.protocol.retries import OVERTAKEN, Retries
 from lakesplice.table.protocol.snapshot import (
     Snapshot,
+    find_snapshot,
     latest,
-    open_snapshot,
     require_ours_to_write,
 )
 from lakesplice.table.protocol.transitions import transition
@@ -62,7 +62,6 @@ __all__ = [
     "commit",
     "commit_with_retries",
     "create",
-    "swap_in",
     "take_over",
 ]
 
@@ -132,13 +131,20 @@ def commit_with_retries(
     return None
 
 
-def create(store: Store, intent: Create, *, clock: Clock, entropy: Entropy) -> Committed | Conflict:
-    """Make version 0 of a table in an empty folder; a `Conflict` (EXISTS) if it contains a
-    table.
+def create(
+    store: Store,
+    intent: Create | Swap,
+    *,
+    clock: Clock,
+    entropy: Entropy,
+    parameters: Mapping[str, str] = NO_PARAMETERS,
+) -> Committed | Conflict:
+    """Make version 0 of a table in an empty folder, new or of a shadow's content; a `Conflict`
+    (EXISTS) if it contains a table.
     """
     # Looked up first, since version 0 of an old table may have been cleaned up.
-    if not _exists(store):
-        committed = _attempt(store, None, intent, clock, entropy)
+    if find_snapshot(store) is None:
+        committed = _attempt(store, None, intent, clock, entropy, parameters)
         if committed is not None:
             return Committed(committed)
     return Conflict(ConflictCode.EXISTS, "the folder already contains a table")
@@ -164,22 +170,6 @@ def take_over(
     return Conflict(ConflictCode.VERSION, "another program committed to the table meanwhile")
 
 
-def swap_in(
-    store: Store,
-    intent: Swap,
-    *,
-    clock: Clock,
-    entropy: Entropy,
-    parameters: Mapping[str, str] = NO_PARAMETERS,
-) -> Committed | Conflict:
-    """Make a shadow version 0 of the table; a `Conflict` (EXISTS) if there is one."""
-    if not _exists(store):
-        committed = _attempt(store, None, intent, clock, entropy, parameters)
-        if committed is not None:
-            return Committed(committed)
-    return Conflict(ConflictCode.EXISTS, "the folder already contains a table")
-
-
 def broken_precondition(snapshot: Snapshot, intent: Intent) -> Conflict | None:
     """Return the first precondition of the intent that doesn't hold on `snapshot`; None if all
     hold.
@@ -189,14 +179,6 @@ def broken_precondition(snapshot: Snapshot, intent: Intent) -> Conflict | None:
         if conflict is not None:
             return conflict
     return None
-
-
-def _exists(store: Store) -> bool:
-    try:
-        open_snapshot(store)
-    except TableNotFoundError:
-        return False
-    return True
 
 
 def _attempt(

@@ -62,6 +62,16 @@ def open_snapshot(store: Store, version: int | None = None) -> Snapshot:
     return _with_manifest(store, read_log(store, version))
 
 
+def find_snapshot(store: Store) -> Snapshot | None:
+    """Return the table's newest version; None if there is no table. Blocks; otherwise errors as
+    `open_snapshot`.
+    """
+    try:
+        return open_snapshot(store)
+    except TableNotFoundError:
+        return None
+
+
 def open_retained(store: Store, newest: Snapshot, version: int) -> Snapshot:
     """Open a version that is still retained by the newest one; `VersionNotFoundError` if it is
     past its retention or doesn't exist. Blocks.

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables
-from lakesplice.errors import LakespliceError, TableNotFoundError
+from lakesplice.errors import LakespliceError
 from lakesplice.model.parking import ParkCode, ParkReason
 from lakesplice.table.protocol.layout import commit_path
 from lakesplice.table.protocol.ports import Store
 from lakesplice.table.protocol.shadow_store import open_shadows
-from lakesplice.table.protocol.snapshot import open_snapshot
+from lakesplice.table.protocol.snapshot import find_snapshot
 from lakesplice.telemetry import catalogue as metric
 
 _DETAIL = (
@@ -63,7 +63,7 @@ class NewTopics:
             return False
         try:
             store = self._store(topic)
-            return bool(open_shadows(store)) and _is_new(store)
+            return bool(open_shadows(store)) and find_snapshot(store) is None
         except LakespliceError:
             return False  # the error is reported where its table is opened
 
@@ -83,7 +83,7 @@ class NewTopics:
     def _is_unwanted(self, topic: str) -> bool:
         try:
             policy = self._driver.settings.policy(self._tables.names.of(topic))
-            return policy.ignores_new_tables and _is_new(self._store(topic))
+            return policy.ignores_new_tables and find_snapshot(self._store(topic)) is None
         except LakespliceError:
             return False  # the error is reported where its table is opened
 
@@ -91,11 +91,3 @@ class NewTopics:
         """Return the folder of the topic's table, whether there is a table or not."""
         driver = self._driver
         return driver.lake.within(driver.settings.target(self._tables.names.of(topic)).path)
-
-
-def _is_new(store: Store) -> bool:
-    try:
-        open_snapshot(store)
-    except TableNotFoundError:
-        return True
-    return False
