@@ -193,7 +193,6 @@ class TableSchema:
             columns=columns,
             key=key,
             versions=versions,
-            since=self.since,
             former=(*self.former, *former),
         )
 

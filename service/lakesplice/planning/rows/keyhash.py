@@ -49,10 +49,7 @@ def key_hash(table: pa.Table, schema: TableSchema) -> KeyHashes:
 
     Raises `UnsupportedError` for a schema without a key and for a null in a key column.
     """
-    if not schema.key:
-        raise UnsupportedError("the table has no key; give it a primary key at the source")
-    columns = {column.name: column for column in schema.columns}
-    keys = [columns[name] for name in schema.key]
+    keys = _key_columns(schema)
     blocks = [
         _hash(_canonical(batch, keys))
         for batch in table.select(list(schema.key)).to_batches(max_chunksize=ROWS_PER_BLOCK)
@@ -76,10 +73,16 @@ def salted_hash(keys: KeyHashes, salt: bytes) -> KeyHashes:
 
 def canonical_keys(table: pa.Table, schema: TableSchema) -> pa.ChunkedArray:
     """Return the canonical key bytes per row as large binary; errors as `key_hash`."""
-    columns = {column.name: column for column in schema.columns}
-    keys = [columns[name] for name in schema.key]
+    keys = _key_columns(schema)
     chunks = [_canonical(batch, keys) for batch in table.select(list(schema.key)).to_batches()]
     return pa.chunked_array(chunks, pa.large_binary())
+
+
+def _key_columns(schema: TableSchema) -> list[Column]:
+    if not schema.key:
+        raise UnsupportedError("the table has no key; give it a primary key at the source")
+    columns = {column.name: column for column in schema.columns}
+    return [columns[name] for name in schema.key]
 
 
 def _canonical(batch: pa.RecordBatch, keys: list[Column]) -> pa.Array:

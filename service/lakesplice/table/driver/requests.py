@@ -67,12 +67,12 @@ def ask(
     clock: Clock,
     wait: Callable[[float], object],
 ) -> CommandAnswer | None:
-    """Ask the running driver and return its answer; None, without asking, if no driver runs.
+    """Ask the running driver and return its answer; None if no driver runs.
 
-    Blocks until there is an answer, until no driver was heard for the lease of the last one, or
-    until the request expires. In the last two cases it raises `RetryableError`, and the request
-    isn't executed later, unless that had begun. If a driver ends meanwhile, the next one executes
-    the request.
+    Blocks until there is an answer, until no driver was heard for the lease of the last one, which
+    also means that none runs, or until the request expires, which raises `RetryableError`. In the
+    last two cases the request isn't executed later, unless that had begun. If a driver ends
+    meanwhile, the next one executes the request.
     """
     if not _driver_may_live(lake):
         return None

@@ -117,7 +117,7 @@ def _topic(document: Mapping[str, Any]) -> TopicStatus:
             _moment(standing["retry_ms"]),
         ),
         since_ms=EpochMs(int(document["since_ms"])),
-        lag_records=_moment(document["lag_records"]),
+        lag_records=_count(document["lag_records"]),
         real_time_ms=_moment(document["real_time_ms"]),
         read_optimised_ms=_moment(document["read_optimised_ms"]),
         # Older drivers don't write these fields.
@@ -143,9 +143,8 @@ def _goal(document: Mapping[str, Any] | None) -> FreshnessGoal | None:
 def _mirror(document: Mapping[str, Any] | None) -> MirrorStatus | None:
     if document is None:
         return None
-    version = document["version"]
     return MirrorStatus(
-        None if version is None else int(version),
+        _count(document["version"]),
         _moment(document["behind_since_ms"]),
         str(document["failure"]),
         _moment(document["retry_ms"]),
@@ -158,5 +157,10 @@ def _missing(document: Mapping[str, Any] | None) -> MissingChanges | None:
     return MissingChanges(int(document["changes"]), EpochMs(int(document["seen_ms"])))
 
 
+def _count(document: Any) -> int | None:
+    return None if document is None else int(document)
+
+
 def _moment(document: Any) -> EpochMs | None:
-    return None if document is None else EpochMs(int(document))
+    count = _count(document)
+    return None if count is None else EpochMs(count)

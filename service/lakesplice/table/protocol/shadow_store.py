@@ -4,10 +4,11 @@ A shadow has its own log and manifests, in a folder of the table that readers of
 its other files are among the table's, so the commit by which it takes the table's place only has to
 name them:
 
-    _lakesplice/shadows/<id>/plan.json            the source and its chunks; while it exists, the
-    shadow is open _lakesplice/shadows/<id>/_delta_log/…         its log
-    _lakesplice/shadows/<id>/_lakesplice/…        its manifests base/…, _lakesplice/deltas/…, …
-    its files, beside the table's
+    _lakesplice/shadows/<id>/plan.json        its source and chunks; the shadow is open while this
+                                              file exists
+    _lakesplice/shadows/<id>/_delta_log/…     its log
+    _lakesplice/shadows/<id>/_lakesplice/…    its manifests
+    base/…, _lakesplice/deltas/…, …           its other files, beside the table's
 
 Only its log says which files a shadow needs. So while one is open, no orphans of the table are
 deleted (`table/upkeep/orphans.py`).
