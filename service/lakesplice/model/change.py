@@ -22,7 +22,7 @@ from enum import IntEnum
 
 import pyarrow as pa
 
-from lakesplice.model.arrays import Mask
+from lakesplice.model.arrays import Integers, Mask
 from lakesplice.model.names import (
     BEFORE_DIGEST,
     CHANGED,
@@ -81,7 +81,16 @@ def delta_schema(schema: TableSchema) -> pa.Schema:
 def at_or_below(rows: pa.Table, limit: Position) -> Mask:
     """Mark rows or changes whose position is at or below `limit`."""
     file, offset = rows[POSITION_FILE].to_numpy(), rows[POSITION_OFFSET].to_numpy()
-    mask: Mask = (file < limit.file) | ((file == limit.file) & (offset <= limit.offset))
+    return ~above(file, offset, limit.file, limit.offset)
+
+
+def above(
+    file: Integers, offset: Integers, other_file: Integers | int, other_offset: Integers | int
+) -> Mask:
+    """Mark the positions, in their two integers, that are above other ones, or above a single
+    one.
+    """
+    mask: Mask = (file > other_file) | ((file == other_file) & (offset > other_offset))
     return mask
 
 

@@ -238,6 +238,14 @@ class Manifest:
         reasons = (self.parked, *(source.parked for source in self.sources.values()))
         return tuple(reason for reason in reasons if reason is not None)
 
+    def deltas_of(self, topic: str) -> tuple[DeltaRef, ...]:
+        """Return the deltas with changes of a topic."""
+        return tuple(delta for delta in self.deltas if delta.topic in ("", topic))
+
+    def letters_of(self, topic: str) -> tuple[DeadLetterRef, ...]:
+        """Return the files with dead letters of a topic."""
+        return tuple(ref for ref in self.dead_letters if ref.topic in ("", topic))
+
     def parked_for(self, topic: str) -> ParkReason | None:
         """Return why the table takes nothing from a topic; None if it does."""
         source = self.sources.get(topic)

@@ -30,6 +30,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakesplice.model.arrays import Bytes, Integers, Mask
+from lakesplice.model.change import above
 from lakesplice.model.position import Position
 
 _ENTRY = np.dtype([("file", "<i8"), ("offset", "<i8"), ("known", "u1")])
@@ -75,7 +76,7 @@ class ColumnRegisters:
 
     def as_if_deleted_at(self, limit: Position) -> ColumnRegisters:
         """Return the registers as if all rows had been deleted at `limit`."""
-        low = (self.file < limit.file) | ((self.file == limit.file) & (self.offset <= limit.offset))
+        low = ~above(self.file, self.offset, limit.file, limit.offset)
         return ColumnRegisters(
             self.own_file,
             self.own_offset,

@@ -63,8 +63,8 @@ def purge_bound(manifest: Manifest, topic: str | None = None) -> Position | None
     if source is None:
         return BEFORE_ALL
     reached = [state.position for state in source.partitions.values()]
-    letters = (ref for ref in manifest.dead_letters if ref.topic in ("", source.topic))
-    return min([*reached, *(ref.position for ref in letters)], default=BEFORE_ALL)
+    letters = (ref.position for ref in manifest.letters_of(source.topic))
+    return min([*reached, *letters], default=BEFORE_ALL)
 
 
 def purge_bounds(manifest: Manifest) -> tuple[PurgeBound, ...] | None:

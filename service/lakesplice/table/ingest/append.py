@@ -133,6 +133,16 @@ class Appended:
     read: frozenset[str] | None = None
     left: frozenset[int] = frozenset()
 
+    @property
+    def deltas(self) -> tuple[DeltaRef, ...]:
+        """The delta, if there is one."""
+        return () if self.delta is None else (self.delta,)
+
+    @property
+    def runs(self) -> tuple[RunRef, ...]:
+        """The run, if there is one."""
+        return () if self.run is None else (self.run,)
+
 
 def append(
     store: Store,

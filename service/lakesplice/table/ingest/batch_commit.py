@@ -193,9 +193,8 @@ def _commit_intent(
         if not vacated or outcome.reason is not ConflictCode.FILES:
             return _conflict_or_retry(table, outcome)
         if not retries.allow_another():
-            return (
-                CommitOutcome.AGAIN
-            )  # the tasks run again with the files that the compaction wrote
+            # The tasks run again with the files that the compaction wrote.
+            return CommitOutcome.AGAIN
 
 
 def _parking_for_dead_letters(
@@ -206,8 +205,8 @@ def _parking_for_dead_letters(
     for report in contribution.reports:
         counts.update(report.counts)
     topic, is_empty = table.source.topic, table.source.ordering is None
-    own = (ref.rows for ref in table.manifest.dead_letters if ref.topic in ("", topic))
-    found = excess(counts, sum(own), limit, is_empty=is_empty)
+    stored = sum(ref.rows for ref in table.manifest.letters_of(topic))
+    found = excess(counts, stored, limit, is_empty=is_empty)
     if found is None:
         return None
     letters = dead_letters_of(table.store, contribution.dead_letters)
@@ -228,7 +227,9 @@ def _parking_for_dead_letters(
 
 
 def _conflict_or_retry(table: DriverTable, conflict: Conflict) -> Conflict | CommitOutcome:
-    """Whether another topic of the table did what only a new plan can take into account."""
+    """Return `AGAIN` if another topic of the table did what only a new plan can take into account,
+    else the conflict.
+    """
     again = conflict.reason in _MOVED_BY_TOPICS and table.manifest.is_merged
     return CommitOutcome.AGAIN if again else conflict
 

@@ -42,11 +42,6 @@ _RECORDS = pa.schema(
 )
 
 
-def refs_of(manifest: Manifest, topic: str) -> list[DeadLetterRef]:
-    """Return the files that hold a topic's dead letters."""
-    return [ref for ref in manifest.dead_letters if ref.topic in ("", topic)]
-
-
 def commit_shares(
     refs: Sequence[DeadLetterRef],
     groups_of: Callable[[DeadLetterRef], Collection[Hashable]],
@@ -165,7 +160,7 @@ def letters_read_again(
     if not again:
         return {}
     found: dict[int, dict[int, ReadAround | None]] = {}
-    for letter in dead_letters_of(store, refs_of(manifest, source.topic)):
+    for letter in dead_letters_of(store, manifest.letters_of(source.topic)):
         if letter.topic == source.topic and letter.partition in again:
             found.setdefault(letter.partition, {})[letter.offset] = letter.around
     return found

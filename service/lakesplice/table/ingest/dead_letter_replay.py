@@ -39,7 +39,6 @@ from lakesplice.table.ingest.dead_letter_groups import (
     late_records,
     left_behind,
     records_of,
-    refs_of,
     source_after,
 )
 from lakesplice.table.ingest.fence import fence_deltas
@@ -106,7 +105,7 @@ class OpenDeadLetters:
         self, work: Callable[[Sequence[DeadLetterRef]], DeadLetterCounts | None]
     ) -> DeadLetterCounts:
         total = DeadLetterCounts()
-        refs = refs_of(self.snapshot.manifest, self._source().topic)
+        refs = self.snapshot.manifest.letters_of(self._source().topic)
         for paths in commit_shares(refs, lambda ref: groups_in(self.store, ref)):
             retries = Retries(self.clock, self.entropy, _ATTEMPTS_MAX)
             while True:
@@ -160,8 +159,7 @@ class OpenDeadLetters:
         intent = self._intent(refs, left, done, "replayed")
         source = source_after(self._source(), applied)
         intent = replace(intent, source=None if source == self._source() else source)
-        insert_only = reading.insert_only
-        intent = self._with_changes(intent, again, insert_only=insert_only)
+        intent = self._with_changes(intent, again, insert_only=reading.insert_only)
         intent = self._with_fence(intent, again)
         return done if self._commit(intent) else None
 
@@ -225,7 +223,6 @@ class OpenDeadLetters:
         written = append(self.store, plan, changes, RunCache(), self.entropy)
         reports = [report for part in parts for report in part.replayed.reports if report.ordering]
         source = intent.source or self._source()
-        deltas = (written.delta,) if written.delta else ()
         changed = replace(
             intent,
             source=replace(
@@ -234,13 +231,13 @@ class OpenDeadLetters:
                 ordering=source.ordering or reports[0].ordering,
             ),
             files=written.files,
-            deltas=deltas,
-            runs=(written.run,) if written.run else (),
+            deltas=written.deltas,
+            runs=written.runs,
             counts={**intent.counts, **written.counts},
         )
         manifest, new = self.snapshot.manifest, written.files
         left = with_moved_rows_deleted(
-            self.store, manifest, deltas, written.left, self.entropy, new
+            self.store, manifest, written.deltas, written.left, self.entropy, new
         )
         return replace(changed, replaced=left.replaced, images=left.images)
 

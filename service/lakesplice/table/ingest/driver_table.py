@@ -26,7 +26,6 @@ from lakesplice.planning.upkeep.retention import LOG_RETENTION_HOURS
 from lakesplice.table.ingest.dead_letter_groups import (
     letters_read_again,
     narrowed_files,
-    refs_of,
 )
 from lakesplice.table.ingest.fence import (
     lives_below,
@@ -138,7 +137,7 @@ class DriverTable(NewestTable):
         """Return what replaces files of the topic's dead letters, old and `new` ones, after records
         that were returned to were applied, by partition. `lowest` has the positions behind them.
         """
-        topic, old = self.source.topic, refs_of(self.manifest, self.source.topic)
+        topic, old = self.source.topic, self.manifest.letters_of(self.source.topic)
         return {
             **narrowed_files(self.store, self._entropy, old, topic, applied),
             **narrowed_files(self.store, self._entropy, new, topic, applied, lowest),

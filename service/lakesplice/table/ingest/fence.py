@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from lakesplice.formats.events.values.fences import Fence, Fences
 from lakesplice.model.address import BaseFile
 from lakesplice.model.arrays import Integers, Mask
-from lakesplice.model.change import Op, at_or_below, at_position, delta_schema
+from lakesplice.model.change import Op, above, at_or_below, at_position, delta_schema
 from lakesplice.model.manifest import DeltaRef, Manifest
 from lakesplice.model.moments import EpochMs, EpochUs
 from lakesplice.model.names import (
@@ -215,12 +215,12 @@ def _dead_rows(rows: pa.Table, waiting: OrderedChanges, fence: Position) -> Inte
     )
     to_file, to_offset, op = changes
     own = waiting.rows
-    newer = (to_file > file[own]) | ((to_file == file[own]) & (to_offset > offset[own]))
+    newer = above(to_file, to_offset, file[own], offset[own])
     # The changes of a row are in ascending order, so the newest one is assigned last.
     own = own[newer]
     file[own], offset[own] = to_file[newer], to_offset[newer]
     gone[own] = op[newer] == Op.DELETE
-    low = (file < fence.file) | ((file == fence.file) & (offset <= fence.offset))
+    low = ~above(file, offset, fence.file, fence.offset)
     dead: Integers = np.flatnonzero(low & ~gone)
     return dead
 
@@ -257,7 +257,7 @@ def _with_rows(
     return replace(
         intent,
         files=(*intent.files, *written.files),
-        runs=(*intent.runs, *((written.run,) if written.run else ())),
+        runs=(*intent.runs, *written.runs),
         counts=dict(Counter(intent.counts) + Counter(written.counts)),
     )
 

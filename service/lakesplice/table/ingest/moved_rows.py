@@ -16,7 +16,7 @@ import pyarrow as pa
 from lakesplice.errors import UnsupportedError
 from lakesplice.model.address import BaseFile
 from lakesplice.model.arrays import Integers, Mask
-from lakesplice.model.change import Op, delta_schema
+from lakesplice.model.change import Op, above, delta_schema
 from lakesplice.model.manifest import DeltaRef
 from lakesplice.model.names import (
     BEFORE_DIGEST,
@@ -85,12 +85,12 @@ def split_moves(
     for number in np.unique(at[leaving]).tolist():
         file = files[number]
         asked, placed = (one.for_file(file.segments, file.path) for one in (mine, both))
-        rows, above = _as_moved(store, schema, file, asked, placed, waiting.num_rows)
+        rows, is_newer = _as_moved(store, schema, file, asked, placed, waiting.num_rows)
         keys = changes.select([KEY_HIGH, KEY_LOW]).take(pa.array(asked.order))
         for name in keys.column_names:
             rows = rows.append_column(name, keys.column(name))
-        moved.append(rows.filter(pa.array(above)))
-        newer[asked.order] = above
+        moved.append(rows.filter(pa.array(is_newer)))
+        newer[asked.order] = is_newer
     found = pa.concat_tables(moved).combine_chunks()
     left = _deletes(changes.filter(pa.array(newer)))
     staying = pa.concat_tables([located.filter(pa.array(~leaving)), left])
@@ -145,12 +145,11 @@ def _above_present(
     owner = np.searchsorted(mine.rows, placed.rows[before])
     order = placed.order[before]
     to_file, to_offset = (placed.changes.column(n).to_numpy()[order] for n in _POSITION)
-    higher = (to_file > file[owner]) | ((to_file == file[owner]) & (to_offset > offset[owner]))
+    higher = above(to_file, to_offset, file[owner], offset[owner])
     # The changes of a row are in ascending order, so the newest one is assigned last.
     file[owner[higher]], offset[owner[higher]] = to_file[higher], to_offset[higher]
     own_file, own_offset = (mine.changes.column(n).to_numpy()[mine.order] for n in _POSITION)
-    above: Mask = (own_file > file) | ((own_file == file) & (own_offset > offset))
-    return above
+    return above(own_file, own_offset, file, offset)
 
 
 def _state(store: Store, schema: TableSchema, file: BaseFile, rows: Integers) -> pa.Table:

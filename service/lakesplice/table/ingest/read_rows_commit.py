@@ -113,7 +113,6 @@ def _intent(
     changes = [part for part in taken.changes if part.num_rows]
     written = append(table.store, plan, changes, runs, entropy) if changes else _NOTHING
     reads = [read for of_chunk in chunks.values() for read in of_chunk]
-    deltas = (written.delta,) if written.delta else ()
     intent = Backfill(
         generation=table.generation,
         planned_on=table.version,
@@ -123,16 +122,16 @@ def _intent(
         read_rows=sum(read.count for read in reads),
         fence=source.fence,
         schema_version=manifest.schema.version,
-        addressed_groups=frozenset(group for delta in deltas for group in delta.waiting),
+        addressed_groups=frozenset(group for delta in written.deltas for group in delta.waiting),
         files=written.files,
-        deltas=deltas,
-        runs=(written.run,) if written.run else (),
+        deltas=written.deltas,
+        runs=written.runs,
         counts={name: count for name, count in sorted(written.counts.items()) if count},
         read=written.read,
     )
     if not written.left:
         return intent
-    left = with_moved_rows_deleted(table.store, manifest, deltas, written.left, entropy)
+    left = with_moved_rows_deleted(table.store, manifest, written.deltas, written.left, entropy)
     return replace(intent, replaced=left.replaced)
 
 
@@ -209,13 +208,11 @@ class RowRepair:
                 " compare again",
                 detail=taken.refused,
             )
-        insert_only = reading.insert_only
-        plan = AppendPlan.of(manifest, rows.topic, insert_only=insert_only)
+        plan = AppendPlan.of(manifest, rows.topic, insert_only=reading.insert_only)
         changes = [part for part in taken.changes if part.num_rows]
         written = append(self.store, plan, changes, RunCache(), self.entropy)
-        deltas = (written.delta,) if written.delta else ()
         left = with_moved_rows_deleted(
-            self.store, manifest, deltas, written.left, self.entropy, written.files
+            self.store, manifest, written.deltas, written.left, self.entropy, written.files
         )
         return Replay(
             self.generation,
@@ -223,8 +220,8 @@ class RowRepair:
             frozenset(),
             source=source,
             files=written.files,
-            deltas=deltas,
-            runs=(written.run,) if written.run else (),
+            deltas=written.deltas,
+            runs=written.runs,
             counts={name: count for name, count in sorted(written.counts.items()) if count},
             operation=REPAIR,
             topic=rows.topic,

@@ -44,8 +44,7 @@ def ingest_intent(
     """
     source = snapshot.manifest.sources.get(topic)
     assert source is not None, "only a table that was created can be ingested into"
-    kept = (ref for ref in snapshot.manifest.dead_letters if ref.topic in ("", topic))
-    open_dead_letters = any(kept) or bool(dead_letters)
+    open_dead_letters = bool(snapshot.manifest.letters_of(topic) or dead_letters)
     keeps = snapshot.manifest.schema.keeps_versions
     to, whole = _source_to(
         source, ends, reports, open_dead_letters=open_dead_letters, keeps_versions=keeps
@@ -57,11 +56,11 @@ def ingest_intent(
         source_to=to,
         schema_version=snapshot.manifest.schema.version,
         addressed_groups=frozenset(
-            group for part in appended if part.delta for group in part.delta.waiting
+            group for part in appended for delta in part.deltas for group in delta.waiting
         ),
         files=tuple(file for part in appended for file in part.files),
-        deltas=tuple(part.delta for part in appended if part.delta),
-        runs=tuple(part.run for part in appended if part.run),
+        deltas=tuple(delta for part in appended for delta in part.deltas),
+        runs=tuple(run for part in appended for run in part.runs),
         dead_letters=tuple(narrowed.get(ref.file.path, ref) for ref in dead_letters),
         narrowed=narrowed,
         parked=_parked(reports),

@@ -16,10 +16,9 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from lakesplice.errors import CorruptFileError, UnsupportedError
-from lakesplice.formats.parquet import WrittenBase, delta_stats
+from lakesplice.formats.parquet import WrittenBase
 from lakesplice.model.address import BaseFile
 from lakesplice.model.column_values import fill_value, promoted
 from lakesplice.model.manifest import Manifest
@@ -29,8 +28,8 @@ from lakesplice.planning.rows.edits import ColumnEdit, Edits
 from lakesplice.splicing.operations import NewColumn, add_columns, replace_column
 from lakesplice.splicing.output.copying import OpenSink, Sink, StreamSink
 from lakesplice.splicing.splice import Spliced
-from lakesplice.splicing.structures.footer import MAGIC
 from lakesplice.table.files.base_files import create_base, open_base
+from lakesplice.table.files.page_rewriter import stats_of
 from lakesplice.table.files.plain_rewrite import PlainRewriter
 from lakesplice.table.protocol.layout import base_path, partition_folder
 from lakesplice.table.protocol.new_files import NewFile
@@ -142,8 +141,7 @@ def _reshaped(store: Store, change: _Change, entropy: Entropy, open_sink: OpenSi
 
     def spliced(sink: pa.NativeFile) -> WrittenBase:
         done = change.spliced(source, open_sink(sink))
-        footer = pq.read_metadata(pa.BufferReader(MAGIC + done.footer))
-        return WrittenBase(done.rows, delta_stats(footer, schema), done.pages_end)
+        return WrittenBase(done.rows, stats_of(done, schema), done.pages_end)
 
     def plain(sink: pa.NativeFile) -> WrittenBase:
         return PlainRewriter().rewrite(source, file, change.edits, schema, sink)

@@ -18,10 +18,9 @@ def view_floor(manifest: Manifest, topic: str | None = None) -> dict[int, Offset
     if source is None:
         return {}
     floor = {number: state.next_offset for number, state in source.partitions.items()}
-    for delta in manifest.deltas:
-        if delta.topic in ("", source.topic):
-            for partition, offset in delta.floor.items():
-                floor[partition] = min(offset, floor.get(partition, offset))
+    for delta in manifest.deltas_of(source.topic):
+        for partition, offset in delta.floor.items():
+            floor[partition] = min(offset, floor.get(partition, offset))
     return floor
 
 

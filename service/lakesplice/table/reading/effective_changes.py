@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lakesplice.model.address import BaseFile
 from lakesplice.model.arrays import Integers, Mask
+from lakesplice.model.change import above
 from lakesplice.model.manifest import DeltaRef, Manifest
 from lakesplice.model.names import GROUP, POSITION_FILE, POSITION_OFFSET
 from lakesplice.model.schema import TableSchema
@@ -18,6 +19,7 @@ from lakesplice.splicing.structures.source import SourceFile
 from lakesplice.table.files.base_files import checked_base
 from lakesplice.table.files.pending_changes import read_waiting
 from lakesplice.table.protocol.ports import Store
+from lakesplice.table.reading.feed_files import new_deltas
 
 Positions = tuple[Integers, Integers]
 _POSITION = (POSITION_FILE, POSITION_OFFSET)
@@ -34,12 +36,10 @@ def took_effect(
     files as possible, and from deltas the columns that order their changes. Raises as a scan does.
     """
     groups = frozenset(np.unique(changes.column(GROUP).to_numpy()).tolist())
-    known = {delta.file.path for delta in before.deltas}
-    new = [delta for delta in now.deltas if delta.file.path not in known]
     mine, earlier, later = (
         WaitingChanges.of(changes),
         _positions(store, before.deltas, schema, groups),
-        _positions(store, new, schema, groups),
+        _positions(store, new_deltas(now, before), schema, groups),
     )
     marks = np.zeros(changes.num_rows, np.bool_)
     # A version that moves rows marks them as deleted in their former files; the files of the
@@ -96,6 +96,4 @@ def _raised(state: Positions, rows: Integers, placed: OrderedChanges) -> Positio
 
 def _above(positions: Positions, others: Positions, at: Integers) -> Mask:
     """Mark the positions that are above the position at the same place in `others`."""
-    file, offset = others[0][at], others[1][at]
-    marks: Mask = (positions[0] > file) | ((positions[0] == file) & (positions[1] > offset))
-    return marks
+    return above(*positions, others[0][at], others[1][at])

@@ -84,7 +84,7 @@ class TopicProgress:
         commit.
         """
         real_time = self.complete_up_to(offsets)
-        deltas = [delta for delta in manifest.deltas if delta.topic in ("", topic)]
+        deltas = manifest.deltas if topic is None else manifest.deltas_of(topic)
         if not deltas:
             return Freshness(real_time, real_time)
         held = self.complete_up_to({**offsets, **view_floor(manifest, topic)})
