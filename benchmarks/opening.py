@@ -34,7 +34,7 @@ from lakesplice.model.manifest import FileRef
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.stores import log_keeper
 from lakesplice.storage.system import SystemClock, SystemEntropy
-from lakesplice.table.by_hand.upserts.upsert import next_state
+from lakesplice.table.by_hand.upserts.upsert_request import next_state
 from lakesplice.table.protocol.commit import Committed, commit
 from lakesplice.table.protocol.intents import Splice, Upsert
 from lakesplice.table.protocol.layout import base_path, delta_path

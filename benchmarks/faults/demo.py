@@ -171,12 +171,6 @@ class Demo:
             lambda: bool(self.ask("lake").get("drives")), "the service drives", _START_SECONDS_MAX
         )
 
-    def topics_of(self, table: str) -> list[Row]:
-        """What `lakesplice tables` says of a table's topics."""
-        lines = self.command("tables", self.lake, "--json").splitlines()
-        rows = [json.loads(line) for line in lines if line.startswith("{")]
-        return [topic for row in rows if row["table"] == table for topic in row["topics"]]
-
     def row(self, table: str) -> Row:
         """What the page says of a table; empty if the page or the table isn't there."""
         rows = self.ask("tables").get("tables", [])

@@ -15,7 +15,7 @@ from lakesplice.planning.shape.stats_columns import chosen_by_hand
 from lakesplice.splicing.output.copying import OpenSink, Scratch, StreamSink
 from lakesplice.table.by_hand.input_rows import Rows, reader_of, stored_batches
 from lakesplice.table.by_hand.upserts.new_rows import write_new_rows
-from lakesplice.table.by_hand.upserts.upsert import now_scalar
+from lakesplice.table.by_hand.upserts.upsert_request import now_scalar
 from lakesplice.table.files.inner_tables import require_no_inner_tables
 from lakesplice.table.protocol.commit import Committed, create
 from lakesplice.table.protocol.intents import Create

@@ -28,10 +28,11 @@ from lakesplice.planning.shape.stats_columns import bounded
 from lakesplice.table.by_hand.input_rows import all_rows
 from lakesplice.table.by_hand.new_table import Tools
 from lakesplice.table.by_hand.upserts.new_rows import write_new_rows
-from lakesplice.table.by_hand.upserts.upsert import next_state, now_scalar
 from lakesplice.table.by_hand.upserts.upsert_request import (
     Upserted,
     is_repeated,
+    next_state,
+    now_scalar,
     require_changeable,
     require_fed_by_hand,
 )

@@ -21,8 +21,7 @@ import pyarrow as pa
 
 from lakesplice.errors import ParkedTableError
 from lakesplice.model.arrays import KeyHashes, Mask, RowAddresses
-from lakesplice.model.manifest import DeltaRef, Manifest, UpsertState
-from lakesplice.model.moments import epoch_us
+from lakesplice.model.manifest import DeltaRef, Manifest
 from lakesplice.model.names import GROUP, ROW
 from lakesplice.model.schema import TableSchema
 from lakesplice.planning.by_hand.hand_fed_changes import near_keys, widened
@@ -45,6 +44,8 @@ from lakesplice.table.by_hand.upserts.upsert_request import (
     Upserted,
     UpsertRequest,
     is_repeated,
+    next_state,
+    now_scalar,
     require_fed_by_hand,
 )
 from lakesplice.table.files.change_images import ImageWriter
@@ -248,17 +249,6 @@ def _parameters(request: UpsertRequest, reason: MergeReason | None) -> dict[str,
     return dict(request.parameters) if reason is None else {**request.parameters, "merge": reason}
 
 
-def next_state(
-    before: UpsertState, position: int, transaction: tuple[str, int] | None, *, has_deletes: bool
-) -> UpsertState:
-    """Return the state of a table after an upsert at a position."""
-    state = replace(before, position=position, has_deleted=before.has_deleted or has_deletes)
-    if transaction is None:
-        return state
-    application, number = transaction
-    return replace(state, transactions={**state.transactions, application: number})
-
-
 def _reason(asked: bool | None, located: Sequence[pa.Table]) -> MergeReason | None:
     if not located:
         return None
@@ -293,8 +283,3 @@ def _counts(pairs: Sequence[Located], deleted: FoundRows, skipped: int) -> dict[
         SKIPPED: skipped,
     }
     return {name: count for name, count in counts.items() if count}
-
-
-def now_scalar(clock: Clock) -> pa.Scalar:
-    """Return the clock's time in the type of `_source_ts`."""
-    return pa.scalar(epoch_us(clock.now_ms()), pa.timestamp("us", tz="UTC"))

@@ -1,15 +1,19 @@
-"""The request of a write to a table fed by hand, and its result."""
+"""The request of a write to a table fed by hand, its result, and the state of the table before and
+after it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import pyarrow as pa
 
 from lakesplice.errors import UsageError
 from lakesplice.model.manifest import Manifest, UpsertState
+from lakesplice.model.moments import epoch_us
+from lakesplice.table.protocol.ports import Clock
 
 
 class Operation(StrEnum):
@@ -88,3 +92,19 @@ def is_repeated(upserts: UpsertState, transaction: tuple[str, int] | None) -> bo
     application, number = transaction
     applied = upserts.transactions.get(application)
     return applied is not None and number <= applied
+
+
+def next_state(
+    before: UpsertState, position: int, transaction: tuple[str, int] | None, *, has_deletes: bool
+) -> UpsertState:
+    """Return the state of a table after an upsert at a position."""
+    state = replace(before, position=position, has_deleted=before.has_deleted or has_deletes)
+    if transaction is None:
+        return state
+    application, number = transaction
+    return replace(state, transactions={**state.transactions, application: number})
+
+
+def now_scalar(clock: Clock) -> pa.Scalar:
+    """Return the clock's time in the type of `_source_ts`."""
+    return pa.scalar(epoch_us(clock.now_ms()), pa.timestamp("us", tz="UTC"))
