@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import statistics
 import tempfile
 import time
@@ -30,6 +29,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.delta_session import delta_session
 from benchmarks.splice.data import KEY, copied, make_store_sales
+from benchmarks.verify import processor_seconds
 from lakesplice import Table
 
 FIGURES = Path(__file__).parents[1] / "docs" / "benchmarks" / "figures" / "edits.json"
@@ -133,15 +133,10 @@ class Delta:
     def run(self, edit: Edit) -> tuple[float, float, int]:
         """As `Ours.run`."""
         copy = copied(self._folder / "delta")
-        clock, processor = time.monotonic(), _processor(self._jvm)
+        clock, processor = time.monotonic(), processor_seconds(self._jvm)
         self._spark.sql(edit.delta.format(t=f"delta.`{copy}`", on=ON)).collect()
-        took = time.monotonic() - clock, _processor(self._jvm) - processor
+        took = time.monotonic() - clock, processor_seconds(self._jvm) - processor
         return *took, self._spark.read.format("delta").load(str(copy)).count()
-
-
-def _processor(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def sources(rows: pa.Table) -> dict[str, pa.Table]:

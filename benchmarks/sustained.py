@@ -18,10 +18,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import statistics
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +30,7 @@ import yaml
 from benchmarks.filling import fill
 from benchmarks.service import seconds
 from benchmarks.soak.fleet import DATABASE, SERVER, Fleet
+from benchmarks.soak.report import median_of
 from benchmarks.soak.running import changing, service
 from benchmarks.soak.samples import Sample, sample
 from lakesplice.config.sections.upkeep import CompactionSettings
@@ -78,7 +77,7 @@ def measure(
                 time.sleep(_SAMPLE_SECONDS)
     third = len(samples) // 3
     middle, last = samples[third : 2 * third], samples[2 * third :]
-    waiting, before = _median(last, "waiting_deltas"), _median(middle, "waiting_deltas")
+    waiting, before = median_of(last, "waiting_deltas"), median_of(middle, "waiting_deltas")
     oldest = max((one.get("delta_oldest_s", 0.0) for one in last), default=0.0)
     return {
         "changes_per_second": round(sum(sent) / (60 * minutes), 1),
@@ -88,8 +87,8 @@ def measure(
         "oldest_delta_seconds_max": oldest,
         "age_max_seconds": age_max,
         "keeps_up": 0 < oldest <= 2 * age_max,
-        "real_time_age_median_seconds": _median(last, "age_median_s"),
-        "read_optimised_age_median_seconds": _median(last, "optimised_age_median_s"),
+        "real_time_age_median_seconds": median_of(last, "age_median_s"),
+        "read_optimised_age_median_seconds": median_of(last, "optimised_age_median_s"),
         "load": round(os.getloadavg()[2], 1),
         **_beside_floor(fleet, lake),
     }
@@ -106,10 +105,6 @@ def _settings(
         "metrics": {"port": port},
         "compaction": {"age_max": f"{age_max}s"},
     }
-
-
-def _median(samples: Sequence[Sample], name: str) -> float:
-    return statistics.median([one[name] for one in samples if name in one] or [0.0])
 
 
 def _deltas(fleet: Fleet, lake: Path, length: float) -> float:

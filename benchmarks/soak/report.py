@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
-from xml.sax.saxutils import escape
 
 from benchmarks.soak.samples import Sample
+from benchmarks.splice.plot import text_at
 
 FLAT = (
     "driver_mib",
@@ -41,10 +41,13 @@ def growth(samples: Sequence[Sample]) -> dict[str, float]:
     """
     third = len(samples) // 3
     middle, last = samples[third : 2 * third], samples[2 * third :]
-    return {name: round(_median(last, name) / max(_median(middle, name), 1e-9), 3) for name in FLAT}
+    return {
+        name: round(median_of(last, name) / max(median_of(middle, name), 1e-9), 3) for name in FLAT
+    }
 
 
-def _median(samples: Sequence[Sample], name: str) -> float:
+def median_of(samples: Sequence[Sample], name: str) -> float:
+    """Return the median of a measure; 0 if no sample has it."""
     return statistics.median([one[name] for one in samples if name in one] or [0.0])
 
 
@@ -52,7 +55,7 @@ def drawing(title: str, samples: Sequence[Sample], incidents: Mapping[str, float
     """Return an SVG of all measures over the seconds of the run."""
     height = _TOP + len(_SHOWN) * (_HEIGHT + _GAP)
     last = max(one["seconds"] for one in samples)
-    parts = [_text(_LEFT, 28, title, size=16)]
+    parts = [text_at(_LEFT, 28, title, size=16)]
     for at, (name, label) in enumerate(_SHOWN.items()):
         top = _TOP + at * (_HEIGHT + _GAP) + 20
         points = [(one["seconds"], one[name]) for one in samples if name in one]
@@ -85,10 +88,10 @@ def _chart(
 
     path = " ".join(f"{across(at):.1f},{down(value):.1f}" for at, value in points)
     parts = [
-        _text(_LEFT, top - 6, label),
-        _text(_LEFT - 6, top + 10, f"{highest:,.0f}", anchor="end"),
-        _text(_LEFT - 6, top + _HEIGHT, "0", anchor="end"),
-        _text(_WIDTH - _RIGHT, top + _HEIGHT + 14, f"{last / 60:.0f} min", anchor="end"),
+        text_at(_LEFT, top - 6, label),
+        text_at(_LEFT - 6, top + 10, f"{highest:,.0f}", anchor="end"),
+        text_at(_LEFT - 6, top + _HEIGHT, "0", anchor="end"),
+        text_at(_WIDTH - _RIGHT, top + _HEIGHT + 14, f"{last / 60:.0f} min", anchor="end"),
         f'<rect x="{_LEFT}" y="{top}" width="{_WIDTH - _LEFT - _RIGHT}" height="{_HEIGHT}" '
         'fill="none" stroke="#cccccc"/>',
         f'<polyline points="{path}" fill="none" stroke="#0b6e4f" stroke-width="1.5"/>',
@@ -99,12 +102,5 @@ def _chart(
             f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{top}" y2="{top + _HEIGHT}" stroke="#d1495b" '
             'stroke-dasharray="3"/>'
         )
-        parts.append(_text(x + 3, top + _HEIGHT + 14, name, size=10))
+        parts.append(text_at(x + 3, top + _HEIGHT + 14, name, size=10))
     return parts
-
-
-def _text(x: float, y: float, text: str, *, size: int = 12, anchor: str = "start") -> str:
-    return (
-        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}">'
-        f"{escape(text)}</text>"
-    )

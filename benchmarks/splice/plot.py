@@ -40,13 +40,13 @@ def dot_plot(title: str, lines: Sequence[Line], series: Sequence[str]) -> str:
         share = (math.log10(seconds) - low) / (high - low)
         return _LEFT + share * (_WIDTH - _LEFT - _RIGHT)
 
-    parts = [_text(_LEFT, 24, title, size=16), *_legend(colours)]
+    parts = [text_at(_LEFT, 24, title, size=16), *_legend(colours)]
     for power in range(low, high + 1):
         for step in (1, 2, 5) if power < high else (1,):
             parts += _grid_line(across(step * 10.0**power), f"{step * 10.0**power:g} s", height)
     for at, line in enumerate(lines):
         y = _TOP + _LINE * at + _LINE / 2
-        parts.append(_text(_LEFT - 10, y + 4, line.label, anchor="end"))
+        parts.append(text_at(_LEFT - 10, y + 4, line.label, anchor="end"))
         parts += [
             f'<circle cx="{across(dot.seconds):.1f}" cy="{y:.1f}" r="5" '
             f'fill="{colours[dot.series]}"><title>{escape(dot.series)}: {dot.seconds:.2f} s'
@@ -65,7 +65,7 @@ def _legend(colours: dict[str, str]) -> list[str]:
     parts, x = [], 20.0
     for name, colour in colours.items():
         parts.append(f'<circle cx="{x:.0f}" cy="48" r="5" fill="{colour}"/>')
-        parts.append(_text(x + 10, 52, name))
+        parts.append(text_at(x + 10, 52, name))
         x += 40 + 7 * len(name)
     return parts
 
@@ -74,11 +74,12 @@ def _grid_line(x: float, label: str, height: int) -> list[str]:
     bottom = height - _BOTTOM
     return [
         f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{_TOP}" y2="{bottom}" stroke="#dddddd"/>',
-        _text(x, bottom + 18, label, anchor="middle"),
+        text_at(x, bottom + 18, label, anchor="middle"),
     ]
 
 
-def _text(x: float, y: float, text: str, *, size: int = 12, anchor: str = "start") -> str:
+def text_at(x: float, y: float, text: str, *, size: int = 12, anchor: str = "start") -> str:
+    """Return a text as an element of an SVG."""
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}">'
         f"{escape(text)}</text>"
