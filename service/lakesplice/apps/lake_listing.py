@@ -19,7 +19,7 @@ from lakesplice.model.driver_status import (
     strictest,
 )
 from lakesplice.model.manifest import Manifest
-from lakesplice.model.moments import EpochMs, utc_time
+from lakesplice.model.moments import EpochMs, seconds_since, utc_time
 from lakesplice.model.names import IS_DELETED, TableName
 from lakesplice.model.parking import ParkReason
 from lakesplice.model.progress.verified import LastResult
@@ -131,8 +131,8 @@ def _of_topic(topic: TopicStatus, parked: Parkings, now_ms: EpochMs) -> Row:
     return row | {
         "since": moment(topic.since_ms),
         "lag": topic.lag_records,
-        "freshness_seconds": _age(topic.real_time_ms, now_ms),
-        "read_optimised_seconds": _age(topic.read_optimised_ms, now_ms),
+        "freshness_seconds": seconds_since(topic.real_time_ms, now_ms),
+        "read_optimised_seconds": seconds_since(topic.read_optimised_ms, now_ms),
         "suspect_settings": [
             {"name": one.name, "detail": one.detail, "seen": moment(one.seen_ms)}
             for one in topic.suspect_settings
@@ -176,7 +176,7 @@ def _mirror(topics: Sequence[TopicStatus], now_ms: EpochMs) -> Row | None:
     return {
         "state": mirror.condition.value,
         "version": mirror.version,
-        "behind_seconds": _age(mirror.behind_since_ms, now_ms),
+        "behind_seconds": seconds_since(mirror.behind_since_ms, now_ms),
         "failure": mirror.failure,
         "retry": moment(mirror.retry_ms),
     }
@@ -186,10 +186,6 @@ def _why(parked: ParkReason) -> Row:
     """Why a topic is parked, and the record at which it stopped, if there is one."""
     record = {"record": f"{parked.partition}:{parked.offset}"} if parked.partition >= 0 else {}
     return {"code": parked.code.value, "detail": parked.detail, **record}
-
-
-def _age(then_ms: EpochMs | None, now_ms: EpochMs) -> float | None:
-    return None if then_ms is None else max(0, now_ms - then_ms) / 1000
 
 
 def _oldest(topic_rows: Iterable[Row], name: str) -> float | None:
@@ -211,7 +207,7 @@ def _table_details(lake: AnyStore, name: TableName, count: RowCount) -> Row:
     return {
         "version": snapshot.version,
         "rows": rows,
-        "physical_rows": _physical_rows(manifest),
+        "physical_rows": manifest.stored_rows,
         "base_files": len(manifest.files),
         "deltas": len(manifest.deltas),
         "waiting": sum(sum(delta.waiting.values()) for delta in manifest.deltas),
@@ -232,10 +228,6 @@ def _parked(manifest: Manifest) -> Parkings:
     return {parked.topic: parked for parked in manifest.parkings}
 
 
-def _physical_rows(manifest: Manifest) -> int:
-    return sum(file.rows for file in manifest.files.values())
-
-
 def uncounted(_store: Store, _snapshot: Snapshot) -> None:
     """Leave a table's rows uncounted, for a quick look."""
 
@@ -243,7 +235,7 @@ def uncounted(_store: Store, _snapshot: Snapshot) -> None:
 def live_rows(store: Store, snapshot: Snapshot) -> int | None:
     """Return how many rows a reader gets, None if they are too many to be counted."""
     manifest = snapshot.manifest
-    if len(manifest.files) > _FILES_COUNTED_MAX or _physical_rows(manifest) > _ROWS_COUNTED_MAX:
+    if len(manifest.files) > _FILES_COUNTED_MAX or manifest.stored_rows > _ROWS_COUNTED_MAX:
         return None
     counts = [int(part.num_rows) for part in scan(store, manifest, ScanRequest((IS_DELETED,)))]
     return sum(counts)

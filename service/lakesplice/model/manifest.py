@@ -279,6 +279,11 @@ class Manifest:
         """The live file groups."""
         return frozenset(s.group for file in self.files.values() for s in file.segments)
 
+    @property
+    def stored_rows(self) -> int:
+        """How many rows the base files have, tombstones among them."""
+        return sum(file.rows for file in self.files.values())
+
     def waiting_in(self, file: BaseFile) -> tuple[DeltaRef, ...]:
         """The deltas, oldest first, that hold changes for `file`."""
         groups = {segment.group for segment in file.segments}

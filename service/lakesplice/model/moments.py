@@ -57,6 +57,11 @@ def outside(moment: EpochMs, start: EpochMs, end: EpochMs) -> float:
     return (max(0, moment - end) or min(0, moment - start)) / 1000
 
 
+def seconds_since(moment: EpochMs | None, now: EpochMs) -> float | None:
+    """Return how long ago a moment is, in seconds: 0 if it is to come, None if it isn't known."""
+    return None if moment is None else max(0, now - moment) / 1000
+
+
 def age(seconds: float) -> str:
     """Return an age in its two largest units, such as `3h5m`."""
     if seconds < 1:

@@ -215,4 +215,4 @@ def _rows(table: DriverTable) -> int:
     backfill = table.manifest.backfill
     if backfill is not None and backfill.chunks:
         return backfill.rows
-    return sum(file.rows for file in table.manifest.files.values())
+    return table.manifest.stored_rows

@@ -51,7 +51,7 @@ def reset(table: CommandTable, wanted: Reset) -> CommandResult:
 
 def _reload(table: CommandTable, wanted: Reset) -> CommandResult:
     starts = _starts(table, list(table.snapshot.manifest.sources), None)
-    gone = sum(file.rows for file in table.snapshot.manifest.files.values())
+    gone = table.snapshot.manifest.stored_rows
     late = [topic for topic, start in sorted(starts.items()) if any(start.offsets.values())]
     lost = "".join(f"; of {topic} the broker has lost the beginning" for topic in late)
     if wanted.dry_run:

@@ -106,8 +106,8 @@ def check(
     manifest = snapshot.manifest
     runs, damaged = _open_or_report(store, manifest)
     live = np.array(sorted(manifest.groups), np.int64)
-    bits = part_bits(_rows(manifest), entries_per_part)
-    progress.expect(_rows(manifest) << bits)
+    bits = part_bits(manifest.stored_rows, entries_per_part)
+    progress.expect(manifest.stored_rows << bits)
     rows = duplicates = entries = 0
     missing, wrong, stray = _Faults("missing"), _Faults("wrong"), _Faults("stray")
     for part in range(1 << bits):
@@ -150,7 +150,7 @@ def rebuild(
     snapshot's version, commits it. `CorruptFileError` for a damaged base file or delta.
     """
     manifest = snapshot.manifest
-    rows = _rows(manifest)
+    rows = manifest.stored_rows
     bits = part_bits(rows, entries_per_part)
     progress.expect(rows << bits)
     parts = (_expected(store, manifest, part, bits, progress) for part in range(1 << bits))
@@ -336,7 +336,3 @@ def _places(indices: Integers, count: int) -> Mask:
     mask = np.zeros(count, bool)
     mask[indices] = True
     return mask
-
-
-def _rows(manifest: Manifest) -> int:
-    return sum(file.rows for file in manifest.files.values())

@@ -31,7 +31,7 @@ from lakesplice.apps.service.status.status_reporter import StatusReporter
 from lakesplice.apps.service.tables import DriverTables, ServiceTable
 from lakesplice.config import Settings
 from lakesplice.model.driver_status import DriverStatus
-from lakesplice.model.moments import EpochMs, utc_time
+from lakesplice.model.moments import EpochMs, seconds_since, utc_time
 from lakesplice.planning.upkeep.retention import CLOCK_SECONDS_MAX
 from lakesplice.secrets import masked_text
 from lakesplice.table.protocol.ports import Clock
@@ -125,7 +125,7 @@ class ServiceAnswers:
         )
 
     def _age(self, moment_ms: EpochMs | None) -> float | None:
-        return None if moment_ms is None else max(0, self._clock.now_ms() - moment_ms) / 1000
+        return seconds_since(moment_ms, self._clock.now_ms())
 
     def _connector(self, seen: ConnectorSighting) -> ConnectorAnswer:
         age = self._age(seen.wrote_ms) or 0.0

@@ -19,7 +19,7 @@ from lakesplice.apps.service.page.answers import (
 from lakesplice.apps.service.tables import ServiceTable
 from lakesplice.model.driver_status import WORST_FIRST, TopicStatus, strictest
 from lakesplice.model.manifest import Manifest
-from lakesplice.model.moments import EpochMs, utc_time
+from lakesplice.model.moments import EpochMs, seconds_since, utc_time
 from lakesplice.model.progress.verified import LastResult
 from lakesplice.secrets import masked_text
 from lakesplice.table.protocol.offsets import gap_names
@@ -96,7 +96,7 @@ def _table_fields(table: ServiceTable, now_ms: EpochMs) -> dict[str, Any]:
     return {
         "path": table.name.path,
         "changes_per_second": table.changes_per_second,
-        "rows": sum(file.rows for file in manifest.files.values()),
+        "rows": manifest.stored_rows,
         "base_files": len(manifest.files),
         "waiting": _waiting(manifest, now_ms),
         "dead_letters": sum(letters.rows for letters in manifest.dead_letters),
@@ -124,7 +124,7 @@ def _mirror(topics: Sequence[TopicStatus], now_ms: EpochMs) -> MirrorAnswer | No
     return MirrorAnswer(
         state=mirror.condition,
         version=mirror.version,
-        behind_seconds=_age(mirror.behind_since_ms, now_ms),
+        behind_seconds=seconds_since(mirror.behind_since_ms, now_ms),
         failure=mirror.failure,
         retry=None if mirror.retry_ms is None else utc_time(mirror.retry_ms),
     )
@@ -144,7 +144,7 @@ def _waiting(manifest: Manifest, now_ms: EpochMs) -> Waiting:
         deltas=len(deltas),
         changes=sum(sum(delta.waiting.values()) for delta in deltas),
         bytes=sum(delta.file.bytes for delta in deltas),
-        oldest_seconds=_age(oldest, now_ms),
+        oldest_seconds=seconds_since(oldest, now_ms),
     )
 
 
@@ -202,8 +202,4 @@ def severity(topic: TopicStatus) -> tuple[int, str]:
 def _oldest(moments: Sequence[EpochMs | None], now_ms: EpochMs) -> float | None:
     """The largest age; None if any is unknown."""
     known = [moment for moment in moments if moment is not None]
-    return _age(min(known), now_ms) if known and len(known) == len(moments) else None
-
-
-def _age(then_ms: EpochMs | None, now_ms: EpochMs) -> float | None:
-    return None if then_ms is None else max(0, now_ms - then_ms) / 1000
+    return seconds_since(min(known), now_ms) if known and len(known) == len(moments) else None

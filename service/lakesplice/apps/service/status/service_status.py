@@ -44,7 +44,7 @@ def table_status(table: ServiceTable, now: float) -> TableStatus:
     return TableStatus(
         name=str(table.name),
         version=-1 if table.snapshot is None else table.snapshot.version,
-        rows=sum(file.rows for file in manifest.files.values()),
+        rows=manifest.stored_rows,
         changes_in=table.changes_in,
         deltas_waiting=len(manifest.deltas),
         freshness_real_time_seconds=None

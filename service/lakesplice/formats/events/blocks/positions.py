@@ -46,7 +46,7 @@ def binlog_positions(file: pa.Array, offset: pa.Array, row: pa.Array, op: Marks)
     before a create with the same offset and row.
     """
     files, no_file = _file_numbers(file)
-    missing = no_file | _nulls(offset) | _nulls(row)
+    missing = no_file | nulls_in(offset) | nulls_in(row)
     offsets, rows = (column.fill_null(0).to_numpy() for column in (offset, row))
     beyond = (offsets < 0) | (offsets >= 1 << OFFSET_BITS) | (rows < 0) | (rows >= 1 << ROW_BITS)
     beyond |= files >= 1 << FILE_BITS
@@ -81,7 +81,7 @@ def kafka_positions(offsets: Integers, op: Marks, row: Integers | None = None) -
 
 def tidb_positions(commit: pa.Array, op: Marks) -> Positions:
     """Return commit timestamps of TiDB as positions of file 0; a key changes once in one."""
-    missing = _nulls(commit)
+    missing = nulls_in(commit)
     stamps = commit.fill_null(0).to_numpy()
     beyond: Mask = (stamps < 0) | (stamps >= 1 << TIMESTAMP_BITS)
     rank = np.where(op == Op.DELETE, RANK_DELETE, RANK_OTHER)
@@ -179,6 +179,7 @@ def source_time(*stated: tuple[object, int]) -> EpochUs | None:
     return None
 
 
-def _nulls(column: pa.Array) -> Mask:
+def nulls_in(column: pa.Array) -> Mask:
+    """Mark the values of a column that are null."""
     mask: Mask = column.is_null().to_numpy(zero_copy_only=False)
     return mask

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from lakesplice.formats.events.blocks.positions import nulls_in
 from lakesplice.formats.events.json_reading.null_proof import NullProof, null_offsets
 from lakesplice.formats.events.json_reading.texts import positions_of, rows_of, text_bytes
 from lakesplice.model.arrays import Bytes, Integers, Mask
@@ -69,24 +70,19 @@ def _expected(rows: pa.Array) -> Integers:
     """Return for each message how many members outside of `old` its text must have as null."""
     total = np.zeros(len(rows), np.int64)
     for field, member in zip(rows.type, rows.flatten(), strict=True):
-        total += _nulls(member)
+        total += nulls_in(member)
         if pa.types.is_struct(field.type):
             present = member.is_valid().to_numpy(zero_copy_only=False)
             for inner in member.flatten():
-                total += _nulls(inner) & present
+                total += nulls_in(inner) & present
         elif field.name == "data":
-            owners = np.repeat(np.arange(len(rows)), _lengths(member))
+            owners = np.repeat(np.arange(len(rows)), lengths_of(member))
             for column in member.flatten().flatten():
-                total += np.bincount(owners[_nulls(column)], minlength=len(rows))
+                total += np.bincount(owners[nulls_in(column)], minlength=len(rows))
     return total
 
 
-def _nulls(column: pa.Array) -> Mask:
-    mask: Mask = column.is_null().to_numpy(zero_copy_only=False)
-    return mask
-
-
-def _lengths(lists: pa.Array) -> Integers:
-    """The number of items of each list; 0 for null."""
+def lengths_of(lists: pa.Array) -> Integers:
+    """Return the number of items of each list; 0 for null."""
     lengths: Integers = lists.value_lengths().fill_null(0).to_numpy().astype(np.int64)
     return lengths

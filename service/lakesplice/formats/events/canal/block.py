@@ -16,6 +16,7 @@ from lakesplice.formats.events.blocks.positions import (
     source_times,
     tidb_positions,
 )
+from lakesplice.formats.events.canal.absent_columns import lengths_of
 from lakesplice.formats.events.canal.types import declared_cell
 from lakesplice.formats.events.event_format import Group
 from lakesplice.formats.events.json_reading.verdict_ledger import VerdictLedger
@@ -51,9 +52,9 @@ def build_block(
     op = _operations(members, build)
     times, beyond = source_times((members["es"], _MILLI))
     build.drop_marked(beyond, DeadReason.OUT_OF_RANGE, "es is beyond the years 1 to 9999")
-    lengths = _lengths(members["data"])
+    lengths = lengths_of(members["data"])
     build.drop_marked(lengths == 0, DeadReason.MISSING_IMAGE, "the message has no row")
-    old_lengths = _lengths(members["old"])
+    old_lengths = lengths_of(members["old"])
     # An update without `old` doesn't mention the key, so the key is unchanged.
     has_old = (op == Op.UPDATE) & mask_of(members["old"].is_valid())
     uneven = np.where(has_old, old_lengths != lengths, old_lengths > 0)
@@ -113,11 +114,6 @@ def _omitted(names: tuple[str, ...], context: DecodeContext) -> tuple[SourceFiel
     return tuple(declared_cell(name, declared[name]).field for name in absent)
 
 
-def _lengths(lists: pa.Array) -> Integers:
-    lengths: Integers = lists.value_lengths().fill_null(0).to_numpy().astype(np.int64)
-    return lengths
-
-
 def _add(
     group: Group,
     members: dict[str, pa.Array],
@@ -131,7 +127,7 @@ def _add(
     """Add a block with the rows of the chosen messages."""
     taken = pa.array(chosen)
     data, old = members["data"].take(taken), members["old"].take(taken)
-    lengths = _lengths(data)
+    lengths = lengths_of(data)
     owner = np.repeat(chosen, lengths)
     place = np.arange(len(owner)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     ops = op[owner]
