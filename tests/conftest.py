@@ -24,6 +24,7 @@ from _pytest.terminal import TerminalReporter
 from lakesplice.spark.jars import KAFKA_BROKER
 from lakesplice.testing.broker import LocalBroker
 from lakesplice.testing.s3_server import S3Server
+from lakesplice.testing.servers.process import java_command
 from tests.support import lanes, machine, warm_jvms
 from tests.support.apicurio import Apicurio
 from tests.support.sources import SourceServer, source_server
@@ -203,7 +204,7 @@ def kafka_broker(
         yield from _containered()
         return
     jars = request.getfixturevalue("broker_jars")
-    with LocalBroker(jars, tmp_path_factory.mktemp("kafka"), java=machine.java()) as broker:
+    with LocalBroker(jars, tmp_path_factory.mktemp("kafka"), java=java_command()) as broker:
         yield broker.bootstrap_servers
 
 
@@ -220,7 +221,7 @@ def _containered() -> Iterator[str]:
 @pytest.fixture
 def own_broker(broker_jars: list[Path], tmp_path: Path) -> Iterator[LocalBroker]:
     """A running broker that the test may stop, kill and start again."""
-    with LocalBroker(broker_jars, tmp_path / "kafka", java=machine.java()) as broker:
+    with LocalBroker(broker_jars, tmp_path / "kafka", java=java_command()) as broker:
         yield broker
 
 

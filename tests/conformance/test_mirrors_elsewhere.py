@@ -13,6 +13,7 @@ import pytest
 
 from lakesplice.spark.jars import DELTA, JarSet, Module
 from lakesplice.testing.servers.iceberg_rest import ICEBERG_REST, TOKEN, IcebergRestServer
+from lakesplice.testing.servers.process import java_command
 from tests.support import machine
 from tests.support.delta_spark import run_delta_spark
 from tests.support.mirrored_versions import Mirrored, duckdb_reads, mirrored_life
@@ -52,7 +53,7 @@ def test_spark_reads_the_rows_of_each_version_from_a_mirror(
 @pytest.mark.nightly
 def test_spark_reads_the_rows_of_each_version_from_a_rest_catalog(tmp_path: Path) -> None:
     (tmp_path / "rest").mkdir()
-    jars, java = machine.jars(ICEBERG_REST), machine.java()
+    jars, java = machine.jars(ICEBERG_REST), java_command()
     with IcebergRestServer(jars, tmp_path / "rest", java=java) as server:
         server.start()
         mirrored = mirrored_life(tmp_path, server.properties())

@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 from lakesplice.spark.jars import JarSet, Module, ensure_jars
+from lakesplice.testing.servers.process import java_command
 from lakesplice.testing.shop import Database
-from tests.support import machine, warm_jvms
+from tests.support import warm_jvms
 from tests.support.ledgers import ledger
 from tests.support.running import Lake, environment
 from tests.support.secured_broker import (
@@ -56,7 +57,7 @@ def broker(
     broker_jars: list[Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SecuredBroker]:
     folder = tmp_path_factory.mktemp("secured")
-    with SecuredBroker(broker_jars, folder, machine.java()) as running:
+    with SecuredBroker(broker_jars, folder, java_command()) as running:
         make_topics(running.administrator, {TOPIC: 1, LETTERS: 1})
         Sender(running.administrator).send_all([(TOPIC, 0, b"key", b"value")] * 5)
         for user in (USER, CERTIFIED):
@@ -194,9 +195,9 @@ def fed(broker: SecuredBroker, tmp_path: Path) -> Fed:
 
 def kafka_consumer_groups(broker: SecuredBroker, *arguments: str) -> str:
     """What Kafka's own tool says."""
-    classpath = ":".join(str(jar) for jar in ensure_jars(TOOLS, java=machine.java()))
+    classpath = ":".join(str(jar) for jar in ensure_jars(TOOLS, java=java_command()))
     command = [
-        *(machine.java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
+        *(java_command(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
         *("-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", classpath),
         "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
         *("--bootstrap-server", broker.administrator, "--group", GROUP, *arguments),

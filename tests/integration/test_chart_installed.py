@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from lakesplice.config import load
-from tests.support import machine, tools
+from tests.support import tools
 from tests.support.chart import CHART, NAMESPACE, RELEASE
 from tests.support.control_plane import ControlPlane
 from tests.support.running import environment
@@ -67,7 +67,6 @@ class Installed:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
-    machine.java()
     folder = tmp_path_factory.mktemp("plane")
     with ControlPlane(folder) as plane:
         _make_namespace(plane)

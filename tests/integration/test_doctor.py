@@ -11,7 +11,6 @@ from kafka.admin import KafkaAdminClient, NewTopic
 
 from lakesplice.testing.producer import EventProducer, create_topics
 from lakesplice.testing.shop import Shop
-from tests.support import machine
 from tests.support.running import Lake
 
 HOUR_MS = 3_600_000
@@ -20,7 +19,6 @@ HOUR_MS = 3_600_000
 @pytest.fixture(scope="module")
 def shop(kafka_broker: str) -> Shop:
     """Events of a shop, in topics of a day."""
-    machine.java()
     shop = Shop(7, server="doctor", rows=20)
     create_topics(kafka_broker, shop.topics, partitions=2)
     with EventProducer(kafka_broker) as producer:

@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from lakesplice.config import load
-from tests.support import machine, tools
+from tests.support import tools
 from tests.support.kubernetes_api import DRIVER, NAMESPACE, KubernetesApi, Pod
 from tests.support.machine import ROOT
 from tests.support.running import environment
@@ -110,7 +110,6 @@ class Kubelet:
 
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Done]:
-    machine.java()
     folder = tmp_path_factory.mktemp("pods")
     values, configuration = folder / "values.yaml", folder / "lakesplice.yaml"
     values.write_text(yaml.safe_dump(VALUES))

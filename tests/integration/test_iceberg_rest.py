@@ -21,6 +21,7 @@ from lakesplice.table.upkeep.mirroring.mirror_floor import delete_incarnations
 from lakesplice.testing.doubles import SeededEntropy
 from lakesplice.testing.s3_proxy import Fault, S3Proxy
 from lakesplice.testing.servers.iceberg_rest import ICEBERG_REST, IcebergRestServer
+from lakesplice.testing.servers.process import java_command
 from tests.support import machine
 from tests.support.mirror_life import Life
 from tests.support.mirror_scene import MirroredScene
@@ -34,7 +35,7 @@ NO_CHANGE = SchemaChange({}, {}, ())
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IcebergRestServer]:
     jars, folder = machine.jars(ICEBERG_REST), tmp_path_factory.mktemp("rest")
-    with IcebergRestServer(jars, folder, java=machine.java()) as server:
+    with IcebergRestServer(jars, folder, java=java_command()) as server:
         yield server
 
 

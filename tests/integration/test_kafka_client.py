@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from tests.support import machine
 from tests.support.running import environment
 
 # One process for all cases: the client is Java's, and a session takes seconds to start.
@@ -36,7 +35,6 @@ for servers, options in (
 
 
 def test_options_that_cannot_work_are_refused_at_once_with_the_inner_cause() -> None:
-    machine.java()
     done = subprocess.run(
         [sys.executable, "-c", ASKED],
         env=environment(),

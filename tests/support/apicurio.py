@@ -13,7 +13,7 @@ import pytest
 import urllib3
 
 from lakesplice.spark.jars import JarSet, Module
-from tests.support.machine import java
+from lakesplice.testing.servers.process import java_command
 from tests.support.maven_archives import MavenArchive, unpacked
 
 _REVISION = "2.6.13.Final"
@@ -46,7 +46,7 @@ class Apicurio:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         command = [
-            java(), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+            java_command(), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
             f"-Dquarkus.http.port={port}", "-Dquarkus.http.host=127.0.0.1",
             "-jar", f"{_NAME}-{_REVISION}-runner.jar",
         ]  # fmt: skip

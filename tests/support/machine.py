@@ -13,6 +13,7 @@ import pytest
 
 from lakesplice.errors import ConfigurationError, RetryableError
 from lakesplice.spark.jars import JarSet, ensure_jars
+from lakesplice.testing.servers.process import java_command
 
 ROOT = Path(__file__).resolve().parents[2]
 JARS_DIR = "LAKESPLICE_SPARK__JARS_DIR"
@@ -32,22 +33,16 @@ def jars(which: JarSet) -> list[Path]:
     """The set's jars, from the folder that the settings name or the usual cache."""
     cache = os.environ.get(JARS_DIR)
     try:
-        return ensure_jars(which, Path(cache) if cache else None, java=java())
+        return ensure_jars(which, Path(cache) if cache else None, java=java_command())
     except (ConfigurationError, RetryableError) as error:
         pytest.skip(f"no {which.name} jars: {error.message}")
-
-
-def java() -> str:
-    """The command of the Java that PySpark would use too."""
-    home = os.environ.get("JAVA_HOME")
-    return str(Path(home, "bin", "java")) if home else "java"
 
 
 def java_of(release: int) -> str:
     """The command of a Java of this release or a later one: the usual one, one that a variable such
     as `JAVA_HOME_25_X64` names, or one that is installed beside the usual one.
     """
-    usual = shutil.which(java())
+    usual = shutil.which(java_command())
     homes = [Path(usual).resolve().parents[1]] if usual else []
     homes += [Path(home) for name, home in os.environ.items() if name.startswith("JAVA_HOME")]
     homes += sorted(homes[0].parent.iterdir(), reverse=True) if homes else []

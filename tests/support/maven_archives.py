@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from lakesplice.spark.jars import _ivy_jar, ivy_settings
-from tests.support.machine import java
+from lakesplice.testing.servers.process import java_command
 
 _TOOLS = Path("~/.cache/lakesplice/tools").expanduser()
 _FETCH_SECONDS_MAX = 1800
@@ -60,7 +60,7 @@ def unpacked(archive: MavenArchive) -> Path:
 def _fetched(archive: MavenArchive, scratch: Path) -> Path:
     (scratch / "settings.xml").write_text(ivy_settings(scratch / "ivy"))
     (scratch / "ivy.xml").write_text(_module(archive))
-    command = [java(), f"-Divy.default.ivy.user.dir={scratch / 'home'}", "-jar",
+    command = [java_command(), f"-Divy.default.ivy.user.dir={scratch / 'home'}", "-jar",
                str(_ivy_jar()), "-settings", "settings.xml", "-ivy", "ivy.xml"]  # fmt: skip
     try:
         subprocess.run(

@@ -25,6 +25,7 @@ from lakesplice.testing.servers.mariadb import (
     runs_here,
     unpacked,
 )
+from lakesplice.testing.servers.process import java_command
 from tests.support import machine
 from tests.support.apicurio import CONVERTER
 
@@ -90,7 +91,7 @@ def debezium(
     They may write Avro (`Apicurio.converters`).
     """
     jars = [*machine.jars(DEBEZIUM), *machine.jars(CONVERTER)]
-    return LocalConnect(jars, folder, bootstrap_servers, connectors, java=machine.java())
+    return LocalConnect(jars, folder, bootstrap_servers, connectors, java=java_command())
 
 
 def connector(

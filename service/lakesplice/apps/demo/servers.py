@@ -5,7 +5,6 @@ Each is a process of its own that listens on 127.0.0.1 alone.
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections.abc import Callable
@@ -25,7 +24,7 @@ from lakesplice.spark.jars import KAFKA_BROKER, JarSet, ensure_jars, folder_of
 from lakesplice.testing.broker import LocalBroker
 from lakesplice.testing.servers import mariadb
 from lakesplice.testing.servers.connect import DEBEZIUM, LocalConnect
-from lakesplice.testing.servers.process import HOST, LocalServer
+from lakesplice.testing.servers.process import HOST, LocalServer, java_command
 
 _Server = TypeVar("_Server", bound=LocalServer)
 
@@ -129,7 +128,9 @@ class DemoServers:
         database = self._start_database(cache, database_port)
         broker_jars = self._jars(KAFKA_BROKER, cache)
         self._tell("starting a Kafka broker")
-        broker = self._started(LocalBroker(broker_jars, places.broker, kafka_port, java=_java()))
+        broker = self._started(
+            LocalBroker(broker_jars, places.broker, kafka_port, java=java_command())
+        )
         connect = self._start_connect(cache, database, broker, connect_port)
         self._tell("starting the service: Spark, ingest, compactor and page")
         page = f"http://{HOST}:{page_port}/"
@@ -185,7 +186,7 @@ class DemoServers:
                 self._places.connect,
                 broker.bootstrap_servers,
                 {CONNECTOR: _connector(database)},
-                java=_java(),
+                java=java_command(),
                 port=port,
             )
         )
@@ -194,7 +195,7 @@ class DemoServers:
         self._check()
         if not folder_of(which, cache).is_dir():
             self._tell(f"fetching {which.name} from Maven's central repository, once")
-        jars = ensure_jars(which, cache, java=_java())
+        jars = ensure_jars(which, cache, java=java_command())
         self._check()
         return jars
 
@@ -246,8 +247,3 @@ def _write_client(path: Path, programs: Path, server: mariadb.LocalMariaDB) -> N
         f' --user={mariadb.USER} --password={mariadb.PASSWORD} "$@"\n'
     )
     path.chmod(0o755)
-
-
-def _java() -> str:
-    home = os.environ.get("JAVA_HOME")
-    return str(Path(home, "bin", "java")) if home else "java"

@@ -20,6 +20,12 @@ _STOP_SECONDS = 30.0
 _LOG_BYTES_SHOWN = 4_000
 
 
+def java_command() -> str:
+    """Return the command of the Java that PySpark would use: that of JAVA_HOME or the PATH."""
+    home = os.environ.get("JAVA_HOME")
+    return str(Path(home, "bin", "java")) if home else "java"
+
+
 class LocalServer(ABC):
     """A server as a context manager: it is ready inside the block and ended after it; its data is
     kept.
