@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +20,7 @@ from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.drawing import examples
 from tests.support.fates import FateOracle, access_to, told_of
-from tests.support.simulated import Source, folder
+from tests.support.simulated import Source, folder, truncate_at
 from tests.support.steps import KEYS, Step, steps, take_step
 
 MODES = ("rows change", "insert-only", "partitioned")
@@ -72,9 +70,7 @@ class Scene:
         """Tell of a TRUNCATE at the place of the newest change."""
         if keys := self.source.keys:
             event = self.source.delete(keys[0])[0]
-            record = json.loads(event.value or b"")
-            record["payload"].update(op="t", before=None, after=None)
-            told = event._replace(key=None, value=json.dumps(record).encode())
+            told = truncate_at(event)
             self.source.topic.append(0, [told])
 
     def story(self, key: int) -> KeyStory:

@@ -33,7 +33,7 @@ from lakesplice.testing.oracle import position, replay
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.drawing import examples
-from tests.support.simulated import SMALL, Rows, Source, memory_folder, row
+from tests.support.simulated import SMALL, Rows, Source, memory_folder, row, truncate_at
 from tests.support.table_machine.state import FEW, PARTITIONS
 from tests.support.traps import CALLS, CRASHES, FAULTS, Trap, require_excused
 
@@ -162,9 +162,7 @@ class ShardsMachine(RuleBasedStateMachine):
             told = deleted[0]
         if told is None:
             return
-        record = json.loads(told.value or b"")
-        record["payload"].update(op="t", before=None, after=None)
-        event = told._replace(key=None, value=json.dumps(record).encode())
+        event = truncate_at(told)
         source.topic.append(0, [event])
 
     @rule(which=WHICH, count=FEW, partition=PARTITIONS)

@@ -66,6 +66,12 @@ def opened(store: Store, seed: int = 7) -> HandFedTable:
     return HandFedTable(store, tools(seed))
 
 
+def clock_of(table: HandFedTable) -> FixedClock:
+    clock = table._writer.tools.clock
+    assert isinstance(clock, FixedClock)
+    return clock
+
+
 def goods_store(folder: Path) -> LocalStore:
     return LocalStore(folder / "lake").within("shop/goods")
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 from lakesplice.testing.oracle import Record
 from lakesplice.testing.shop import Database, Event, TableSpec
 from lakesplice.testing.shop.columns import bigint, datetime_millis, decimal, integer, varchar
+from tests.support.simulated import truncate_at
 from tests.support.topics import Sender
 
 PARTITIONS = 3
@@ -67,6 +68,11 @@ class Ledger:
         """Delete the rows, with their tombstones."""
         self._database.delete("ledger", [(key,) for key in keys])
         return self._database.drain()
+
+    def truncate(self, keys: Iterable[int]) -> Event:
+        """Delete all rows, whose keys are given, at once; the event that tells of it."""
+        event = self.delete(keys)[0]
+        return truncate_at(event)
 
 
 def send(sender: Sender, events: Iterable[Event]) -> list[Record]:

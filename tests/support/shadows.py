@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -41,7 +40,7 @@ from lakesplice.table.protocol.snapshot import find_snapshot
 from lakesplice.testing.doubles import SeededEntropy
 from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver
-from tests.support.simulated import SMALL, Rows, Source, driver_of
+from tests.support.simulated import SMALL, Rows, Source, driver_of, truncate_at
 from tests.support.traps import require_excused
 
 SHADOW = "1"
@@ -58,9 +57,7 @@ class ReadSource(Source):
         for key in self.keys:
             events = self.delete(key)[:1]
         for event in events:
-            record = json.loads(event.value or b"")
-            record["payload"].update(op="t", before=None, after=None)
-            return [event._replace(key=None, value=json.dumps(record).encode())]
+            return [truncate_at(event)]
         return []
 
     def present(self) -> Rows:

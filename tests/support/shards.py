@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from lakesplice.table.upkeep.index_check import check
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Database, Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
-from tests.support.simulated import SMALL, row
+from tests.support.simulated import SMALL, row, truncate_at
 
 SHAPE = Shape(metadata=(("database_name", MetadataContent.DATABASE_NAME),), key=("database_name",))
 
@@ -81,9 +80,7 @@ class Shard:
         keys = [key for key, _ in self.database.rows(SMALL.name).items()]
         self.database.delete(SMALL.name, keys)
         event = self.database.drain()[0]
-        record = json.loads(event.value or b"")
-        record["payload"].update(op="t", before=None, after=None)
-        told = event._replace(key=None, value=json.dumps(record).encode())
+        told = truncate_at(event)
         self.topic.append(0, [told])
 
     @property

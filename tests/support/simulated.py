@@ -52,6 +52,13 @@ def keys_of(database: Database, table: str) -> list[int]:
     return [key for key in keys if isinstance(key, int)]
 
 
+def truncate_at(deleted: Event) -> Event:
+    """The event of a TRUNCATE at the place of a delete's."""
+    record = json.loads(deleted.value or b"")
+    record["payload"].update(op="t", before=None, after=None)
+    return deleted._replace(key=None, value=json.dumps(record).encode())
+
+
 class Source:
     """A database with the table `SMALL`; statements give the events they make."""
 

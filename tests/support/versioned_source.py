@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from lakesplice.testing.shop import Event
-from tests.support.simulated import SMALL, Source
+from tests.support.simulated import SMALL, Source, truncate_at
 
 # Each server's binlog is as long as its uptime: the second one is the youngest.
 FIRST_FILES = {1: 400, 2: 1, 3: 7}
@@ -118,9 +118,7 @@ class Servers:
             keys = [key for key, _ in database.rows(SMALL.name).items()]
             database.delete(SMALL.name, keys)
         event = next(event for event in database.drain() if event.value is not None)
-        record = json.loads(event.value or b"")
-        record["payload"].update(op="t", before=None, after=None)
-        return [event._replace(key=None, value=json.dumps(record).encode())]
+        return [truncate_at(event)]
 
     def _record(
         self,

@@ -14,6 +14,7 @@ from lakesplice.testing.producer import create_topics
 from lakesplice.testing.shop import Database
 from lakesplice.testing.shop.columns import Value
 from tests.support.running import Lake
+from tests.support.shards import by_key
 from tests.support.simulated import SMALL, row
 from tests.support.stories import ENDED, Stage, Step, Until, story
 
@@ -66,10 +67,6 @@ class Server:
             {"database_name": self.name, **dict(zip(names, image.values, strict=True))}
             for _, image in self.database.rows(SMALL.name).items()
         ]
-
-
-def by_key(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(rows, key=lambda found: (found["database_name"], found["id"]))
 
 
 def stored(lake: Lake, database: str) -> Table:

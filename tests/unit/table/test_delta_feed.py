@@ -22,7 +22,7 @@ from lakesplice.table.protocol.ports import UNWATCHED
 from lakesplice.table.upkeep.compact import Compacted, splice_of
 from lakesplice.testing.doubles import FixedClock
 from tests.support.altered import event
-from tests.support.by_hand import COLUMNS, WHOLE, created, given, opened, row, three_goods
+from tests.support.by_hand import COLUMNS, WHOLE, clock_of, created, given, opened, row, three_goods
 from tests.support.clocked import ClockedStore
 from tests.support.delta_feed import Images, load_feed, require_delta_feed
 from tests.support.partitioned import INT, begun
@@ -34,12 +34,6 @@ def table(store: LocalStore) -> HandFedTable:
     table = three_goods(store)
     table.set_change_feed(on=True)
     return table
-
-
-def clock_of(table: HandFedTable) -> FixedClock:
-    clock = table._writer.tools.clock
-    assert isinstance(clock, FixedClock)
-    return clock
 
 
 def told(table: HandFedTable, store: LocalStore) -> list[tuple[int, str, Any]]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from itertools import permutations
 from pathlib import Path
 
@@ -17,7 +15,6 @@ from lakesplice.table.reading.scan import View
 from lakesplice.table.reading.table import Table
 from lakesplice.table.upkeep.index_check import check
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
-from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
 from tests.support.feeds import require_feed
 from tests.support.ledgers import Ledger
@@ -39,13 +36,6 @@ class Scene:
             policy=policy,
         )
         self.store = LocalStore(folder / self.driver.name.path)
-
-    def truncated(self, keys: Sequence[int]) -> Event:
-        """Empty the ledger of its keys; the event that tells of it."""
-        event = self.ledger.delete(keys)[0]
-        record = json.loads(event.value or b"")
-        record["payload"].update(op="t", before=None, after=None)
-        return event._replace(key=None, value=json.dumps(record).encode())
 
     def holds_the_truth(self, *views: View) -> None:
         """The views are what the source holds."""
@@ -78,7 +68,7 @@ def test_a_truncate_empties_the_table_in_the_commit_that_passes_it(scene: Scene)
     scene.driver.batch()
     scene.driver.compact()
     scene.topic.append(0, scene.ledger.update(range(5, 9), "in the same batch"))
-    scene.topic.append(0, [scene.truncated(range(20))])
+    scene.topic.append(0, [scene.ledger.truncate(range(20))])
     scene.topic.append(0, scene.ledger.insert(3, 6))
     version = scene.driver.table.version
     scene.driver.batch()
@@ -95,7 +85,7 @@ def test_rows_that_a_version_adds_and_a_truncate_of_it_deletes_are_changes_once(
 ) -> None:
     scene.topic.append(1, scene.ledger.insert(0, 3))
     scene.driver.batch()
-    scene.topic.append(0, [*scene.ledger.insert(3, 8), scene.truncated(range(8))])
+    scene.topic.append(0, [*scene.ledger.insert(3, 8), scene.ledger.truncate(range(8))])
     scene.driver.batch()
     require_feed(scene.store)
 
@@ -104,7 +94,7 @@ def test_rows_that_a_version_adds_and_a_truncate_of_it_deletes_are_changes_once(
 def test_late_changes_below_a_fence_have_no_effect_and_those_above_it_do(scene: Scene) -> None:
     scene.topic.append(1, scene.ledger.insert(0, 10))
     late = scene.ledger.update(range(10), "late") + scene.ledger.insert(10, 15)
-    fence = scene.truncated(range(15))
+    fence = scene.ledger.truncate(range(15))
     ahead = scene.ledger.insert(12, 20)
     scene.driver.batch()
     scene.topic.append(1, ahead)
@@ -119,7 +109,7 @@ def test_late_changes_below_a_fence_have_no_effect_and_those_above_it_do(scene: 
 
 @pytest.mark.slow
 def test_a_truncate_read_again_changes_nothing(scene: Scene) -> None:
-    scene.topic.append(0, [*scene.ledger.insert(0, 5), scene.truncated(range(5))])
+    scene.topic.append(0, [*scene.ledger.insert(0, 5), scene.ledger.truncate(range(5))])
     scene.driver.batch()
     again = scene.topic.events(0)
     scene.topic.append(0, scene.ledger.insert(2, 8))
@@ -150,7 +140,7 @@ def test_the_order_in_which_partitions_are_read_makes_no_difference(
         scene.topic.add_partition()
     steps = [
         scene.ledger.update(range(6), "before"),
-        [scene.truncated(range(6))],
+        [scene.ledger.truncate(range(6))],
         scene.ledger.insert(2, 9),
         scene.ledger.update([3, 4], "after"),
     ]
@@ -167,7 +157,7 @@ def test_rows_stay_where_the_policy_ignores_a_truncate(tmp_path: Path) -> None:
     scene = Scene(tmp_path, SchemaPolicy(truncate_table=Behaviour.IGNORE))
     events = scene.ledger.insert(0, 5)
     kept = scene.ledger.truth.sort_by("id").to_pylist()
-    scene.topic.append(0, [*events, scene.truncated(range(5)), *scene.ledger.insert(7, 9)])
+    scene.topic.append(0, [*events, scene.ledger.truncate(range(5)), *scene.ledger.insert(7, 9)])
     scene.driver.batch()
     came = scene.ledger.truth.sort_by("id").to_pylist()
     assert Table(scene.store).read().sort_by("id").to_pylist() == [*kept, *came]
@@ -177,7 +167,7 @@ def test_a_truncate_parks_the_table_where_the_policy_says_so(tmp_path: Path) -> 
     scene = Scene(tmp_path, SchemaPolicy(truncate_table=Behaviour.EXCEPTION))
     scene.topic.append(0, scene.ledger.insert(0, 5))
     expected = scene.ledger.truth.sort_by("id").to_pylist()
-    scene.topic.append(0, [scene.truncated(range(5)), *scene.ledger.insert(7, 9)])
+    scene.topic.append(0, [scene.ledger.truncate(range(5)), *scene.ledger.insert(7, 9)])
     scene.driver.batch()
     parked = scene.driver.table.parked
     assert parked is not None
@@ -188,7 +178,7 @@ def test_a_truncate_parks_the_table_where_the_policy_says_so(tmp_path: Path) -> 
 
 @pytest.mark.slow
 def test_rows_that_a_truncate_took_can_be_purged(scene: Scene) -> None:
-    scene.topic.append(0, [*scene.ledger.insert(0, 20), scene.truncated(range(20))])
+    scene.topic.append(0, [*scene.ledger.insert(0, 20), scene.ledger.truncate(range(20))])
     scene.topic.append(1, scene.ledger.insert(5, 8))
     scene.driver.batch()
     scene.settle()

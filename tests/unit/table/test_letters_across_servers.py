@@ -52,13 +52,6 @@ class Scene:
             self.topic.append(0, [event._replace(value=value)])
         self.driver.batch()
 
-    def truncated(self, keys: Iterable[int]) -> Event:
-        """Empty the ledger of its keys; the event that tells of it."""
-        event = self.ledger.delete(keys)[0]
-        record = json.loads(event.value or b"")
-        record["payload"].update(op="t", before=None, after=None)
-        return event._replace(key=None, value=json.dumps(record).encode())
-
     def _from(self, server: int, value: bytes) -> bytes:
         record = json.loads(value)
         source = record["payload"]["source"]
@@ -119,7 +112,7 @@ def test_letters_below_a_truncate_do_nothing_and_those_above_it_heal(scene: Scen
     scene.send(1, scene.ledger.insert(0, 3))
     scene.send(1, scene.ledger.update([0], "below"), readable=False)
     scene.send(1, scene.ledger.insert(3, 5), readable=False)
-    scene.send(1, [scene.truncated(range(5))])
+    scene.send(1, [scene.ledger.truncate(range(5))])
     scene.send(1, scene.ledger.insert(0, 2), readable=False)
     scene.send(1, scene.ledger.insert(5, 6))
     assert scene.texts == ["row 5"]
@@ -131,7 +124,7 @@ def test_letters_below_a_truncate_do_nothing_and_those_above_it_heal(scene: Scen
 def test_a_replayed_truncate_deletes_only_older_rows(scene: Scene) -> None:
     scene.send(1, scene.ledger.insert(0, 3))
     scene.send(1, scene.ledger.insert(3, 5), readable=False)
-    scene.send(1, [scene.truncated(range(5))], readable=False)
+    scene.send(1, [scene.ledger.truncate(range(5))], readable=False)
     scene.send(2, scene.ledger.insert(1, 4))
     assert scene.replay() == DeadLetterCounts(3)
     assert scene.texts == ["row 1", "row 2", "row 3"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
 from tests.support import altered
 from tests.support.partial_images import APPLY, Life, Row
+from tests.support.simulated import truncate_at
 
 GONE = "__debezium_unavailable_value"
 CONNECT = {"id": "int32", "n": "int32", "name": "string"}
@@ -39,9 +39,7 @@ def tell(position: int, after: Row | None, before: Row | None = None) -> Event:
 
 def truncate(position: int) -> Event:
     event = tell(position, None, {"id": 0, "n": 0, "name": ""})
-    record = json.loads(event.value or b"")
-    record["payload"].update(op="t", before=None, after=None)
-    return event._replace(key=None, value=json.dumps(record).encode())
+    return truncate_at(event)
 
 
 def told(id_: int, n: int | None, name: str | None = GONE) -> Row:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -21,6 +20,7 @@ from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from lakesplice.testing.shop import Database, Event
 from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
 from tests.support.ledgers import ledger
+from tests.support.simulated import truncate_at
 
 
 class Scene:
@@ -51,9 +51,7 @@ class Scene:
         """Empty the ledger of its keys; the event that tells of it."""
         self.database.delete("ledger", [(key,) for key in range(stop)])
         event = self.database.drain()[0]
-        record = json.loads(event.value or b"")
-        record["payload"].update(op="t", before=None, after=None)
-        return event._replace(key=None, value=json.dumps(record).encode())
+        return truncate_at(event)
 
 
 @pytest.fixture

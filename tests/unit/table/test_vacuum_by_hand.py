@@ -10,7 +10,7 @@ from lakesplice.errors import UsageError, VersionNotFoundError
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.by_hand.hand_fed_table import HandFedTable
 from lakesplice.testing.doubles import FixedClock
-from tests.support.by_hand import COLUMNS, Row, created, given, require_rows, rows_of
+from tests.support.by_hand import COLUMNS, Row, clock_of, created, given, require_rows, rows_of
 from tests.support.clocked import ClockedStore
 from tests.support.tables import local_table
 
@@ -19,12 +19,6 @@ DAY = 86_400
 
 def row(key: int, n: int) -> Row:
     return {"id": key, "name": f"name {key}", "n": n, "price": None}
-
-
-def clock_of(table: HandFedTable) -> FixedClock:
-    clock = table._writer.tools.clock
-    assert isinstance(clock, FixedClock)
-    return clock
 
 
 @pytest.fixture
