@@ -51,7 +51,7 @@ def main() -> int:
 def _set_up(stamp: str) -> None:
     java = check_machine()
     _say(f"Python {platform.python_version()}, Java at {java}: good")
-    STAMP.unlink(missing_ok=True)
+    STAMP.unlink() if STAMP.exists() else None
     _make_venv()
     lock = LOCK.read_text(encoding="utf-8")
     count = len(entries(lock))
