@@ -298,10 +298,8 @@ def _unchanged(image: ChunkImage) -> ChunkImage:
 
 
 def _parts(file: SourceFile, edit: ColumnEdit | None) -> Iterator[ColumnEdit | None]:
-    first = 0
-    for group in file.footer.row_groups:
-        yield None if edit is None else edit.within(first, first + group.num_rows)
-        first += group.num_rows
+    for _, first, last in file.row_ranges():
+        yield None if edit is None else edit.within(first, last)
 
 
 def _bare_group(rows: int) -> RowGroup:

@@ -63,14 +63,14 @@ class SpliceCounts:
     wholes: Mapping[str, Reason] = field(default_factory=dict)
 
     @classmethod
-    def total(cls, tallies: Iterable[SpliceCounts]) -> SpliceCounts:
+    def total(cls, several: Iterable[SpliceCounts]) -> SpliceCounts:
         """Return the sum; each column keeps its first reason."""
         sums: Counter[str] = Counter()
         wholes: dict[str, Reason] = {}
-        for tally in tallies:
+        for counts in several:
             for name in _COUNTS:
-                sums[name] += getattr(tally, name)
-            for column, reason in tally.wholes.items():
+                sums[name] += getattr(counts, name)
+            for column, reason in counts.wholes.items():
                 wholes.setdefault(column, reason)
         return cls(**sums, wholes=wholes)
 

@@ -70,11 +70,28 @@ def splice(
     return finished(written, file.footer.num_rows, name, options)
 
 
-def check_edits(file: SourceFile, edits: Edits) -> Edits:
-    """Return the edits if they can be applied; raises the errors of `splice`."""
-    columns = _columns(file, edits)
-    _check(file, columns, edits)
-    return edits
+def check_edits(file: SourceFile, edits: Edits) -> None:
+    """Refuse edits that can't be applied, before anything is written, so that the caller can
+    rewrite the file instead; raises the errors of `splice`.
+    """
+    for column, name in _columns(file, edits).items():
+        edit = edits.columns[name]
+        touched = [
+            (row_group, part)
+            for row_group, first, last in file.row_ranges()
+            if len((part := edit.within(first, last)).rows)
+        ]
+        if not touched:
+            continue
+        if not file.leaf(column).flat:
+            for row_group, part in touched:
+                check_nested(file, row_group, _leaves(file, name), part)
+            continue
+        check_editable(file, [row_group for row_group, _ in touched], column)
+        file_part = file.file_part(touched[0][0], column)
+        fitting(file, edit, read_type(file.leaf(column), file.footer.created_by, file_part), name)
+        if not file.leaf(column).max_definition and edit.values.null_count:
+            raise null_refused(file, name)
 
 
 def edited_groups(file: SourceFile, edits: Edits, options: Options) -> list[GroupPlan]:
@@ -82,13 +99,11 @@ def edited_groups(file: SourceFile, edits: Edits, options: Options) -> list[Grou
 
     Raises `UnsupportedError` with a `reason` if a chunk can't even be copied.
     """
-    columns, groups, first = _columns(file, edits), [], 0
-    memory = MemoryLimits(options)
-    for at, group in enumerate(file.footer.row_groups):
-        part = edits.within(first, first + group.num_rows)
-        first += group.num_rows
-        groups.append(_group(file, at, columns, part, options, memory))
-    return groups
+    columns, memory = _columns(file, edits), MemoryLimits(options)
+    return [
+        _group(file, row_group, columns, edits.within(first, last), options, memory)
+        for row_group, first, last in file.row_ranges()
+    ]
 
 
 def finished(written: AssembledFile, rows: int, name: str, options: Options) -> Spliced:
@@ -100,15 +115,15 @@ def finished(written: AssembledFile, rows: int, name: str, options: Options) -> 
 
 def spliced(written: AssembledFile) -> Spliced:
     """Return the summary of what was assembled."""
-    tally = written.tally
+    counts = written.counts
     return Spliced(
         rows=written.footer.num_rows,
-        pages_copied=tally.pages_copied,
-        pages_encoded=tally.pages_encoded,
-        bytes_copied=tally.bytes_copied,
-        bytes_encoded=tally.bytes_encoded,
-        columns_whole=tally.wholes,
-        bloom_filters_dropped=tally.bloom_filters_dropped,
+        pages_copied=counts.pages_copied,
+        pages_encoded=counts.pages_encoded,
+        bytes_copied=counts.bytes_copied,
+        bytes_encoded=counts.bytes_encoded,
+        columns_whole=counts.wholes,
+        bloom_filters_dropped=counts.bloom_filters_dropped,
         pages_end=written.pages_end,
         footer=written.encoded,
     )
@@ -149,28 +164,6 @@ def _group(
                 nested[name] = NestedChunks(file, row_group, leaves, edited[column])
             makers.append(MakeImageFunction(partial(nested[name].image, leaves.index(leaf)), size))
     return GroupPlan(_still_sorted(file.footer.row_groups[row_group], edited), makers)
-
-
-def _check(file: SourceFile, columns: Mapping[int, str], edits: Edits) -> None:
-    """Refuse edits before anything is written, so that the caller can rewrite the file instead."""
-    for column, name in columns.items():
-        edit = edits.columns[name]
-        touched = [
-            (row_group, part)
-            for row_group, first, last in file.row_ranges()
-            if len((part := edit.within(first, last)).rows)
-        ]
-        if not touched:
-            continue
-        if not file.leaf(column).flat:
-            for row_group, part in touched:
-                check_nested(file, row_group, _leaves(file, name), part)
-            continue
-        check_editable(file, [row_group for row_group, _ in touched], column)
-        file_part = file.file_part(touched[0][0], column)
-        fitting(file, edit, read_type(file.leaf(column), file.footer.created_by, file_part), name)
-        if not file.leaf(column).max_definition and edit.values.null_count:
-            raise null_refused(file, name)
 
 
 def _leaves(file: SourceFile, name: str) -> list[Leaf]:

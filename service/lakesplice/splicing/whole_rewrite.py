@@ -155,7 +155,7 @@ class _Reader:
             raise CorruptFileError(
                 "a row group has another number of rows than its footer says; restore the file",
                 path=self.name,
-                file_part=f"row group {at}",
+                place=f"row group {at}",
             )
 
     def _opened(self, int96_unit: str) -> pq.ParquetFile:

@@ -273,7 +273,7 @@ class _Chunk:
             index=index,
             column_index=bounds.encoded,
             bloom=None,
-            tally=SpliceCounts(
+            counts=SpliceCounts(
                 pages_copied=len(index) - len(pages),
                 pages_encoded=len(pages),
                 bytes_copied=size - new_bytes,

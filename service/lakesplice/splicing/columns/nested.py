@@ -131,7 +131,7 @@ class NestedChunks:
             index=None if index is None else index.shifted(-new.start),
             column_index=None if span is None else written.read(span.offset, span.length),
             bloom=None,
-            tally=SpliceCounts(
+            counts=SpliceCounts(
                 pages_encoded=0 if index is None else len(index),
                 bytes_encoded=size,
                 bloom_filters_dropped=int(bool(old.bloom_offset)),

@@ -84,7 +84,7 @@ def _empty_chunk(leaf: Leaf, style: PageStyle) -> ChunkImage:
         index=None,
         column_index=None,
         bloom=None,
-        tally=SpliceCounts(),
+        counts=SpliceCounts(),
     )
 
 

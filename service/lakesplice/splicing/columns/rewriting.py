@@ -72,12 +72,12 @@ def rewritten_chunk(
         piece = held.put(pages.pages)
         done.append(_EncodedSpan(replace(pages, pages=None), piece, new.null_count))
     image = encoded_chunk(chunk, _joined(leaf, done), [one.piece for one in done], first_rows)
-    tally = replace(
-        image.tally,
+    counts = replace(
+        image.counts,
         wholes={leaf.name: reason},
         bloom_filters_dropped=int(bool(chunk.bloom_offset)),
     )
-    return replace(image, tally=tally)
+    return replace(image, counts=counts)
 
 
 def _encoder(
@@ -125,7 +125,7 @@ def encoded_chunk(
         index=OffsetIndex(offsets, pages.sizes, first_rows),
         column_index=None if index is None else pa.py_buffer(index.encode()),
         bloom=None,
-        tally=SpliceCounts(pages_encoded=len(pages.sizes), bytes_encoded=size),
+        counts=SpliceCounts(pages_encoded=len(pages.sizes), bytes_encoded=size),
     )
 
 

@@ -66,7 +66,7 @@ class AssembledFile:
     footer: Footer
     encoded: bytes
     pages_end: int
-    tally: SpliceCounts
+    counts: SpliceCounts
 
 
 def assemble(like: Footer, groups: Iterable[GroupPlan], sink: Sink, threads: int) -> AssembledFile:
@@ -77,7 +77,7 @@ def assemble(like: Footer, groups: Iterable[GroupPlan], sink: Sink, threads: int
     """
     writer = _Writer(sink)
     writer.write(MAGIC)
-    tallies: list[SpliceCounts] = []
+    counts: list[SpliceCounts] = []
     placed: list[tuple[RowGroup, list[_WrittenChunk]]] = []
     plans = list(groups)
     makers = (make for group in plans for make in group.chunks)
@@ -87,7 +87,7 @@ def assemble(like: Footer, groups: Iterable[GroupPlan], sink: Sink, threads: int
             chunks = []
             for _ in plan.chunks:
                 image = next(images)
-                tallies.append(image.tally)
+                counts.append(image.counts)
                 chunks.append(_WrittenChunk(image, writer.pages(image)))
             placed.append((plan.like, chunks))
     pages_end = writer.at
@@ -110,7 +110,7 @@ def assemble(like: Footer, groups: Iterable[GroupPlan], sink: Sink, threads: int
     encoded = footer.encode()
     writer.write(encoded)
     writer.flush()
-    return AssembledFile(footer, encoded, pages_end, SpliceCounts.total(tallies))
+    return AssembledFile(footer, encoded, pages_end, SpliceCounts.total(counts))
 
 
 class _Writer:

@@ -52,7 +52,7 @@ class ChunkImage:
     index: OffsetIndex | None
     column_index: pa.Buffer | None
     bloom: CopiedRange | None
-    tally: SpliceCounts
+    counts: SpliceCounts
 
 
 class MakeImage(Protocol):
@@ -135,7 +135,7 @@ def _copied(source: SourceFile, row_group: int, column: int) -> ChunkImage:
         index=None if index is None else index.shifted(-chunk.start),
         column_index=None if span is None else source.read(span.offset, span.length),
         bloom=bloom,
-        tally=SpliceCounts(
+        counts=SpliceCounts(
             pages_copied=0 if index is None else len(index),
             bytes_copied=chunk.compressed_size,
             bloom_filters_dropped=int(bool(chunk.bloom_offset) and bloom is None),
