@@ -121,10 +121,7 @@ class Source:
 
 def is_in(gaps: Sequence[Gap], record: Record) -> bool:
     """Whether a record was passed over."""
-    return any(
-        gap.partition == record.partition and gap.end and gap.start <= record.offset < gap.end
-        for gap in gaps
-    )
+    return any(gap.partition == record.partition and gap.holds(record.offset) for gap in gaps)
 
 
 class Fed(Protocol):

@@ -151,8 +151,7 @@ class Table:
         a time zone. Deleted rows are returned only with `include_deleted`; of their columns only
         the key and the system columns have a meaning.
         """
-        wanted = requested_version(self._store, version, as_of)
-        snapshot = self.snapshot if wanted is None else open_snapshot(self._store, wanted)
+        snapshot = self._snapshot_of(version, as_of)
         schema = snapshot.manifest.schema
         system = [field.name for field in SYSTEM_FIELDS] if include_system else []
         chosen = [*_chosen(schema, columns), *system]
@@ -181,8 +180,7 @@ class Table:
         """
         if at is not None and current:
             raise UsageError("give a moment or ask for current versions, not both")
-        wanted = requested_version(self._store, version, as_of)
-        snapshot = self.snapshot if wanted is None else open_snapshot(self._store, wanted)
+        snapshot = self._snapshot_of(version, as_of)
         schema = snapshot.manifest.schema
         asked = read_request(schema, _chosen(schema, columns), None, View.REAL_TIME)
         needed = read_request(schema, needed_columns(schema, asked.stored), None, View.REAL_TIME)
@@ -219,6 +217,11 @@ class Table:
             for batch in rows.rename_columns(layout.names).to_batches(max_chunksize=_BATCH_ROWS)
         )
         return pa.RecordBatchReader.from_batches(layout, batches)
+
+    def _snapshot_of(self, version: int | None, as_of: Moment | None) -> Snapshot:
+        """Return the version that is asked for, by default the open one."""
+        wanted = requested_version(self._store, version, as_of)
+        return self.snapshot if wanted is None else open_snapshot(self._store, wanted)
 
 
 def _chosen(schema: TableSchema, columns: str | Sequence[str] | None) -> Sequence[str]:
