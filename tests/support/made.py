@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from lakesplice.formats.parquet import write_base
 from lakesplice.model.address import GROUP_BITS, Segment
 from lakesplice.model.change import Op, delta_schema
 from lakesplice.model.manifest import DeltaRef, FileRef, Manifest
-from lakesplice.model.moments import EpochMs
 from lakesplice.model.offsets import Offset
 from lakesplice.model.progress.source_state import PartitionState, SourceState
 from lakesplice.model.schema import TableSchema
@@ -29,28 +27,11 @@ from lakesplice.table.protocol.layout import base_path, delta_path
 from lakesplice.table.protocol.new_files import NewFile
 from lakesplice.table.protocol.snapshot import Snapshot
 from lakesplice.table.upkeep.compact import Compacted, compact_files
+from lakesplice.testing.doubles import FixedClock, SeededEntropy
 
 Row = Mapping[str, Any]
 GENERATION = 1
-
-
-class FixedClock:
-    def now_ms(self) -> EpochMs:
-        return EpochMs(1_700_000_000_000)
-
-    def monotonic(self) -> float:
-        return 0.0
-
-    def wait(self, seconds: float) -> None:
-        """No time passes."""
-
-
-class SeededEntropy:
-    def __init__(self, seed: int = 0) -> None:
-        self._random = random.Random(seed)
-
-    def bits(self, count: int) -> int:
-        return self._random.getrandbits(count)
+_MADE_MS = 1_700_000_000_000
 
 
 class MadeTable:
@@ -58,7 +39,7 @@ class MadeTable:
 
     def __init__(self, root: Path, schema: TableSchema) -> None:
         self.store = LocalStore(root)
-        self.clock, self.entropy = FixedClock(), SeededEntropy()
+        self.clock, self.entropy = FixedClock(_MADE_MS), SeededEntropy(0)
         self.addresses: dict[Any, tuple[int, int]] = {}
         self.rows: dict[Any, Row | None] = {}
         self._next = 0
