@@ -24,6 +24,12 @@ ROWS = pa.table(
         "l": pa.array([5, None, 0, -3], pa.int64()),
         "d": pa.array([Decimal("1.25"), Decimal("-0.05"), None, Decimal("99.99")]),
         "f": pa.array([0.5, -1.5, None, 4.0], pa.float64()),
+        "small": pa.array([Decimal(0), Decimal("-1e-10"), Decimal("5e-7"), None]).cast(
+            pa.decimal128(20, 10)
+        ),
+        "whole": pa.array([Decimal(0), Decimal("-9e-36"), None, Decimal("0.5")]).cast(
+            pa.decimal128(38, 36)
+        ),
         "s": pa.array(["ab", " \tÜ ", None, ""], pa.string()),
         "b": pa.array([True, False, None, True]),
         "day": pa.array([date(2024, 2, 29), None, date(1999, 12, 31), date(2000, 1, 1)]),
@@ -61,6 +67,12 @@ VALUES = [
     "greatest(i, l)",
     "least(d, 2)",
     "CAST(i AS STRING)",
+    "CAST(f AS STRING)",
+    "CAST(d AS STRING)",
+    "CAST(small AS STRING)",
+    "CAST(whole AS STRING)",
+    "CAST(CAST(small AS STRING) AS DECIMAL(20, 10))",
+    "CAST(day AS STRING)",
     "CAST(d AS DOUBLE)",
     "CAST('12' AS INT) + i",
     "CAST(d AS DECIMAL(12, 4))",
@@ -119,6 +131,19 @@ def test_a_condition_holds_where_it_does_for_duckdb(
 ) -> None:
     (found,) = evaluated([edit_condition(text, ROWS.schema)], ROWS)
     assert found.to_pylist() == of_duckdb(engine, text)
+
+
+def test_a_moment_is_the_text_that_spark_writes_in_utc_and_becomes_the_same_moment_again() -> None:
+    """Spark 4 gave these texts; DuckDB writes a zone behind them."""
+    texts = ["2026-01-31 08:00:00.25", "0001-01-01 00:00:00.000001", None, "1969-12-31 23:59:50"]
+    moments = pa.array(texts).cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))
+    rows = pa.table({"at": moments})
+    casts = ("CAST(at AS STRING)", "CAST(CAST(at AS STRING) AS TIMESTAMP)")
+    found = evaluated([edit_value(text, rows.schema, pa.null()) for text in casts], rows)
+    assert [one.to_pylist() for one in found] == [texts, moments.to_pylist()]
+    zoned = pa.table({"s": ["2026-01-31 08:00:00+02:00", "2026-01-31 06:00:00Z"]})
+    (found,) = evaluated([edit_value("CAST(s AS TIMESTAMP)", zoned.schema, pa.null())], zoned)
+    assert found.to_pylist() == [datetime(2026, 1, 31, 6, tzinfo=UTC)] * 2
 
 
 def test_the_lowest_whole_number_of_a_column_has_an_opposite() -> None:
