@@ -63,10 +63,13 @@ turns = st.lists(
 
 @pytest.mark.slow
 @settings(max_examples=examples(40), deadline=None)
-@given(turns)
-def test_versions_are_the_states_that_transactions_left(history: list[Any]) -> None:
+@given(turns, st.sampled_from([(), (), ("name",), ("n", "name")]))
+def test_versions_are_the_states_that_transactions_left(
+    history: list[Any], partition_by: tuple[str, ...]
+) -> None:
+    """Versions of one row may be in several partitions of the table."""
     with folder() as path:
-        world = HistoryWorld(path)
+        world = HistoryWorld(path, policy=SchemaPolicy(partition_by=partition_by))
         # A table without columns has no place for a TRUNCATE (docs/limits.md).
         world.servers.commit([("put", 0)])
         world.send(1)

@@ -26,13 +26,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lakesplice.model.arrays import Integers, Marks
-from lakesplice.model.position import BEFORE_ALL, Position, below_snapshot
+from lakesplice.model.position import BEFORE_ALL, FILE_BITS, Position, below_snapshot
 from lakesplice.model.progress.source_state import PartitionState, SnapshotState, SourceState
 from lakesplice.planning.sources.gaps import closed_by, may_hold
 from lakesplice.planning.sources.position_order import not_above_high
 
 # Marks of changes.
 OF_NONE, OF_SNAPSHOT, LAST_OF_SNAPSHOT = 0, 1, 2
+_FILE_MASK = (1 << FILE_BITS) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class NewestSnapshot:
         later.
         """
         if later.position > self.position:
-            return later
+            return replace(later, whole=later.whole and not _is_same_place(self, later))
         if later.position < self.position:
             return replace(self, fell=True)
         return NewestSnapshot(
@@ -65,6 +66,11 @@ class NewestSnapshot:
             self.whole and later.whole,
             self.fell or later.fell,
         )
+
+
+def _is_same_place(one: NewestSnapshot, other: NewestSnapshot) -> bool:
+    """Whether two snapshots are at one place in the binlog, but in different epochs."""
+    return one.position != other.position and one.position.parts[1:] == other.position.parts[1:]
 
 
 def snapshot_met(
@@ -82,11 +88,13 @@ def snapshot_met(
     own = (file == newest.file) & (offset == newest.offset)
     older = (file < newest.file) | ((file == newest.file) & (offset < newest.offset))
     below, _ = not_above_high(file, offset, before.position)
+    # Its rows before the partition noticed another server, in an earlier epoch.
+    former = (offset == newest.offset) & ((file ^ newest.file) & _FILE_MASK == 0) & ~own
     return NewestSnapshot(
         newest,
         ended=bool(np.any(own & (mark == LAST_OF_SNAPSHOT))),
         renewing=bool(older.any()) or BEFORE_ALL < before.position < newest,
-        whole=not before.lossy,
+        whole=not before.lossy and not bool(np.any(former & (mark != OF_NONE))),
         fell=bool(below[rows[rows >= np.flatnonzero(own & (mark != OF_NONE))[0]]].any()),
     )
 
