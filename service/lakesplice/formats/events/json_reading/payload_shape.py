@@ -43,6 +43,11 @@ class EventShape:
         return parse_options(self.payload)
 
     @property
+    def requires_all(self) -> bool:
+        """Whether a text is of the shape if it has every member in its type, and no other."""
+        return not self.optional and self.prove is prove_rows
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The columns' names at the source, in its order."""
         return tuple(cell.name for cell in self.cells)

@@ -1,4 +1,6 @@
-"""Reads the records of one shape: fast if a block can be read at once, otherwise strictly."""
+"""Reads the records of one shape: by stencils (`stencil.py`) those that are written as is usual,
+the others fast if a block can be read at once, otherwise strictly.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,7 @@ from lakesplice.formats.events.json_reading.bad_texts import (
     matching,
     starting_right,
 )
+from lakesplice.formats.events.json_reading.stencils import TEXTS_MIN, Stencils
 from lakesplice.formats.events.json_reading.strict import Flaw
 from lakesplice.formats.events.json_reading.template import ReadTexts, Template, read_payload
 from lakesplice.formats.events.json_reading.texts import (
@@ -37,6 +40,7 @@ class _Reader:
     own: int
     template: Template
     threads: bool
+    stencil_min: int
     pieces: list[ReadTexts] = field(default_factory=list)
     slow: list[Integers] = field(default_factory=list)
     flaws: dict[int, Flaw] = field(default_factory=dict)
@@ -60,6 +64,15 @@ class _Reader:
             return None
         return read
 
+    def by_stencils(self, at: Integers) -> Integers:
+        """Read the safe texts with the indexes `at` that are written as is usual; return the
+        others.
+        """
+        shape, closing = self.template.shape, self.template.closing
+        found, left = Stencils(shape, closing, self.stencil_min).read(self.texts, at)
+        self.pieces += (ReadTexts(fitting.at, fitting.rows) for fitting in found)
+        return left
+
     def fast(self, at: Integers, *, patient: bool) -> None:
         """Read the safe texts with the indexes `at`; those that can't be read or proven are left
         for the strict reading.
@@ -67,9 +80,12 @@ class _Reader:
         Texts that don't look like the shape are left for it only if `patient`.
         """
         if self.wrong_starts:
-            # Texts that aren't among those to read may be null.
-            marked = self.wrong_starts.starting_right(self.texts).fill_null(False)
-            similar = _as_mask(marked)[at]
+            # Texts that aren't among those to read may be null. To search them costs more than a
+            # copy of those to read.
+            few = len(at) <= len(self.texts) // 2
+            searched = self.texts.take(pa.array(at)) if few else self.texts
+            marked = _as_mask(self.wrong_starts.starting_right(searched).fill_null(False))
+            similar = marked if few else marked[at]
             if similar.all():
                 self.wrong_starts.forget()
             self._leave(at[~similar], self.wrong_starts.starting_right, patient=patient)
@@ -168,18 +184,25 @@ class _Reader:
 
 
 def read_group(
-    texts: pa.Array, places: Integers, template: Template, *, patient: bool, threads: bool
+    texts: pa.Array,
+    places: Integers,
+    template: Template,
+    *,
+    patient: bool,
+    threads: bool,
+    stencil_min: int = TEXTS_MIN,
 ) -> ReadTexts:
     """Read the texts with these ascending indexes; a text is what follows the prefix of a record.
 
     The first text is the template's own. Every text of the template's shape is read or gets a flaw.
     Texts that don't look like the shape are left for another template, unless the template's own
-    text doesn't either; with `patient` each of them is checked strictly.
+    text doesn't either; with `patient` each of them is checked strictly. Only if there are at least
+    `stencil_min` texts a stencil is made; what is read doesn't depend on it.
     """
-    reader = _Reader(texts, int(places[0]), template, threads)
+    reader = _Reader(texts, int(places[0]), template, threads, stencil_min)
     unsafe = unsafe_texts(texts)[places]
     reader.slow.append(places[unsafe])
-    reader.fast(places[~unsafe], patient=patient)
+    reader.fast(reader.by_stencils(places[~unsafe]), patient=patient)
     reader.by_the_book()
     return _joined(reader.pieces, template, reader.flaws)
 

@@ -127,15 +127,21 @@ def blocks(texts: pa.Array, at: Integers) -> Iterator[tuple[pa.Array, Integers]]
 
     A portion is copied only if it leaves texts out; without portions all texts would be copied.
     """
+    for first, last in spans(texts, at):
+        places = at[np.searchsorted(at, first) : np.searchsorted(at, last)]
+        span = texts.slice(first, last - first)
+        yield span if len(span) == len(places) else span.take(pa.array(places - first)), places
+
+
+def spans(texts: pa.Array, at: Integers) -> Iterator[tuple[int, int]]:
+    """Yield the bounds, among all texts, of portions of the texts with these ascending indexes."""
     _, offsets = text_bytes(texts)
     starts, ends = offsets[at], offsets[at + 1]
     start = 0
     while start < len(at):
         by_bytes = int(np.searchsorted(ends, starts[start] + BLOCK_BYTES_MAX, side="right"))
         end = max(start + 1, min(start + BLOCK_ROWS_MAX, by_bytes, len(at)))
-        places = at[start:end]
-        span = texts.slice(int(places[0]), int(places[-1] - places[0]) + 1)
-        yield span if len(span) == len(places) else span.take(pa.array(places - places[0])), places
+        yield int(at[start]), int(at[end - 1]) + 1
         start = end
 
 
