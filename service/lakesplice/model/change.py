@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+import numpy as np
 import pyarrow as pa
 
 from lakesplice.model.arrays import Integers, Mask
@@ -85,13 +86,15 @@ def at_or_below(rows: pa.Table, limit: Position) -> Mask:
 
 
 def above(
-    file: Integers, offset: Integers, other_file: Integers | int, other_offset: Integers | int
+    file: Integers | int,
+    offset: Integers | int,
+    other_file: Integers | int,
+    other_offset: Integers | int,
 ) -> Mask:
-    """Mark the positions, in their two integers, that are above other ones, or above a single
-    one.
+    """Mark the positions, in their two integers, that are above others; one of the two sides may be
+    a single position.
     """
-    mask: Mask = (file > other_file) | ((file == other_file) & (offset > other_offset))
-    return mask
+    return np.asarray((file > other_file) | ((file == other_file) & (offset > other_offset)))
 
 
 def at_position(rows: pa.Table, place: Position) -> Mask:

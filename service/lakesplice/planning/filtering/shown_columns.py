@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lakesplice.model.change import above
 from lakesplice.model.names import (
     BEFORE_DIGEST,
     CHANGED,
@@ -69,5 +70,4 @@ def is_above(part: OrderedChanges, position: Position) -> bool:
     """Whether every change is above a position."""
     file = integer_column(part.changes, POSITION_FILE)[part.order]
     offset = integer_column(part.changes, POSITION_OFFSET)[part.order]
-    above = (file > position.file) | ((file == position.file) & (offset > position.offset))
-    return bool(np.all(above))
+    return bool(np.all(above(file, offset, position.file, position.offset)))

@@ -17,6 +17,7 @@ import numpy as np
 
 from lakesplice.formats.events.values.blocks import Decoded
 from lakesplice.model.arrays import Integers, Mask
+from lakesplice.model.change import above
 from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.model.position import Ordering, Position
 from lakesplice.planning.sources.snapshots import LAST_OF_SNAPSHOT, OF_NONE
@@ -113,7 +114,7 @@ class _Changes:
     def runs(self) -> Iterator[tuple[int, int]]:
         """Yield the first and the last of changes whose positions don't fall."""
         file, offset = self.file, self.offset
-        falls = (file[1:] < file[:-1]) | ((file[1:] == file[:-1]) & (offset[1:] < offset[:-1]))
+        falls = above(file[:-1], offset[:-1], file[1:], offset[1:])
         bounds = [0, *(np.flatnonzero(falls) + 1).tolist(), len(self)]
         yield from ((first, end - 1) for first, end in pairwise(bounds))
 

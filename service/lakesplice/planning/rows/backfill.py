@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakesplice.model.change import above
 from lakesplice.model.column_values import fill_value
 from lakesplice.model.names import BEFORE_DIGEST, ROW_DIGEST
 from lakesplice.model.position import Position
@@ -46,9 +47,7 @@ def filled_column(
     """Return an added column for images that lack it: its fill for positions below `since`; null
     for the others, since the source no longer has the column there.
     """
-    early = (position_file < since.file) | (
-        (position_file == since.file) & (position_offset < since.offset)
-    )
+    early = above(since.file, since.offset, position_file, position_offset)
     nothing = pa.scalar(None, column.type.arrow)
     return pc.if_else(pa.array(early), _value(column), nothing)
 

@@ -30,6 +30,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakesplice.model.arrays import Integers, Mask
+from lakesplice.model.change import above
 from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.model.position import FILE_BITS, Position
 from lakesplice.model.progress.epochs import Epoch, epoch_at
@@ -256,10 +257,9 @@ class _Walk:
         file = ahead.file + (self._now << FILE_BITS)
         known = ahead.record < state.met_until
         if state.repeating:
-            at_high = (file > state.position.file) | (
-                (file == state.position.file) & (ahead.offset >= state.position.offset)
-            )
-            known |= ~np.logical_or.accumulate(at_high)
+            high = state.position
+            below = above(high.file, high.offset, file, ahead.offset)
+            known |= np.logical_and.accumulate(below)
         rows = ComparedRows.of(
             file,
             ahead.offset,
@@ -335,12 +335,10 @@ def _under(epoch: Epoch, positions: ChangePositions, streams: GtidStreams) -> Ma
     marked = np.zeros(len(positions), np.bool_)
     for at, name in enumerate(streams.names):
         rows = streams.stream == at
-        above = streams.number > epoch.before.get(name, -1)
+        later = streams.number > epoch.before.get(name, -1)
         if name == epoch.stream:
-            file, offset = epoch.position.file, epoch.position.offset
-            lower = (positions.file < file) | (
-                (positions.file == file) & (positions.offset < offset)
-            )
-            above &= (streams.number >= epoch.first) | lower
-        marked |= rows & above
+            first = epoch.position
+            lower = above(first.file, first.offset, positions.file, positions.offset)
+            later &= (streams.number >= epoch.first) | lower
+        marked |= rows & later
     return marked

@@ -13,6 +13,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from lakesplice.model.arrays import Integers
+from lakesplice.model.change import above
 from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.model.position import Position
 from lakesplice.model.progress.gap import Gap
@@ -119,16 +120,16 @@ def closed_by(gap: Gap, snapshot: Position) -> bool:
 
 def lowest_above(file: Integers, offset: Integers, floor: Position) -> Position | None:
     """Return the lowest of these positions above `floor`, if there is one."""
-    above = (file > floor.file) | ((file == floor.file) & (offset > floor.offset))
-    if not above.any():
+    higher = above(file, offset, floor.file, floor.offset)
+    if not higher.any():
         return None
-    lowest = int(file[above].min())
-    return Position(lowest, int(offset[above & (file == lowest)].min()))
+    lowest = int(file[higher].min())
+    return Position(lowest, int(offset[higher & (file == lowest)].min()))
 
 
 def _behind(gap: Gap, positions: Iterable[Position]) -> Gap:
-    above = [position for position in positions if position > gap.after]
-    return replace(gap, before=min(above)) if above and gap.before is None else gap
+    higher = [position for position in positions if position > gap.after]
+    return replace(gap, before=min(higher)) if higher and gap.before is None else gap
 
 
 def _without(gap: Gap, gap_end: Offset, start: Offset, end: Offset) -> list[Gap]:

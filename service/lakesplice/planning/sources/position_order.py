@@ -29,6 +29,7 @@ import numpy as np
 import pyarrow as pa
 
 from lakesplice.model.arrays import Integers, Mask
+from lakesplice.model.change import above
 from lakesplice.model.position import BEFORE_ALL, Position
 from lakesplice.model.progress.met_gtids import MetGtids, Transaction
 from lakesplice.planning.sources.gtids import GtidStreams, read_gtid_set
@@ -250,10 +251,9 @@ def not_above_high(file: Integers, offset: Integers, start: Position) -> tuple[M
     """Mark the rows that are below the highest position before them, and those that are at it."""
     files = np.concatenate((np.array([start.file], np.int64), file))
     offsets = np.concatenate((np.array([start.offset], np.int64), offset))
-    same_file = files[1:] == files[:-1]
-    falls: Mask = (files[1:] < files[:-1]) | (same_file & (offsets[1:] < offsets[:-1]))
+    falls = above(files[:-1], offsets[:-1], files[1:], offsets[1:])
     if not falls.any():
-        return falls, same_file & (offsets[1:] == offsets[:-1])
+        return falls, (files[1:] == files[:-1]) & (offsets[1:] == offsets[:-1])
     order = np.lexsort((offsets, files))
     rises = np.ones(len(order), dtype=np.int64)
     rises[1:] = (np.diff(files[order]) != 0) | (np.diff(offsets[order]) != 0)

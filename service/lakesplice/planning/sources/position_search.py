@@ -16,6 +16,7 @@ import numpy as np
 from lakesplice.errors import UsageError
 from lakesplice.formats.events.values.blocks import Decoded, ImageBlock
 from lakesplice.model.arrays import Integers, Mask
+from lakesplice.model.change import above
 from lakesplice.model.offsets import Offset, OffsetRange, OffsetRanges
 from lakesplice.model.position import OFFSET_BITS, ROW_BITS, Ordering
 from lakesplice.planning.sources.gtids import read_gtid_set
@@ -51,8 +52,7 @@ class BinlogPlace:
     def is_before_it(self, block: ImageBlock) -> tuple[Mask, Mask]:
         """Return which changes have a position, and which of them are before the place."""
         offset = block.position_offset >> (ROW_BITS + 1)
-        same_file = block.position_file == self.file
-        before = (block.position_file < self.file) | (same_file & (offset < self.offset))
+        before = above(self.file, self.offset, block.position_file, offset)
         return np.ones(len(block), np.bool_), before
 
 

@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from lakesplice.model.arrays import Integers, Marks
+from lakesplice.model.change import above
 from lakesplice.model.position import BEFORE_ALL, FILE_BITS, Position, below_snapshot
 from lakesplice.model.progress.source_state import PartitionState, SnapshotState, SourceState
 from lakesplice.planning.sources.gaps import closed_by, may_hold
@@ -86,7 +87,7 @@ def snapshot_met(
     at = rows[np.lexsort((offset[rows], file[rows]))[-1]]
     newest = Position(int(file[at]), int(offset[at]))
     own = (file == newest.file) & (offset == newest.offset)
-    older = (file < newest.file) | ((file == newest.file) & (offset < newest.offset))
+    older = above(newest.file, newest.offset, file, offset)
     below, _ = not_above_high(file, offset, before.position)
     # Its rows before the partition noticed another server, in an earlier epoch.
     former = (offset == newest.offset) & ((file ^ newest.file) & _FILE_MASK == 0) & ~own

@@ -12,6 +12,7 @@ import numpy as np
 from lakesplice.formats.events.json_reading.verdict_ledger import VerdictLedger
 from lakesplice.formats.events.values.blocks import ImageBlock
 from lakesplice.formats.events.values.column_types import TypeHistory, TypeVersion
+from lakesplice.model.change import above
 from lakesplice.model.position import Ordering, Position
 from lakesplice.model.source_schema import SourceField
 
@@ -42,7 +43,7 @@ def _parts(block: ImageBlock, turns: tuple[Position, ...]) -> Iterator[ImageBloc
     passed = np.zeros(len(block), np.int64)
     for turn in turns:
         file, offset = block.position_file, block.position_offset
-        passed += (file > turn.file) | ((file == turn.file) & (offset >= turn.offset))
+        passed += ~above(turn.file, turn.offset, file, offset)
     for number in np.unique(passed):
         yield block.filter(passed == number)
 

@@ -29,6 +29,7 @@ import pyarrow.compute as pc
 
 from lakesplice.formats.events.values.fences import Fences
 from lakesplice.model.arrays import Integers, Mask
+from lakesplice.model.change import above
 from lakesplice.model.moments import EpochUs
 from lakesplice.model.position import FILE_BITS, Position
 from lakesplice.model.progress.epochs import Epoch
@@ -65,7 +66,7 @@ def sent_again(
     """
     none = np.zeros(len(file), np.bool_)
     place, times = emptied.position, pc.fill_null(moments.cast(pa.int64()), _NO_TIME).to_numpy()
-    older: Mask = (file > place.file) | ((file == place.file) & (offset > place.offset))
+    older = above(file, offset, place.file, place.offset)
     older &= times <= emptied.moment + CLOCKS_US
     if not older.any():
         return none

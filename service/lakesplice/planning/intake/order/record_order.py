@@ -12,6 +12,7 @@ import pyarrow as pa
 from lakesplice.formats.events.values.blocks import Decoded, ImageBlock
 from lakesplice.formats.events.values.fences import Fences
 from lakesplice.model.arrays import Integers, Marks
+from lakesplice.model.change import above
 from lakesplice.model.position import FILE_BITS, Ordering, Position
 from lakesplice.planning.intake.order.missing_records import MissingRecords
 from lakesplice.planning.sources.epochs import ChangePositions, EpochPath
@@ -80,7 +81,7 @@ def first_from(file: Integers, offset: Integers, until: Position | None) -> int 
     """Return the first of these positions at or above `until`, if there is one."""
     if until is None:
         return None
-    late = np.flatnonzero((file > until.file) | ((file == until.file) & (offset >= until.offset)))
+    late = np.flatnonzero(~above(until.file, until.offset, file, offset))
     return int(late[0]) if len(late) else None
 
 

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakesplice.model.arrays import Integers, KeyHash
-from lakesplice.model.change import Op
+from lakesplice.model.change import Op, above
 from lakesplice.model.names import KEY_HIGH, KEY_LOW, OP, POSITION_FILE, POSITION_OFFSET, ROW_DIGEST
 from lakesplice.model.position import Position
 from lakesplice.model.progress.source_state import HighestChange
@@ -115,8 +115,7 @@ class SharedPositions:
     def _rise(self) -> bool:
         """Whether each place is above the one before, which is usual."""
         file, offset = self.columns[POSITION_FILE], self.columns[POSITION_OFFSET]
-        up = (file[1:] > file[:-1]) | ((file[1:] == file[:-1]) & (offset[1:] > offset[:-1]))
-        return bool(up.all())
+        return bool(above(file[1:], offset[1:], file[:-1], offset[:-1]).all())
 
     def _places(self) -> Integers:
         """Number the positions in their order, from 0."""
