@@ -5,7 +5,7 @@ Values are converted only if they were sent under an earlier or narrower type of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +34,12 @@ from lakesplice.planning.rows.backfill import filled_column
 from lakesplice.planning.rows.changed_columns import bitmap_bytes, bitmaps
 from lakesplice.planning.rows.keyhash import key_hash
 from lakesplice.planning.rows.partial_fold import encoded_registers
-from lakesplice.planning.rows.row_digest import column_words, contiguous, row_digest
+from lakesplice.planning.rows.row_digest import (
+    both_digests,
+    column_words,
+    contiguous,
+    row_digest,
+)
 
 
 def to_changes(
@@ -96,11 +101,12 @@ def _comparisons(
     images: ImageBlock, before: pa.Table, after: pa.Table, delete: Mask, schema: TableSchema
 ) -> dict[str, pa.Array]:
     """Return what only whole images show: digests, and which columns differ."""
-    before_digest, row_digests = _digests(images, before, after, delete, schema)
+    equal = _equal_columns(before, after)
+    before_digest, row_digests = _digests(images, before, after, delete, schema, equal)
     return {
         BEFORE_DIGEST: before_digest,
         ROW_DIGEST: row_digests,
-        CHANGED: _changed(images, before, after, delete, schema),
+        CHANGED: _changed(images, before, after, delete, schema, equal),
     }
 
 
@@ -186,21 +192,40 @@ def _values(before: pa.Table, after: pa.Table, delete: Mask) -> pa.Table:
     )
 
 
+def _equal_columns(before: pa.Table, after: pa.Table) -> set[str]:
+    """Return the columns that are the same in all rows of both images. Floating-point numbers
+    aren't asked: -0.0 would be equal to 0.0.
+    """
+    columns = zip(after.column_names, before.columns, after.columns, strict=True)
+    return {
+        name for name, old, new in columns if not pa.types.is_floating(new.type) and old.equals(new)
+    }
+
+
 def _digests(
-    images: ImageBlock, before: pa.Table, after: pa.Table, delete: Mask, schema: TableSchema
+    images: ImageBlock,
+    before: pa.Table,
+    after: pa.Table,
+    delete: Mask,
+    schema: TableSchema,
+    equal: Collection[str],
 ) -> tuple[pa.Array, pa.Array]:
-    count = len(delete)
-    unknown = pa.nulls(count, pa.int64())
-    before_digest, row_digests = unknown, unknown
-    if images.before_present.any():
-        before_digest = pa.array(row_digest(before, schema), mask=~images.before_present)
-    if not delete.all():
-        row_digests = pa.array(row_digest(after, schema), mask=delete)
-    return before_digest, row_digests
+    unknown = pa.nulls(len(delete), pa.int64())
+    if not images.before_present.any():
+        return unknown, pa.array(row_digest(after, schema), mask=delete)
+    if delete.all():
+        return pa.array(row_digest(before, schema), mask=~images.before_present), unknown
+    old, new = both_digests(before, after, schema, equal)
+    return pa.array(old, mask=~images.before_present), pa.array(new, mask=delete)
 
 
 def _changed(
-    images: ImageBlock, before: pa.Table, after: pa.Table, delete: Mask, schema: TableSchema
+    images: ImageBlock,
+    before: pa.Table,
+    after: pa.Table,
+    delete: Mask,
+    schema: TableSchema,
+    equal: Collection[str],
 ) -> pa.Array:
     """Return the bitmap of columns that differ between the images, or that every change rewrites;
     null if one of the images is missing.
@@ -211,7 +236,7 @@ def _changed(
         by_name = {column.name: column for column in schema.columns}
         for name in after.column_names:
             column = by_name[name]
-            if column.of_change:
+            if column.of_change or name in equal:
                 continue
             differ = _differ(before.column(name).chunk(0), after.column(name).chunk(0), column.type)
             rows[:, column.id // 8] |= differ.astype(np.uint8) << np.uint8(column.id % 8)

@@ -26,6 +26,7 @@ is null as they were. The digest is stored as a signed integer.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from functools import cache
 
 import numpy as np
@@ -36,7 +37,7 @@ import pyarrow as pa
 
 from lakesplice.errors import UsageError
 from lakesplice.model.arrays import Integers, Unsigned
-from lakesplice.model.schema import TableSchema
+from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Primitive
 
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -64,6 +65,29 @@ def row_digest(images: pa.Table, schema: TableSchema) -> Integers:
     another type.
     """
     total = np.zeros(images.num_rows, dtype=np.uint64)
+    for column, values in _digested(images, schema):
+        total += _column_part(column, values)
+    return _mix(total).view(np.int64)
+
+
+def both_digests(
+    before: pa.Table, after: pa.Table, schema: TableSchema, equal: Collection[str]
+) -> tuple[Integers, Integers]:
+    """Return the digests of the rows of two tables with the same columns, as `row_digest` does; the
+    columns in `equal` have the same values in both, so they are computed once.
+    """
+    old_total, new_total = np.zeros((2, after.num_rows), dtype=np.uint64)
+    for (column, old), (_, new) in zip(
+        _digested(before, schema), _digested(after, schema), strict=True
+    ):
+        part = _column_part(column, old)
+        old_total += part
+        new_total += part if column.name in equal else _column_part(column, new)
+    return _mix(old_total).view(np.int64), _mix(new_total).view(np.int64)
+
+
+def _digested(images: pa.Table, schema: TableSchema) -> Iterator[tuple[Column, pa.Array]]:
+    """Yield the columns that count, with their values."""
     at = {name: number for number, name in enumerate(images.column_names)}
     for column in schema.columns:
         if column.name not in at or column.of_change or column.copy_of is not None:
@@ -76,11 +100,14 @@ def row_digest(images: pa.Table, schema: TableSchema) -> Integers:
                 expected=str(column.type.arrow),
                 found=str(values.type),
             )
-        part = _part(column.identity, column_words(values, column.type))
-        if values.null_count:
-            part[np.asarray(values.is_null())] = 0
-        total += part
-    return _mix(total).view(np.int64)
+        yield column, values
+
+
+def _column_part(column: Column, values: pa.Array) -> Unsigned:
+    part = _part(column.identity, column_words(values, column.type))
+    if values.null_count:
+        part[np.asarray(values.is_null())] = 0
+    return part
 
 
 def contiguous(values: pa.ChunkedArray) -> pa.Array:

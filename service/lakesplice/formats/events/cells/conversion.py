@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
+from operator import attrgetter
 
 import pyarrow as pa
 
@@ -67,21 +68,19 @@ def convert(columns: Sequence[tuple[pa.Array, Cell]]) -> list[Column]:
     if not columns or not 0 < len(columns[0][0]) <= _TOGETHER_ROWS_MAX:
         return [_CONVERSIONS[cell.encoding](raw, cell) for raw, cell in columns]
     converted: list[Column | None] = [None] * len(columns)
-    alike: dict[tuple[Cell, pa.DataType], list[int]] = defaultdict(list)
+    alike: dict[tuple[object, pa.DataType], list[int]] = defaultdict(list)
     for at, (raw, cell) in enumerate(columns):
-        alike[_unnamed(cell), raw.type].append(at)
-    for (kind, _), places in alike.items():
-        together = _together([columns[at][0] for at in places], kind)
+        alike[_kind(cell), raw.type].append(at)
+    for places in alike.values():
+        unnamed = replace(columns[places[0]][1], name="", fill=None)
+        together = _together([columns[at][0] for at in places], unnamed)
         for at, column in zip(places, together, strict=True):
             converted[at] = column
     return [column for column in converted if column is not None]
 
 
-def _unnamed(cell: Cell) -> Cell:
-    """Return everything that a conversion may depend on: columns that differ in it are converted
-    separately.
-    """
-    return replace(cell, name="", fill=None)
+# Everything that a conversion may depend on: columns that differ in it are converted separately.
+_kind = attrgetter(*(field.name for field in fields(Cell) if field.name not in ("name", "fill")))
 
 
 def _together(raws: list[pa.Array], cell: Cell) -> list[Column]:
