@@ -1,13 +1,16 @@
 """Ingest of changes into a 2 M row table, from topic to commit, beside its floor and its peers.
 
-Run: python -m benchmarks.ingest [--rows N] [--batches N] [--sizes 100000,10000] [--out FILE]
+Run: python -m benchmarks.ingest [--rows N] [--batches N] [--sizes 100000,10000]
+    [--contenders lakesplice,floor] [--out FILE]
 
 A real broker holds one topic of 23-column Debezium updates, two columns changed, and every
 contender takes the same records in the same batches with two cores: we, as the service runs; the
 floor, which reads them by Spark and parses them by pyarrow into nothing; and Delta's MERGE in
 foreachBatch, copy-on-write and with deletion vectors, into the same rows, tuned for two cores. What
-counts is the time from one commit to the next, so that everything between is in it; medians. Our
-compaction is left out of that and measured by itself: one batch's changes, on one core.
+counts is the time from one commit to the next, so that everything between is in it, and what all
+processes of a contender used of the processor meanwhile; medians. Our compaction is left out of
+that and measured by itself: one batch's changes, on one core. A size that is named again is
+measured again with new changes, so that contenders take turns.
 """
 
 from __future__ import annotations
@@ -15,7 +18,6 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -26,6 +28,7 @@ import numpy as np
 from kafka import KafkaConsumer, TopicPartition
 
 from benchmarks.filling import fill
+from benchmarks.spending import Spending
 from lakesplice.spark.jars import KAFKA_BROKER, ensure_jars
 from lakesplice.testing.broker import LocalBroker
 from lakesplice.testing.producer import create_topics
@@ -38,8 +41,10 @@ TOPIC = WideTable(0).topic
 _SECONDS_MAX = 1800
 
 
-def measure(work: Path, rows: int, sizes: Sequence[int], batches: int) -> list[dict[str, object]]:
-    """Run all contenders at all batch sizes in `work` and return one row of figures for each."""
+def measure(
+    work: Path, rows: int, sizes: Sequence[int], batches: int, contenders: Sequence[str]
+) -> list[dict[str, object]]:
+    """Run the contenders at all batch sizes in `work` and return one row of figures for each."""
     found: list[dict[str, object]] = []
     with LocalBroker(ensure_jars(KAFKA_BROKER), work / "broker") as broker:
         servers = broker.bootstrap_servers
@@ -50,7 +55,8 @@ def measure(work: Path, rows: int, sizes: Sequence[int], batches: int) -> list[d
         _run(
             contender="load", servers=servers, work=work, rows=rows, size=250_000, start=0, end=rows
         )
-        _run(contender="seed", servers=servers, work=work, rows=rows, size=0, start=0, end=0)
+        if set(contenders) & {"merge", "merge-vectors"}:
+            _run(contender="seed", servers=servers, work=work, rows=rows, size=0, start=0, end=0)
         skip = rows
         chosen = np.random.default_rng(7)
         for size in sizes:
@@ -59,8 +65,8 @@ def measure(work: Path, rows: int, sizes: Sequence[int], batches: int) -> list[d
             (work / f"starts-{size}.json").write_text(json.dumps(_ends(servers)))
             for _ in range(batches + 1):
                 fill(servers, sales.updates(chosen.choice(rows, size, replace=False) + 1))
-            for contender in CONTENDERS:
-                moments = _run(
+            for contender in contenders:
+                moments, spending = _run(
                     contender=contender,
                     servers=servers,
                     work=work,
@@ -71,7 +77,8 @@ def measure(work: Path, rows: int, sizes: Sequence[int], batches: int) -> list[d
                 )
                 # Proportional shares are rounded down, so a small batch may be left at the end.
                 seconds = [b - a for a, b in pairwise(moments)][:batches]
-                found.append(_figures(contender, size, seconds))
+                processor = spending.between(moments)[:batches]
+                found.append(_figures(contender, size, seconds, processor))
                 _say(_line(found[-1]))
             skip += count
     return found
@@ -79,27 +86,30 @@ def measure(work: Path, rows: int, sizes: Sequence[int], batches: int) -> list[d
 
 def _run(
     contender: str, servers: str, work: Path, rows: int, size: int, start: int, end: int
-) -> list[float]:
-    """Run one contender in a process of its own; returns when each batch was committed, seconds."""
+) -> tuple[list[float], Spending]:
+    """Run one contender in a process of its own; returns when each batch was committed, seconds,
+    and what it used of the processor.
+    """
     out = work / f"{contender}-{size}.json"
     task = {
         "contender": contender, "servers": servers, "work": str(work), "rows": rows,
         "size": size, "start": start, "end": end, "out": str(out), "topic": TOPIC,
         "table": WIDE.name,
     }  # fmt: skip
+    out.unlink(missing_ok=True)
     log = work / f"{contender}-{size}.log"
+    command = [sys.executable, "-m", "benchmarks.ingest_contender", json.dumps(task)]
     with log.open("w") as sink:
-        subprocess.run(
-            [sys.executable, "-m", "benchmarks.ingest_contender", json.dumps(task)],
-            check=False, stdout=sink, stderr=sink, timeout=_SECONDS_MAX,
-        )  # fmt: skip
+        spending = Spending(command, sink, _SECONDS_MAX)
     if not out.exists():
         raise RuntimeError(f"{contender} failed:\n{log.read_text()[-4000:]}")
     moments: list[float] = json.loads(out.read_text())
-    return moments
+    return moments, spending
 
 
-def _figures(contender: str, size: int, seconds: Sequence[float]) -> dict[str, object]:
+def _figures(
+    contender: str, size: int, seconds: Sequence[float], processor: Sequence[float]
+) -> dict[str, object]:
     median = statistics.median(seconds)
     return {
         "contender": contender,
@@ -107,6 +117,7 @@ def _figures(contender: str, size: int, seconds: Sequence[float]) -> dict[str, o
         "seconds_median": round(median, 3),
         "seconds_min": round(min(seconds), 3),
         "seconds_max": round(max(seconds), 3),
+        "processor_median": round(statistics.median(processor), 3),
         "batches": len(seconds),
         "changes_per_second": round(size / median),
     }
@@ -135,13 +146,14 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--batches", type=int, default=4)
     parser.add_argument("--sizes", default="100000,10000")
+    parser.add_argument("--contenders", default=",".join(CONTENDERS))
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
     sizes = [int(size) for size in args.sizes.split(",")]
     with tempfile.TemporaryDirectory(prefix="bench-ingest-") as work:
-        found = measure(Path(work), args.rows, sizes, args.batches)
+        found = measure(Path(work), args.rows, sizes, args.batches, args.contenders.split(","))
     if args.out:
-        args.out.write_text(json.dumps(found, indent=2))
+        args.out.write_text(json.dumps(found, indent=2) + "\n")
 
 
 if __name__ == "__main__":
