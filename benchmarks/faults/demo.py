@@ -243,6 +243,10 @@ class Demo:
             env={**os.environ, "TMPDIR": str(temporary)},
         )
 
+    def arguments(self, name: str) -> list[str]:
+        """The command of a process of the demo."""
+        return self._commands[name][0]
+
     def pid(self, name: str) -> int:
         """The id of a process of the demo."""
         own = self._own.get(name)

@@ -6,14 +6,28 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kafka.admin import KafkaAdminClient
+from kafka.admin import (
+    ACL,
+    ACLOperation,
+    ACLPermissionType,
+    KafkaAdminClient,
+    ResourcePattern,
+    ResourceType,
+)
 
 from benchmarks.faults.demo import PREFIX, Demo
 from benchmarks.faults.measuring import Fault
-from benchmarks.faults.table_faults import parking, table_made
+from benchmarks.faults.table_faults import in_state, parking, table_made
 
 _COPY = f"{PREFIX}.copy.shop.orders"
 _WITHOUT_COPY = rf"{PREFIX}\.(?!copy\.).*"
+_BROKER = "the broker"
+# Who sends no name may do everything with a topic, until the topic has rules of its own.
+_AUTHORIZER = """
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+allow.everyone.if.no.acl.found=true
+"""
+_SECRET, _NOBODY = f"{PREFIX}.shop.secret", "User:ANONYMOUS"
 _HARM = b"\0" * 64
 
 
@@ -56,6 +70,38 @@ def _loaded_again(demo: Demo) -> None:
     demo.until(lambda: demo.has("shop.again", 1) and demo.has("shop.again", 3), "all rows")
 
 
+def _rights_asked(demo: Demo) -> None:
+    """Make a table, and restart the broker as one that asks who has which right."""
+    table_made("secret")(demo)
+    properties = Path(demo.arguments(_BROKER)[-1])
+    properties.write_text(properties.read_text() + _AUTHORIZER)
+    demo.end(_BROKER)
+    demo.start(_BROKER)
+    row = demo.insert("shop.secret")
+    demo.until(lambda: demo.has("shop.secret", row), "a row comes through the broker")
+
+
+def _right_missing(demo: Demo) -> None:
+    """Let everybody write into a topic and nobody read it."""
+    topic = ResourcePattern(ResourceType.TOPIC, _SECRET)
+    admin = KafkaAdminClient(bootstrap_servers=demo.at["kafka"])
+    admin.create_acls(
+        [
+            ACL(_NOBODY, "*", operation, ACLPermissionType.ALLOW, topic)
+            for operation in (ACLOperation.WRITE, ACLOperation.DESCRIBE)
+        ]
+    )
+    admin.close()
+    demo.sql("update shop.secret set n = 5 where id = 1")
+
+
+def _right_given(demo: Demo) -> None:
+    topic = ResourcePattern(ResourceType.TOPIC, _SECRET)
+    admin = KafkaAdminClient(bootstrap_servers=demo.at["kafka"])
+    admin.create_acls([ACL(_NOBODY, "*", ACLOperation.READ, ACLPermissionType.ALLOW, topic)])
+    admin.close()
+
+
 def _change_unlogged(demo: Demo) -> None:
     """Change a row without the binlog, as one that was purged before it was read, then with it."""
     demo.sql("set sql_log_bin = 0", "update shop.missing set n = 7 where id = 1")
@@ -92,6 +138,18 @@ TOPIC_FAULTS = (
         alert_after=180,
         mend=_loaded_again,
         prepare=table_made("again"),
+    ),
+    Fault(
+        name="the service's user may not read a topic",
+        section='lakesplice_topic_state{state="resting"} is 1',
+        provoke=_right_missing,
+        page=in_state("shop.secret", "resting"),
+        metric='lakesplice_topic_state{state="resting"} == 1',
+        alert="LakespliceTopicRests",
+        alert_after=400,
+        mend=_right_given,
+        probe="shop.secret",
+        prepare=_rights_asked,
     ),
     Fault(
         name="a change is missing from the binlog",

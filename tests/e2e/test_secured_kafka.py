@@ -81,9 +81,8 @@ def told(broker: SecuredBroker, tmp_path_factory: pytest.TempPathFactory) -> Tol
         broker.allow(*(right for name, right in LEAST.items() if name != missing), user=user)
         add(user, "PLAIN", broker.options("PLAIN", user), STEPS)
     broker.allow(("DESCRIBE", "TOPIC", "shop.*"), ("DESCRIBE", "GROUP", GROUP), user="looks-only")
-    add(
-        "looks-only", "PLAIN", broker.options("PLAIN", "looks-only"), ["topics", "group", "records"]
-    )
+    steps = ["topics", "group", "records", "refusal", "first_records"]
+    add("looks-only", "PLAIN", broker.options("PLAIN", "looks-only"), steps)
     for listener in ("PLAIN", "SCRAM"):
         wrong = broker.options(listener, password="another")
         add(f"wrong password, {listener}", listener, wrong, ["topics"])
@@ -128,6 +127,8 @@ def test_the_least_rights_are_enough_for_every_client(told: Told, login: str) ->
         ("looks-only", "group", f"READ on group {GROUP}"),
         ("without-letters", "letter", f"WRITE on topic {LETTERS}"),
         ("looks-only", "records", f"Not authorized to access topics: [{TOPIC}]"),
+        ("looks-only", "refusal", f"Not authorized to access topics: [{TOPIC}]"),
+        ("looks-only", "first_records", f"Not authorized to access topics: [{TOPIC}]"),
     ],
 )
 def test_an_error_names_the_right_that_is_missing(

@@ -10,17 +10,21 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.sql import DataFrame, SparkSession
 
 from lakesplice.errors import LakespliceError
 from lakesplice.model.moments import EpochMs
-from lakesplice.model.offsets import Offset
+from lakesplice.model.offsets import Offset, OffsetRange
 from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars
+from lakesplice.spark.java_errors import unread_records
 from lakesplice.spark.kafka.access import BrokerAccess
 from lakesplice.spark.kafka.admin import KafkaAdmin
 from lakesplice.spark.kafka.consumer_group import ConsumerGroup
 from lakesplice.spark.kafka.dead_letter_topic import DeadLetterTopic
+from lakesplice.spark.kafka.first_records import FirstRecordReader
 from lakesplice.spark.kafka.query import Query, QueryPlan, TopicOffsets
+from lakesplice.spark.kafka.topic_ranges import records_between
 from lakesplice.spark.kafka.topics import TopicCatalogue
 from lakesplice.spark.session import build_session
 from lakesplice.table.files.dead_letters import DeadLetter
@@ -58,6 +62,21 @@ class Client:
         finally:
             query.stop()
         return sum(seen)
+
+    def refusal(self) -> int:
+        """What a job meets that Kafka refuses the records of the topic."""
+        ranges = {0: OffsetRange(Offset(0), Offset(1))}
+        frame = records_between(self._session, self._access, self._case["topic"], ranges)
+        try:
+            return frame.count()
+        except Py4JJavaError as error:
+            raise unread_records(error) or error from error
+
+    def first_records(self) -> int:
+        """How many records a topic's format is told from."""
+        catalogue = TopicCatalogue(self._admin)
+        topic = catalogue.describe([self._case["topic"]])[self._case["topic"]]
+        return int(FirstRecordReader(self._session, self._access)(topic).num_rows)
 
     def group(self) -> list[list[Any]]:
         """The offsets of the group once some were written."""

@@ -16,6 +16,7 @@ from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.schema_topics import SchemaTopics
 from lakesplice.apps.service.tables import ServiceTable, ServiceTables, initial_source
 from lakesplice.config import Settings
+from lakesplice.errors import SourceUnavailable
 from lakesplice.model.offsets import Offset
 from lakesplice.spark.jobs.batch_plan import BatchPlan, TaskError, TopicRead, TopicResult
 from lakesplice.spark.kafka.topics import Topic
@@ -47,11 +48,14 @@ class Broker:
 
 @dataclass
 class Job:
-    """Runs the tasks on the records of a batch; `deadly` topics kill it, others answer `errors`."""
+    """Runs the tasks on the records of a batch; `deadly` topics kill it, others answer `errors`.
+    Kafka's refusal of one topic's records kills every job of the batch, whatever its plan.
+    """
 
     ends: Offsets = field(default_factory=dict)
     deadly: set[str] = field(default_factory=set)
     errors: dict[str, Exception] = field(default_factory=dict)
+    kafka_says: str = ""
     runs: list[tuple[str, ...]] = field(default_factory=list)
     began: threading.Event = field(default_factory=threading.Event)
     may_end: threading.Event | None = None
@@ -64,6 +68,8 @@ class Job:
         self.began.set()
         if self.may_end is not None:
             assert self.may_end.wait(60)
+        if self.kafka_says:
+            raise SourceUnavailable("no records", cause=self.kafka_says)
         if self.deadly & set(names):
             raise RuntimeError("\nTraceback\n  in a worker\nValueError: it died\n")
         records = [r for n in names for r in broker.topics[n].read(starts[n], ends[n])]

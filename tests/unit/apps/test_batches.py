@@ -11,7 +11,7 @@ import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from structlog.testing import capture_logs
 
-from lakesplice.errors import FencedError, StorageError
+from lakesplice.errors import FencedError, SourceUnavailable, StorageError
 from lakesplice.model.offsets import Offset
 from lakesplice.model.parking import ParkCode
 from lakesplice.table.protocol.layout import generation_path
@@ -166,6 +166,33 @@ def test_the_table_that_kills_the_job_is_found_and_parked_alone(scene: Scene) ->
     assert parked.code is ParkCode.JOB_DIED
     assert parked.detail.endswith("ValueError: it died")
     assert scene.runner.restart == "redirect"
+
+
+@pytest.mark.parametrize(
+    "words", ["Not authorized to access topics: [{}]", "Timeout of 60000ms expired for {}-0"]
+)
+def test_a_topic_whose_records_kafka_refuses_lets_its_table_rest_and_parks_none(
+    scene: Scene, words: str
+) -> None:
+    """Each job of the batch reads all topics, so a search by halves would park every table."""
+    refused = scene.sources[1].topic.name
+    scene.job.kafka_says = words.format(refused)
+    scene.batch()
+    assert [table.is_left_out for table in scene.tables] == [False, True, False]
+    assert not any(table.parked for table in scene.tables)
+    assert scene.runner.restart == "redirect"
+    scene.job.kafka_says = ""
+    scene.batch()
+    scene.require_true(0, 2)
+
+
+def test_a_refusal_that_names_no_topic_of_the_batch_fails_the_batch_and_blames_no_table(
+    scene: Scene,
+) -> None:
+    scene.job.kafka_says = f"no answer for {scene.sources[1].topic.name}.more-0"
+    with pytest.raises(SourceUnavailable):
+        scene.batch()
+    assert not any(table.parked or table.is_left_out for table in scene.tables)
 
 
 def test_a_job_that_dies_while_the_query_ends_counts_against_no_table(scene: Scene) -> None:

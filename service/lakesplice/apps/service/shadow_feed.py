@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakesplice.apps.record_reading import broker_access, reading_of
@@ -14,6 +13,7 @@ from lakesplice.errors import ParkedTableError, RetryableError, SourceUnavailabl
 from lakesplice.formats.events import TypeHistory
 from lakesplice.model.names import TableName
 from lakesplice.model.offsets import Offset, OffsetRange, Offsets
+from lakesplice.spark.java_errors import JOB_ERRORS, innermost_line
 from lakesplice.spark.jobs.batch import run_batch
 from lakesplice.spark.jobs.batch_plan import BatchPlan, TopicPlan, TopicResult
 from lakesplice.spark.kafka.topic_ranges import records_between
@@ -116,9 +116,9 @@ class ShadowFeed:
         batch = BatchPlan(self.lake, self.entropy, (plan,), count, count, self.schemas)
         try:
             return run_batch(frame, batch).get(topic, TopicResult(topic))
-        except PySparkException as error:
+        except JOB_ERRORS as error:
             raise SourceUnavailable(
                 "records of a topic can't be read; run the command again",
                 topic=topic,
-                cause=str(error).splitlines()[0],
+                cause=innermost_line(str(error)),
             ) from error

@@ -8,9 +8,11 @@ from functools import partial
 from typing import Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import col
 
+from lakesplice.spark.java_errors import unread_records
 from lakesplice.spark.jobs.batch_plan import BatchPlan, TopicResult, gather
 from lakesplice.spark.jobs.decode_stage import STAGE_DDL, decode_records
 from lakesplice.spark.jobs.write_stage import ANSWER_DDL, write_ranges
@@ -22,7 +24,8 @@ _COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "header
 def run_batch(frame: DataFrame, plan: BatchPlan) -> dict[str, TopicResult]:
     """Run the batch's job and return the answers per topic; topics without records have none.
 
-    Blocks. Errors of one table are in its answers; an exception means that the job itself died.
+    Blocks. Errors of one table are in its answers; an exception means that the job itself died:
+    `SourceUnavailable` since Kafka didn't give the records, any other for another reason.
     """
     broadcast = frame.sparkSession.sparkContext.broadcast(plan)
     try:
@@ -36,6 +39,8 @@ def run_batch(frame: DataFrame, plan: BatchPlan) -> dict[str, TopicResult]:
             .mapInArrow(partial(_write, broadcast), ANSWER_DDL)
             .collect()
         )
+    except Py4JJavaError as error:
+        raise unread_records(error) or error from error
     finally:
         broadcast.unpersist()
     return gather(pickle.loads(row.answer) for row in rows)

@@ -9,19 +9,18 @@ them, seconds in all, so an answer is transferred as a whole, as Java's text of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.sql import SparkSession
 
 from lakesplice.errors import ConfigurationError, CredentialsRefused, SourceUnavailable
+from lakesplice.spark.java_errors import innermost, kinds_of, lacks_right
 from lakesplice.spark.kafka.access import BrokerAccess
 
 # How the names of Kafka's errors end.
 _NOT_BELIEVED = ("AuthenticationException", "UnsupportedSaslMechanismException")
-_NO_RIGHT = "AuthorizationException"
-_CAUSE = "Caused by: "
 _UNRESOLVED = "No resolvable bootstrap urls"
 
 
@@ -61,7 +60,7 @@ class KafkaAdmin:
             self._client = None
 
     def _refused(self, error: Py4JJavaError, right: str) -> SourceUnavailable:
-        kinds, cause = _kinds(error), innermost(error)
+        kinds, cause = kinds_of(error), innermost(error)
         if any(kind.endswith(_NOT_BELIEVED) for kind in kinds):
             return CredentialsRefused(
                 "Kafka refuses the connection; correct the credentials or certificates in"
@@ -114,35 +113,6 @@ def java_list(jvm: Any, items: Iterable[Any]) -> Any:
     for item in items:
         made.add(item)
     return made
-
-
-def innermost(error: Py4JJavaError) -> str:
-    """Return the first line of the innermost cause, which says most."""
-    *_, last = _thrown(error)
-    return str(last.toString()).splitlines()[0]
-
-
-def lacks_right(error: Py4JJavaError) -> bool:
-    """Whether Kafka refused because an ACL is missing."""
-    return any(kind.endswith(_NO_RIGHT) for kind in _kinds(error))
-
-
-def _kinds(error: Py4JJavaError) -> list[str]:
-    return [str(thrown.getClass().getName()) for thrown in _thrown(error)]
-
-
-def _thrown(error: Py4JJavaError) -> Iterator[Any]:
-    """An error of Java's and its causes, the innermost last."""
-    thrown = error.java_exception
-    while thrown is not None:
-        yield thrown
-        thrown = thrown.getCause()
-
-
-def innermost_line(text: str) -> str:
-    """Return the same of the text of an error of PySpark's; its first line if no cause is in it."""
-    causes = [line for line in text.splitlines() if line.startswith(_CAUSE)]
-    return causes[-1].removeprefix(_CAUSE) if causes else text.splitlines()[0]
 
 
 def misread(question: str, answer: str) -> SourceUnavailable:

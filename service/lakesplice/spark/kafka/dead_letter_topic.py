@@ -12,8 +12,9 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j 
 from pyspark.sql import SparkSession
 
 from lakesplice.errors import SourceUnavailable
+from lakesplice.spark.java_errors import innermost, lacks_right
 from lakesplice.spark.kafka.access import BrokerAccess
-from lakesplice.spark.kafka.admin import innermost, java_properties, lacks_right
+from lakesplice.spark.kafka.admin import java_properties
 from lakesplice.table.files.dead_letters import DeadLetter
 
 # As large as the source's topic accepted them, if the broker accepts that here.

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakesplice.errors import SourceUnavailable
 from lakesplice.model.offsets import Offset, OffsetRange
+from lakesplice.spark.java_errors import JOB_ERRORS, innermost_line
 from lakesplice.spark.kafka.access import BrokerAccess
-from lakesplice.spark.kafka.admin import innermost_line
 from lakesplice.spark.kafka.topic_ranges import records_between
 from lakesplice.spark.kafka.topics import Topic
 
@@ -36,7 +35,7 @@ class FirstRecordReader:
         frame = records_between(self._session, self._access, topic.name, ranges)
         try:
             rows = frame.select("offset", "key", "value").collect()
-        except PySparkException as error:
+        except JOB_ERRORS as error:
             raise SourceUnavailable(
                 "a topic's first records can't be read; the service will try again",
                 topic=topic.name,

@@ -18,8 +18,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from lakesplice.errors import CorruptFileError, RetryableError
 from lakesplice.model.offsets import Offsets
+from lakesplice.spark.java_errors import innermost_line
 from lakesplice.spark.kafka.access import BrokerAccess
-from lakesplice.spark.kafka.admin import innermost_line
 from lakesplice.spark.kafka.query_folders import QueryFolder
 
 TopicOffsets = Mapping[str, Offsets]

@@ -10,8 +10,9 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
 
 from lakesplice.errors import SourceUnavailable
+from lakesplice.spark.java_errors import innermost
 from lakesplice.spark.kafka.access import BrokerAccess
-from lakesplice.spark.kafka.admin import innermost, java_list, java_properties
+from lakesplice.spark.kafka.admin import java_list, java_properties
 from lakesplice.spark.kafka.topics import Topic
 
 _BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"

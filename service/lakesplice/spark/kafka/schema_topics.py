@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from lakesplice.errors import SourceUnavailable
 from lakesplice.model.offsets import Offset, OffsetRanges
+from lakesplice.spark.java_errors import JOB_ERRORS, innermost_line
 from lakesplice.spark.kafka.access import BrokerAccess
-from lakesplice.spark.kafka.admin import innermost_line
 from lakesplice.spark.kafka.topic_ranges import records_between
 
 
@@ -34,7 +33,7 @@ class SchemaTopicReader:
             if mark is not None:
                 records = records.where(records["value"].cast("string").rlike(mark))
             rows = records.collect()
-        except PySparkException as error:
+        except JOB_ERRORS as error:
             raise SourceUnavailable(
                 "a topic of schema changes can't be read; check that it keeps all its records",
                 topic=topic,

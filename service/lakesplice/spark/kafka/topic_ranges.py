@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from lakesplice.errors import SourceUnavailable, UsageError
 from lakesplice.model.offsets import OffsetRange, OffsetRanges
+from lakesplice.spark.java_errors import JOB_ERRORS, innermost_line
 from lakesplice.spark.kafka.access import BrokerAccess
 from lakesplice.spark.kafka.topics import TopicCatalogue
 
@@ -28,7 +28,7 @@ def records_between(
     ranges: OffsetRanges,
 ) -> DataFrame:
     """Return the records of each partition from its first offset up to its end, in Kafka's columns.
-    They are read when the result is used, which raises `PySparkException`.
+    They are read when the result is used, which raises one of `JOB_ERRORS`.
     """
     settings = {
         **access.source_options(),
@@ -66,11 +66,11 @@ class TopicReader:
         frame = records_between(self._session, self._access, topic, ranges)
         try:
             records = frame.selectExpr(*_COLUMNS).toArrow()
-        except PySparkException as error:
+        except JOB_ERRORS as error:
             raise SourceUnavailable(
                 "records of a topic can't be read again; try again, or with fewer --records",
                 topic=topic,
-                cause=str(error).splitlines()[0],
+                cause=innermost_line(str(error)),
             ) from error
         records = records.sort_by([("partition", "ascending"), ("offset", "ascending")])
         partitions = records.column("partition").to_numpy()

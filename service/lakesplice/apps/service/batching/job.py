@@ -14,6 +14,7 @@ from lakesplice.apps.service.batching.batch_selection import TopicSpan, continue
 from lakesplice.apps.service.batching.restart import Restart, RestartReason
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable
+from lakesplice.errors import SourceUnavailable
 from lakesplice.formats.events import TypeHistory
 from lakesplice.model.names import TableName
 from lakesplice.model.parking import ParkCode, ParkReason
@@ -24,8 +25,10 @@ from lakesplice.table.ingest.append import AppendPlan
 from lakesplice.table.protocol.retries import Retries
 
 RunJob = Callable[[DataFrame, BatchPlan], dict[str, TopicResult]]
-# The last line of a traceback names the exception in this form.
-_RAISED = re.compile(r"(?:\w+\.)*\w+(?:Error|Exception): ")
+# The last line of a traceback names the exception in this form, and each cause in Java's.
+_RAISED = re.compile(r"(?:Caused by: |: )?((?:\w+\.)*\w+(?:Error|Exception): .*)")
+# What may be in the name of a topic; a message may also name its partition.
+_NAME = r"[\w.-]"
 _READ_TASKS_PER_CORE = 1
 _ATTEMPTS_MAX = 2
 
@@ -45,7 +48,9 @@ class BatchJob:
 
     def results(self, frame: DataFrame, spans: Mapping[str, TopicSpan]) -> dict[str, TopicResult]:
         """Run the job. A job that dies twice is run by halves until the table at fault is found;
-        that table is parked and has no result.
+        that table is parked and has no result. If Kafka didn't give the records, no half would
+        end, since each reads all of them: there is no result, and the tables that Kafka names rest.
+        Raises `SourceUnavailable` if it names none.
         """
         plan = self._plan(spans)
         retries = Retries(self.driver.clock, self.driver.entropy, _ATTEMPTS_MAX)
@@ -56,8 +61,22 @@ class BatchJob:
                 if self.is_ending():
                     raise
                 self.driver.log.warning("job-died", tables=len(spans), error=error_line(error))
-                if not retries.allow_another():
-                    return self._by_halves(frame, spans, error)
+                if retries.allow_another():
+                    continue
+                if isinstance(error, SourceUnavailable):
+                    self._rest_unread(spans, error)
+                    return {}
+                return self._by_halves(frame, spans, error)
+
+    def _rest_unread(self, spans: Mapping[str, TopicSpan], error: SourceUnavailable) -> None:
+        """Let the tables rest whose topics Kafka names; the next query is without them."""
+        unread = [span.table for name, span in spans.items() if _names(str(error), name)]
+        if not unread:
+            raise error
+        for table in unread:
+            table.refused = True
+            table.rest(str(error))
+        self.restart.ask(RestartReason.REDIRECT)
 
     def _by_halves(
         self, frame: DataFrame, spans: Mapping[str, TopicSpan], error: Exception
@@ -118,9 +137,14 @@ class BatchJob:
 
 
 def error_line(error: BaseException | None) -> str:
-    """Return the line of an error that says what happened: the last line of a worker's traceback,
-    else the first line that isn't empty.
+    """Return the line of an error that says what happened: the last line of a worker's traceback
+    or the innermost cause of Java's, else the first line that isn't empty.
     """
     lines = [line.strip() for line in str(error or "").splitlines() if line.strip()]
-    raised = [line for line in lines if _RAISED.match(line)]
+    raised = [found[1] for line in lines if (found := _RAISED.match(line))]
     return raised[-1] if raised else lines[0] if lines else repr(error)
+
+
+def _names(message: str, topic: str) -> bool:
+    """Whether a message names the topic, or a partition of it (`topic-0`)."""
+    return bool(re.search(rf"(?<!{_NAME}){re.escape(topic)}(?:-\d+)?(?!{_NAME})", message))

@@ -1,0 +1,70 @@
+"""What errors of the JVM say: their causes, of which the innermost says most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
+from pyspark.errors import PySparkException
+
+from lakesplice.errors import SourceUnavailable
+
+JOB_ERRORS = (PySparkException, Py4JJavaError)
+"""What the result of a DataFrame raises if its job fails: an error of PySpark's own if PySpark
+knows the one in Java, and else py4j's, as for those of Kafka's client.
+"""
+_KAFKA = "org.apache.kafka."
+_NO_RIGHT = "AuthorizationException"
+_CAUSE = "Caused by: "
+
+
+def unread_records(error: Py4JJavaError) -> SourceUnavailable | None:
+    """Return the error for a job that ended since Kafka's client couldn't read the records of a
+    topic; None if it ended for another reason. Kafka's words name the topic, if it is one topic's.
+    """
+    said = [thrown for thrown in _thrown(error) if _name(thrown).startswith(_KAFKA)]
+    if not said:
+        return None
+    return SourceUnavailable(
+        "Kafka doesn't give the records; correct what the cause names",
+        cause=_first_line(said[-1]),
+    )
+
+
+def innermost(error: Py4JJavaError) -> str:
+    """Return the first line of the innermost cause."""
+    *_, last = _thrown(error)
+    return _first_line(last)
+
+
+def innermost_line(text: str) -> str:
+    """Return the same of the text of an error of PySpark's; its first line if no cause is in it."""
+    causes = [line for line in text.splitlines() if line.startswith(_CAUSE)]
+    return causes[-1].removeprefix(_CAUSE) if causes else text.splitlines()[0]
+
+
+def lacks_right(error: Py4JJavaError) -> bool:
+    """Whether Kafka refused because an ACL is missing."""
+    return any(kind.endswith(_NO_RIGHT) for kind in kinds_of(error))
+
+
+def kinds_of(error: Py4JJavaError) -> list[str]:
+    """Return the names of the Java classes of an error and its causes."""
+    return [_name(thrown) for thrown in _thrown(error)]
+
+
+def _thrown(error: Py4JJavaError) -> Iterator[Any]:
+    """An error of Java's and its causes, the innermost last."""
+    thrown = error.java_exception
+    while thrown is not None:
+        yield thrown
+        thrown = thrown.getCause()
+
+
+def _name(thrown: Any) -> str:
+    return str(thrown.getClass().getName())
+
+
+def _first_line(thrown: Any) -> str:
+    return str(thrown.toString()).splitlines()[0]
