@@ -17,7 +17,7 @@ from lakesplice.errors import LakespliceError
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.offsets import Offset, OffsetRange
 from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars
-from lakesplice.spark.java_errors import unread_records
+from lakesplice.spark.java_errors import passing_cause
 from lakesplice.spark.kafka.access import BrokerAccess
 from lakesplice.spark.kafka.admin import KafkaAdmin
 from lakesplice.spark.kafka.consumer_group import ConsumerGroup
@@ -70,7 +70,7 @@ class Client:
         try:
             return frame.count()
         except Py4JJavaError as error:
-            raise unread_records(error) or error from error
+            raise passing_cause(error) or error from error
 
     def first_records(self) -> int:
         """How many records a topic's format is told from."""

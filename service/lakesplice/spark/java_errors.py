@@ -8,7 +8,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.errors import PySparkException
 
-from lakesplice.errors import SourceUnavailable
+from lakesplice.errors import RetryableError, SourceUnavailable
 
 JOB_ERRORS = (PySparkException, Py4JJavaError)
 """What the result of a DataFrame raises if its job fails: an error of PySpark's own if PySpark
@@ -17,19 +17,24 @@ knows the one in Java, and else py4j's, as for those of Kafka's client.
 _KAFKA = "org.apache.kafka."
 _NO_RIGHT = "AuthorizationException"
 _CAUSE = "Caused by: "
+_DISK_FULL = "No space left on device"
 
 
-def unread_records(error: Py4JJavaError) -> SourceUnavailable | None:
-    """Return the error for a job that ended since Kafka's client couldn't read the records of a
-    topic; None if it ended for another reason. Kafka's words name the topic, if it is one topic's.
+def passing_cause(error: Py4JJavaError) -> RetryableError | None:
+    """Return the error for a job that ended for a reason which may pass and which is no table's:
+    Kafka's client couldn't read the records of a topic, which its words name if it is one topic's,
+    or the disk for Spark's temporary files is full. None if it ended for another reason.
     """
-    said = [thrown for thrown in _thrown(error) if _name(thrown).startswith(_KAFKA)]
-    if not said:
-        return None
-    return SourceUnavailable(
-        "Kafka doesn't give the records; correct what the cause names",
-        cause=_first_line(said[-1]),
-    )
+    thrown = [*_thrown(error)]
+    said = [one for one in thrown if _name(one).startswith(_KAFKA)]
+    if said:
+        return SourceUnavailable(
+            "Kafka doesn't give the records; correct what the cause names",
+            cause=_first_line(said[-1]),
+        )
+    if any(_DISK_FULL in _first_line(one) for one in thrown):
+        return RetryableError("the disk for Spark's temporary files is full; free some space")
+    return None
 
 
 def innermost(error: Py4JJavaError) -> str:

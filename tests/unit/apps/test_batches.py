@@ -195,6 +195,17 @@ def test_a_refusal_that_names_no_topic_of_the_batch_fails_the_batch_and_blames_n
     assert not any(table.parked or table.is_left_out for table in scene.tables)
 
 
+def test_no_table_is_parked_if_the_job_dies_with_each_of_them(scene: Scene) -> None:
+    """As with a machine that has no room: what is wrong with all of them is no table's fault."""
+    scene.job.deadly = set(scene.ends)
+    with pytest.raises(RuntimeError, match="it died"):
+        scene.batch()
+    assert not any(table.parked or table.is_left_out for table in scene.tables)
+    scene.job.deadly = set()
+    scene.batch()
+    scene.require_true(0, 1, 2)
+
+
 def test_a_job_that_dies_while_the_query_ends_counts_against_no_table(scene: Scene) -> None:
     scene.job.deadly = set(scene.ends)
     scene.job.may_end = threading.Event()

@@ -12,7 +12,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j 
 from pyspark.sql import DataFrame
 from pyspark.sql.functions import col
 
-from lakesplice.spark.java_errors import unread_records
+from lakesplice.spark.java_errors import passing_cause
 from lakesplice.spark.jobs.batch_plan import BatchPlan, TopicResult, gather
 from lakesplice.spark.jobs.decode_stage import STAGE_DDL, decode_records
 from lakesplice.spark.jobs.write_stage import ANSWER_DDL, write_ranges
@@ -25,7 +25,8 @@ def run_batch(frame: DataFrame, plan: BatchPlan) -> dict[str, TopicResult]:
     """Run the batch's job and return the answers per topic; topics without records have none.
 
     Blocks. Errors of one table are in its answers; an exception means that the job itself died:
-    `SourceUnavailable` since Kafka didn't give the records, any other for another reason.
+    `SourceUnavailable` since Kafka didn't give the records, another `RetryableError` for another
+    reason that may pass, and any other error for the rest.
     """
     broadcast = frame.sparkSession.sparkContext.broadcast(plan)
     try:
@@ -40,7 +41,7 @@ def run_batch(frame: DataFrame, plan: BatchPlan) -> dict[str, TopicResult]:
             .collect()
         )
     except Py4JJavaError as error:
-        raise unread_records(error) or error from error
+        raise passing_cause(error) or error from error
     finally:
         broadcast.unpersist()
     return gather(pickle.loads(row.answer) for row in rows)

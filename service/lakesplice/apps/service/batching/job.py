@@ -14,7 +14,7 @@ from lakesplice.apps.service.batching.batch_selection import TopicSpan, continue
 from lakesplice.apps.service.batching.restart import Restart, RestartReason
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.tables import ServiceTable
-from lakesplice.errors import SourceUnavailable
+from lakesplice.errors import RetryableError, SourceUnavailable
 from lakesplice.formats.events import TypeHistory
 from lakesplice.model.names import TableName
 from lakesplice.model.parking import ParkCode, ParkReason
@@ -47,11 +47,29 @@ class BatchJob:
     restart: Restart
 
     def results(self, frame: DataFrame, spans: Mapping[str, TopicSpan]) -> dict[str, TopicResult]:
-        """Run the job. A job that dies twice is run by halves until the table at fault is found;
-        that table is parked and has no result. If Kafka didn't give the records, no half would
-        end, since each reads all of them: there is no result, and the tables that Kafka names rest.
-        Raises `SourceUnavailable` if it names none.
+        """Run the job. A job that dies twice is run by halves until the tables at fault are found;
+        these are parked and have no result.
+
+        No table is at fault if each dies alone, or if the error may pass: then this raises the
+        error, and the query starts again. But the tables rest whose topics Kafka names when it
+        doesn't give the records; then there is no result, since each half reads all of them.
         """
+        died: dict[str, Exception] = {}
+        try:
+            found = self._found(frame, spans, died)
+        except SourceUnavailable as error:
+            if self.is_ending() or not self._rest_unread(spans, error):
+                raise
+            return {}
+        if len(died) > 1 and len(died) == len(spans):
+            raise next(iter(died.values()))
+        self._park(spans, died)
+        return found
+
+    def _found(
+        self, frame: DataFrame, spans: Mapping[str, TopicSpan], died: dict[str, Exception]
+    ) -> dict[str, TopicResult]:
+        """Run the job, and its halves if it dies twice; add tables that die alone to `died`."""
         plan = self._plan(spans)
         retries = Retries(self.driver.clock, self.driver.entropy, _ATTEMPTS_MAX)
         while True:
@@ -63,41 +81,41 @@ class BatchJob:
                 self.driver.log.warning("job-died", tables=len(spans), error=error_line(error))
                 if retries.allow_another():
                     continue
-                if isinstance(error, SourceUnavailable):
-                    self._rest_unread(spans, error)
+                if isinstance(error, RetryableError):
+                    raise
+                if len(spans) == 1:
+                    died.update(dict.fromkeys(spans, error))
                     return {}
-                return self._by_halves(frame, spans, error)
+                break
+        # Asked before tables are blamed: without the broker every job fails.
+        self.catalogue.describe(spans)
+        names = sorted(spans)
+        return {
+            name: result
+            for half in (names[: len(names) // 2], names[len(names) // 2 :])
+            for name, result in self._found(frame, {n: spans[n] for n in half}, died).items()
+        }
 
-    def _rest_unread(self, spans: Mapping[str, TopicSpan], error: SourceUnavailable) -> None:
-        """Let the tables rest whose topics Kafka names; the next query is without them."""
+    def _park(self, spans: Mapping[str, TopicSpan], died: Mapping[str, Exception]) -> None:
+        """Park the tables at which the job died."""
+        topics = self.catalogue.describe(died)
+        for name, error in died.items():
+            table = spans[name].table
+            if continues(self.driver, table, topics.get(name), self.restart):
+                detail = f"the job died twice with this table alone: {error_line(error)}"
+                table.park(ParkReason(ParkCode.JOB_DIED, detail, name))
+                self.restart.ask(RestartReason.REDIRECT)
+
+    def _rest_unread(self, spans: Mapping[str, TopicSpan], error: SourceUnavailable) -> bool:
+        """Let the tables rest whose topics Kafka names, and ask for a query without them; return
+        whether it names one.
+        """
         unread = [span.table for name, span in spans.items() if _names(str(error), name)]
-        if not unread:
-            raise error
         for table in unread:
             table.refused = True
             table.rest(str(error))
-        self.restart.ask(RestartReason.REDIRECT)
-
-    def _by_halves(
-        self, frame: DataFrame, spans: Mapping[str, TopicSpan], error: Exception
-    ) -> dict[str, TopicResult]:
-        """Run each half of the tables on its own; a table that is alone is parked for the error."""
-        # Asked before a table is blamed: without the broker every job fails.
-        topics = self.catalogue.describe(spans)
-        if len(spans) > 1:
-            names = sorted(spans)
-            halves = names[: len(names) // 2], names[len(names) // 2 :]
-            return {
-                name: result
-                for half in halves
-                for name, result in self.results(frame, {n: spans[n] for n in half}).items()
-            }
-        for name, span in spans.items():
-            if continues(self.driver, span.table, topics.get(name), self.restart):
-                detail = f"the job died twice with this table alone: {error_line(error)}"
-                span.table.park(ParkReason(ParkCode.JOB_DIED, detail, name))
-                self.restart.ask(RestartReason.REDIRECT)
-        return {}
+            self.restart.ask(RestartReason.REDIRECT)
+        return bool(unread)
 
     def _plan(self, spans: Mapping[str, TopicSpan]) -> BatchPlan:
         driver = self.driver
