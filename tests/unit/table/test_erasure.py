@@ -136,6 +136,21 @@ def test_rows_that_live_are_erased_only_on_demand(scene: Scene) -> None:
 
 
 @pytest.mark.slow
+def test_a_change_that_came_late_decides_about_no_row(scene: Scene) -> None:
+    """It waits for its row all the same, below the row's position."""
+    inserted, deleted = scene.source.put(8), scene.source.delete(8)
+    scene.take(*deleted, partition=0)
+    scene.take(*inserted, partition=1)
+    deleted, inserted = scene.source.delete(2), scene.source.put(2)
+    scene.take(*inserted, partition=0)
+    scene.take(*deleted, partition=1)
+    with pytest.raises(UsageError, match="aren't deleted"):
+        erase_keys(scene.driver, [2])
+    assert (done := erase_keys(scene.driver, [8])).rows == 1
+    assert done.live == 0
+    require_true(scene.source, scene.driver.table.store)
+
+
 def test_a_pin_prevents_an_erasure_and_is_named(scene: Scene) -> None:
     table = scene.driver.table
     assert table.snapshot is not None
