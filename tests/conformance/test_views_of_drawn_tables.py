@@ -1,5 +1,5 @@
-"""The SQL of `lakesplice views` for tables with any names, types and shapes, run in DuckDB: a view
-has the rows of the source, each column under its name.
+"""The SQL of `lakesplice views` for tables with any names, types and shapes, run in DuckDB and in
+Trino: a view has the rows of the source, each column under its name.
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+import pytest
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from lakesplice.apps.table_commands.engine_views import engine_views
 from lakesplice.model.names import column_name
+from lakesplice.planning.engine_views.engines import Engine
 from lakesplice.planning.shape.computing.expression import parse
 from lakesplice.planning.shape.masks import masks_of
 from lakesplice.planning.shape.shaping import Shape
@@ -31,6 +34,7 @@ from tests.support.debezium import compact, envelope_schema, key_schema, payload
 from tests.support.drawing import examples
 from tests.support.sent_types import DEAD, PARKED
 from tests.support.simulated import memory_folder
+from tests.support.trino import LocalTrino, address, in_milliseconds
 from tests.support.types import TYPES
 
 NAMES = (
@@ -155,3 +159,31 @@ def test_a_view_of_any_table_has_the_sources_rows_under_the_sources_names(drawn:
         assert found.num_rows == len(truth)
         if truth:
             assert found.column_names == list(truth[next(iter(truth))])
+
+
+@pytest.mark.nightly
+@settings(
+    max_examples=examples(36), deadline=None, phases=(Phase.explicit, Phase.reuse, Phase.generate)
+)
+@given(drawn=tables())
+def test_a_view_of_any_table_has_the_same_rows_in_trino(trino: LocalTrino, drawn: Drawn) -> None:
+    """Under the same names as in DuckDB, with moments as Trino has them."""
+    with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
+        driver, _ = filled(drawn, LocalStore(folder))
+        if driver.table.snapshot is None or not driver.table.schema.columns:
+            return
+        driver.compact()
+        path = Path(folder) / driver.name.path
+        (view,) = engine_views(str(path), Engine.TRINO, address(Path(folder)))
+        database, table = driver.name.path.split("/")
+        name = f'"{database}"."{table}"'
+        try:
+            for statement in view.statements:
+                trino.run(statement)
+            theirs = trino.run(f"select * from {name}")
+        finally:  # the next table may have the same name
+            trino.run(f"drop view if exists {name}")
+            trino.run(f"call system.unregister_table('{database}', '{table}__base')")
+        known = in_milliseconds(by_duckdb(path, name))
+        assert theirs.column_names == known.column_names
+        assert theirs.sort_by("id").to_pylist() == known.sort_by("id").to_pylist()
