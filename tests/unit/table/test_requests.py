@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -22,7 +24,7 @@ from lakesplice.table.driver.requests import (
 )
 from lakesplice.table.protocol.history import history
 from lakesplice.table.protocol.intents import Note
-from lakesplice.table.protocol.layout import ANSWERS, REQUESTS
+from lakesplice.table.protocol.layout import ANSWERS, REQUESTS, request_path
 from lakesplice.testing.doubles import FixedClock
 from tests.support import simulated
 
@@ -147,8 +149,26 @@ def test_an_answer_that_was_not_read_is_deleted_a_day_later(lake: LocalStore) ->
     assert left(lake) == []
 
 
-def test_a_request_that_is_no_json_is_removed(lake: LocalStore) -> None:
-    lake.put_new(f"{REQUESTS}/x.json", b"{")
+def test_a_request_of_a_newer_command_is_refused_with_the_reason(lake: LocalStore) -> None:
+    clock = FixedClock()
+    driver_of(lake)
+    asked = request(clock)
+    newer = json.dumps({**asdict(asked), "in_two_steps": True}).encode()
+
+    def replace_and_look(_: float) -> None:
+        lake.delete(request_path(asked.id))
+        lake.put_new(request_path(asked.id), newer)
+        assert pending(lake) == []
+
+    given = ask(lake, asked, clock, replace_and_look)
+    assert given is not None
+    assert not given.done
+    assert "older than this command" in given.text
+
+
+@pytest.mark.parametrize("text", [b"{", b"[]", b'{"id": "x"}', b"7"])
+def test_a_request_that_is_none_is_removed(lake: LocalStore, text: bytes) -> None:
+    lake.put_new(f"{REQUESTS}/x.json", text)
     assert pending(lake) == []
     assert left(lake) == []
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from itertools import takewhile
 
 from lakesplice.errors import CorruptFileError, MissingFileError, RetryableError
@@ -61,6 +61,13 @@ class CommandAnswer:
     facts: Mapping[str, object] = field(default_factory=dict)
 
 
+_FIELDS = frozenset(one.name for one in fields(CommandRequest))
+_NEWER = CommandAnswer(
+    done=False,
+    text="the service that runs is older than this command; use the command of its version",
+)
+
+
 def ask(
     lake: Store,
     request: CommandRequest,
@@ -103,15 +110,23 @@ def is_pending(lake: Store, request: CommandRequest) -> bool:
 
 
 def pending(lake: Store) -> list[CommandRequest]:
-    """Return the requests that wait, in no particular order; a damaged one is deleted."""
+    """Return the requests that wait, in no particular order. One of a newer command, which has
+    fields that are unknown here, is refused; a damaged one is deleted.
+    """
     found = []
     for path in lake.list(f"{REQUESTS}/"):
         try:
-            found.append(CommandRequest(**json.loads(lake.read(path))))
+            values = json.loads(lake.read(path))
+            request = CommandRequest(**{name: values[name] for name in _FIELDS if name in values})
         except MissingFileError:
             continue  # withdrawn meanwhile
         except (ValueError, TypeError):
             lake.delete(path)
+            continue
+        if values.keys() <= _FIELDS:
+            found.append(request)
+        else:
+            answer(lake, request, _NEWER)
     return found
 
 
