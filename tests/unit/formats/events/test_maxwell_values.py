@@ -109,6 +109,14 @@ def test_damage_beside_json_costs_only_itself(damaged: bytes) -> None:
     assert sorted(images(decoded)) == [0, 2]
 
 
+@pytest.mark.parametrize("written", ["NaN", "-Infinity", '{"of":[1,NaN]}', "[01]"])
+def test_what_is_no_json_in_a_json_column_is_a_dead_letter_in_any_company(written: str) -> None:
+    decoded = decode(
+        *(_with_document(one) for one in ("[1]", written, "null")), types={**TYPES, "name": "json"}
+    )
+    assert list(dead(decoded)) == [1]
+
+
 def test_a_geometry_is_text_if_it_is_declared_so() -> None:
     record = event("insert", row(1, name="POINT (3 2)"))
     assert images(decode(record))[0][1] == {

@@ -6,12 +6,19 @@ import json
 from collections.abc import Iterator
 
 _SPACE = " \t\r\n"
-_DECODER = json.JSONDecoder()
+
+
+def _refused(name: str) -> None:
+    raise ValueError(f"{name} is no JSON number")
+
+
+# Python's decoder would take NaN and infinities, at any depth.
+_DECODER = json.JSONDecoder(parse_constant=_refused)
 
 
 def members_in(text: str, opening: int) -> Iterator[tuple[str, int, int]]:
     """Yield the names of an object's members, and the start and end of their values. Raises
-    `ValueError` or `IndexError` if the text isn't an object.
+    `ValueError` or `IndexError` if the text isn't an object of JSON.
     """
     at = _behind(text, opening, "{")
     if text[at] == "}":
