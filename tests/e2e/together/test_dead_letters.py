@@ -43,7 +43,9 @@ def test_dead_letters_of_a_wrong_setting_are_replayed_once_it_is_corrected(
     records = send(stage.sender, table.insert(0, 20))
     unreadable(servers, table.topic)
     yield Until(lambda: dead(lake, table) == 21, "all records are letters")
-    assert lake.said("dead-letters-unsent"), "their topic takes none, which holds up nobody"
+    unsent = lake.said("dead-letters-unsent")
+    assert unsent, "their topic takes none, which holds up nobody"
+    assert all("RecordTooLargeException" in said["error"] for said in unsent)
     assert "0 dead letters replayed, 21 still" in dlq("replay", path)
     yield ENDED
     letters = {(row["partition"], row["offset"]): row for row in rows("--values")}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from base64 import b64decode
 from collections.abc import Iterable
 from typing import Any
@@ -40,22 +41,32 @@ class DeadLetterTopic:
             "delivery.timeout.ms": access.timeout_ms,
             "max.block.ms": access.timeout_ms,
             "max.request.size": str(_REQUEST_BYTES_MAX),
+            # Each letter by itself. If a topic takes only smaller batches than those that are sent,
+            # Kafka's client may halve the same batch for ever.
+            "batch.size": "0",
             **access.options,
             "acks": "all",
             "bootstrap.servers": access.servers,
         }
+        self._seconds_max = 2 * access.timeout_seconds
         self._producer: Any = None
         self._opening = threading.Lock()
 
     def send(self, table: str, dead_letters: Iterable[DeadLetter]) -> None:
         """Send dead letters and return once all are acknowledged; `SourceUnavailable` if one isn't.
 
-        Blocks for at most about twice the timeout; some may have been sent even if it raises.
+        Blocks for at most about three times the timeout; some may have been sent even if it raises.
         """
         try:
             producer = self._opened()
-            for answer in [producer.send(self._record(table, letter)) for letter in dead_letters]:
-                answer.get()
+            answers = [producer.send(self._record(table, letter)) for letter in dead_letters]
+            unit, ends = (
+                self._jvm.java.util.concurrent.TimeUnit,
+                time.monotonic() + self._seconds_max,
+            )
+            for answer in answers:
+                left = max(0.0, ends - time.monotonic())
+                answer.get(int(left * 1000), unit.MILLISECONDS)
         except Py4JJavaError as error:
             cause = innermost(error)
             missing = {"right": f"WRITE on topic {self._topic}"} if lacks_right(error) else {}
