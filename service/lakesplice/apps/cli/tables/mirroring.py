@@ -97,7 +97,7 @@ def _catalog_of(
 def _text(done: Mirrored, *, check: bool) -> str:
     files = f"{done.added} files added, {done.removed} removed"
     if not check:
-        begun = f"; it began anew, since {done.begun}" if done.begun else ""
+        begun = f"; it began again, since {done.begun}" if done.begun else ""
         return f"the mirror shows version {done.version}: {files}{begun}"
     if done.begun:
         return f"the mirror must begin, since {done.begun}: {files}"
