@@ -344,7 +344,7 @@ def take(life: Life, cuts: list[tuple[int, int, bool]]) -> None:
     for first, second, compacts in cuts:
         at, ends = life.driver.table.next_offsets({0, 1}), life.topic.ends
         to = {n: Offset(min(max(end, at[n]), ends[n])) for n, end in ((0, first), (1, second))}
-        life.driver.batch(to)
+        life.batch_unless_parked(to)
         if compacts:
             life.driver.compact()
-    life.driver.batch()
+    life.batch_unless_parked()

@@ -13,6 +13,7 @@ from lakesplice.formats.events import TypeHistory
 from lakesplice.formats.events.ddl import SchemaChange, history_of, read_schema_change
 from lakesplice.formats.events.debezium.ddl_types import ConverterSettings, types_of
 from lakesplice.model.names import TableName
+from lakesplice.model.offsets import Offset
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.reading.scan import View
@@ -109,6 +110,11 @@ class Life:
     def take(self, *events: Event, partition: int = 0) -> None:
         self.topic.append(partition, events)
         self.driver.batch()
+
+    def batch_unless_parked(self, ends: dict[int, Offset] | None = None) -> None:
+        """Run a batch, if the table isn't parked."""
+        if not self.parked:
+            self.driver.batch(ends)
 
     @property
     def parked(self) -> str:
