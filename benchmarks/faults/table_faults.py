@@ -160,6 +160,29 @@ def parking(
     )
 
 
+def resting(
+    table: str,
+    *,
+    name: str,
+    provoke: Callable[[Demo], object],
+    mend: Callable[[Demo], object],
+    prepare: Callable[[Demo], object],
+) -> Fault:
+    """Return a fault for which a table rests until its cause is corrected."""
+    return Fault(
+        name=name,
+        section='lakesplice_topic_state{state="resting"} is 1',
+        provoke=provoke,
+        page=in_state(table, "resting"),
+        metric='lakesplice_topic_state{state="resting"} == 1',
+        alert="LakespliceTopicRests",
+        alert_after=400,
+        mend=mend,
+        probe=table,
+        prepare=prepare,
+    )
+
+
 TABLE_FAULTS = (
     parking(
         "shop.noisy",
@@ -229,16 +252,11 @@ TABLE_FAULTS = (
         mend=_reloaded,
         prepare=table_made("short"),
     ),
-    Fault(
+    resting(
+        "shop.shared",
         name="another program commits to a table",
-        section='lakesplice_topic_state{state="resting"} is 1',
         provoke=_committed_to,
-        page=in_state("shop.shared", "resting"),
-        metric='lakesplice_topic_state{state="resting"} == 1',
-        alert="LakespliceTopicRests",
-        alert_after=400,
         mend=_commit_undone,
-        probe="shop.shared",
         prepare=table_made("shared"),
     ),
     Fault(
@@ -253,16 +271,11 @@ TABLE_FAULTS = (
         probe="shop.customers",
         stays="told for a day after the last event that showed it",
     ),
-    Fault(
+    resting(
+        "shop.full",
         name="the store refuses writes of a table",
-        section='lakesplice_topic_state{state="resting"} is 1',
         provoke=_table_read_only,
-        page=in_state("shop.full", "resting"),
-        metric='lakesplice_topic_state{state="resting"} == 1',
-        alert="LakespliceTopicRests",
-        alert_after=400,
         mend=lambda demo: demo.disks.make_writable(),
-        probe="shop.full",
         prepare=table_made("full"),
     ),
 )

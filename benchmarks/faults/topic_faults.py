@@ -17,7 +17,7 @@ from kafka.admin import (
 
 from benchmarks.faults.demo import PREFIX, Demo
 from benchmarks.faults.measuring import Fault
-from benchmarks.faults.table_faults import in_state, parking, table_made
+from benchmarks.faults.table_faults import parking, resting, table_made
 
 _COPY = f"{PREFIX}.copy.shop.orders"
 _WITHOUT_COPY = rf"{PREFIX}\.(?!copy\.).*"
@@ -139,16 +139,11 @@ TOPIC_FAULTS = (
         mend=_loaded_again,
         prepare=table_made("again"),
     ),
-    Fault(
+    resting(
+        "shop.secret",
         name="the service's user may not read a topic",
-        section='lakesplice_topic_state{state="resting"} is 1',
         provoke=_right_missing,
-        page=in_state("shop.secret", "resting"),
-        metric='lakesplice_topic_state{state="resting"} == 1',
-        alert="LakespliceTopicRests",
-        alert_after=400,
         mend=_right_given,
-        probe="shop.secret",
         prepare=_rights_asked,
     ),
     Fault(
