@@ -85,6 +85,7 @@ def test_the_same_mutants_are_drawn_again_of_every_kind() -> None:
     )
     once, again, other = (drawn(mutants, 40, seed, ROOT) for seed in (1, 1, 2))
     assert once == again != other
+    assert drawn(mutants, 30, 1, ROOT) == once[:30]
     assert len({(mutant.path, mutant.start, mutant.end) for mutant in once}) == 40
     assert len(Counter(mutant.kind for mutant in once)) > 4
     for mutant in once:
@@ -136,10 +137,14 @@ def test_a_draw_leaves_out_what_is_listed_as_equivalent_and_nothing_else(tmp_pat
     assert not set(kept).intersection(left_out)
 
 
-def test_the_list_of_equivalents_names_modules_that_exist() -> None:
+def test_the_list_of_equivalents_names_lines_that_exist() -> None:
     listed = known_equivalents()
     assert listed
-    assert all((ROOT / change.path).is_file() for change in listed)
+    for change in listed:
+        source = (ROOT / change.path).read_text()
+        names = [name for name in change.function.split(".") if name]
+        assert all(f"def {name}(" in source or f"class {name}" in source for name in names), change
+        assert change.was in " ".join(source.split()), change
 
 
 # In a process of its own, since the children of one that has threads may wait for these for ever.
