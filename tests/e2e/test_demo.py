@@ -162,7 +162,7 @@ def _notes(table: Path) -> list[tuple[int, str]]:
 def _left_by(session: int, folder: Path) -> list[str]:
     """Processes of the demo's session, and the broker, whose command line names the folder."""
     listing = subprocess.run(
-        ["ps", "-eo", "sid=,stat=,args="], capture_output=True, text=True, check=True
+        ["ps", "-ww", "-eo", "sid=,stat=,args="], capture_output=True, text=True, check=True
     )
     lines = [line.split(None, 2) for line in listing.stdout.splitlines()]
     return [

@@ -206,7 +206,7 @@ class RunningService:
     def workers(self) -> list[int]:
         """The process ids of the Python workers that run the service's tasks."""
         started = self._process.pid if self._jvm is None else self._jvm.pid
-        columns = ["ps", "-o", "pid=,ppid=,args=", "-s", str(started)]
+        columns = ["ps", "-ww", "-o", "pid=,ppid=,args=", "-s", str(started)]
         # Without a process left ps fails, and there is no worker either.
         listing = subprocess.run(columns, capture_output=True, text=True, check=False).stdout
         daemons = {pid for pid, _, args in _processes(listing) if worker_daemon.__name__ in args}

@@ -37,6 +37,13 @@ def passing_cause(error: Py4JJavaError) -> RetryableError | None:
     return None
 
 
+def outermost(error: PySparkException | Py4JJavaError) -> str:
+    """Return the first line of what was raised, without its causes."""
+    if isinstance(error, Py4JJavaError):
+        return _first_line(error.java_exception)
+    return str(error).splitlines()[0]
+
+
 def innermost(error: Py4JJavaError) -> str:
     """Return the first line of the innermost cause."""
     *_, last = _thrown(error)

@@ -69,6 +69,9 @@ _SETTINGS = {
     "spark.kafka.consumer.cache.capacity": "8192",
     "spark.python.worker.reuse": "true",
     "spark.task.maxFailures": "2",
+    # Kafka's client may wait for ever when it is closed after its broker went away. Spark would
+    # wait for it, and by its default nothing limits that.
+    "spark.sql.streaming.stopTimeout": "10s",
 }
 
 

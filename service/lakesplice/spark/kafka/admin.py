@@ -34,6 +34,7 @@ class KafkaAdmin:
         self.jvm = jvm
         self._servers = access.servers
         self._properties = java_properties(jvm, access.client_settings())
+        self._wait = jvm.java.time.Duration.ofMillis(int(access.timeout_ms))
         self._client: Any = None
 
     @classmethod
@@ -56,7 +57,8 @@ class KafkaAdmin:
     def close(self) -> None:
         """Close the connection; the next question opens a new one."""
         if self._client is not None:
-            self._client.close()
+            # Without a bound it may wait for ever for the answer of a broker that went away.
+            self._client.close(self._wait)
             self._client = None
 
     def _refused(self, error: Py4JJavaError, right: str) -> SourceUnavailable:

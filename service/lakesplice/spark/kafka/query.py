@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -18,7 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from lakesplice.errors import CorruptFileError, RetryableError
 from lakesplice.model.offsets import Offsets
-from lakesplice.spark.java_errors import innermost_line
+from lakesplice.spark.java_errors import JOB_ERRORS, innermost_line, outermost
 from lakesplice.spark.kafka.access import BrokerAccess
 from lakesplice.spark.kafka.query_folders import QueryFolder
 
@@ -44,7 +45,8 @@ class QueryPlan:
 
 class Query:
     """A running query: calls `on_batch(frame, batch id, starts, ends)` for each batch, one at a
-    time. `RetryableError` if its checkpoint can't be written.
+    time, and for none that begins after it was told to stop. `RetryableError` if its checkpoint
+    can't be written.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class Query:
     ) -> None:
         self._starts = plan.starts
         self._on_batch = on_batch
+        self._told_to_stop = threading.Event()
         try:
             self._folder = QueryFolder()
         except OSError as error:
@@ -86,13 +89,16 @@ class Query:
             ) from error
 
     def stop(self) -> None:
-        """Stop the query, abandoning a running batch, and remove its checkpoint."""
+        """Stop the query, abandoning a running batch, and remove its checkpoint.
+
+        Blocks for at most Spark's `spark.sql.streaming.stopTimeout`. Raises `RetryableError` if the
+        query hasn't stopped by then; another one may start beside what is left of it.
+        """
+        self._told_to_stop.set()
         try:
             self._query.stop()
-        except PySparkException as error:
-            raise RetryableError(
-                "the query did not stop", cause=str(error).splitlines()[0]
-            ) from error
+        except JOB_ERRORS as error:
+            raise RetryableError("the query did not stop", cause=outermost(error)) from error
         finally:
             self._folder.remove()
 
@@ -127,6 +133,8 @@ class Query:
         return writer.start()
 
     def _batch(self, frame: DataFrame, batch_id: int) -> None:
+        if self._told_to_stop.is_set():
+            return
         starts = self._starts if batch_id == 0 else self._offsets(batch_id - 1)
         self._on_batch(frame, batch_id, starts, self._offsets(batch_id))
 
