@@ -108,7 +108,8 @@ class Recorder:
             threading.settrace(None)
             test = item.nodeid.split("[")[0]
             package = f"{self.root / 'service'}{os.sep}"
-            for code in self.called:
+            # A copy, since a thread that outlives its test may call something just now.
+            for code in list(self.called):
                 if code.co_filename.startswith(package):
                     path = Path(code.co_filename).relative_to(self.root).as_posix()
                     self.functions[f"{path}::{code.co_qualname}"].add(test)
