@@ -105,16 +105,16 @@ class LateRecords:
 @dataclass(frozen=True, slots=True)
 class LatePath:
     """What late changes showed: the epochs of those before `end`, and which of their records are
-    `applied`. At `end` there is a record that repeats one which was
-    applied late, or one whose order is `unproven`, or nothing more. In the groups `elsewhere` a
-    record repeats what another server has.
+    `applied`. At `end` there is a record that repeats one which was applied late, or one whose
+    order is `unproven`, or nothing more. In the groups `elsewhere` a record repeats what another
+    server has.
     """
 
     epoch: Sequence[int]
     applied: Sequence[LateChange]
     end: int
-    unproven: bool = False
-    elsewhere: frozenset[Position | None] = frozenset()
+    unproven: bool
+    elsewhere: frozenset[Position | None]
 
 
 def follow_late(
