@@ -194,12 +194,7 @@ class Connector:
         return zlib.crc32(one.key or b"") % len(self.topic.ends)
 
     def read(self, share: int = 100) -> None:
-        here = self.driver.table.next_offsets(self.topic.ends)
-        ends = {
-            at: Offset(here[at] + (end - here[at]) * share // 100)
-            for at, end in self.topic.ends.items()
-        }
-        assert self.driver.batch(ends) is CommitOutcome.DONE
+        assert self.driver.batch(self.driver.ends_after(share)) is CommitOutcome.DONE
         assert self.driver.table.parked is None
 
     @property

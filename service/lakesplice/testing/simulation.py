@@ -152,6 +152,13 @@ class SimulatedDriver:
                 return outcome
         raise AssertionError(f"the batch still must run again after {_ROUNDS_MAX} rounds")
 
+    def ends_after(self, percent: int) -> Offsets:
+        """Return where a batch ends that has this share of each partition's unread records."""
+        here, ends = self.table.next_offsets(self._topic.ends), self._topic.ends
+        return {
+            at: Offset(here[at] + (end - here[at]) * percent // 100) for at, end in ends.items()
+        }
+
     def drops(self, history: DropHistory) -> DropResult | None:
         """Apply the source's DROPs, as the service does between batches."""
         return handle_drops(

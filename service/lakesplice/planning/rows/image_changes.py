@@ -5,7 +5,9 @@ Values are converted only if they were sent under an earlier or narrower type of
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -84,7 +86,7 @@ def to_changes(
         **user,
     }
     if not partial:
-        columns |= _comparisons(images, before, after, delete, schema)
+        columns |= _ComparedImages(before, after, delete, images.before_present, schema).columns()
     if partial and schema.positions is not None:
         registers = encoded_registers(file, images.position_offset, delete, user, schema)
         columns[schema.positions.name] = registers
@@ -97,17 +99,68 @@ def _in_layout(columns: Mapping[str, pa.Array], layout: pa.Schema, rows: int) ->
     return pa.Table.from_arrays(found, schema=layout)
 
 
-def _comparisons(
-    images: ImageBlock, before: pa.Table, after: pa.Table, delete: Mask, schema: TableSchema
-) -> dict[str, pa.Array]:
-    """Return what only whole images show: digests, and which columns differ."""
-    equal = _equal_columns(before, after)
-    before_digest, row_digests = _digests(images, before, after, delete, schema, equal)
-    return {
-        BEFORE_DIGEST: before_digest,
-        ROW_DIGEST: row_digests,
-        CHANGED: _changed(images, before, after, delete, schema, equal),
-    }
+@dataclass(frozen=True)
+class _ComparedImages:
+    """Each row's images before and after its change, in stored columns; `delete` and `has_before`
+    have an entry per row.
+    """
+
+    before: pa.Table
+    after: pa.Table
+    delete: Mask
+    has_before: Mask
+    schema: TableSchema
+
+    def columns(self) -> dict[str, pa.Array]:
+        """Return what only whole images show: digests, and which columns differ."""
+        before_digest, row_digests = self._digests()
+        return {BEFORE_DIGEST: before_digest, ROW_DIGEST: row_digests, CHANGED: self._changed()}
+
+    @cached_property
+    def _equal(self) -> set[str]:
+        """The columns that are the same in all rows of both images. Floating-point numbers aren't
+        asked: -0.0 would be equal to 0.0.
+        """
+        columns = zip(self.after.column_names, self.before.columns, self.after.columns, strict=True)
+        return {
+            name
+            for name, old, new in columns
+            if not pa.types.is_floating(new.type) and old.equals(new)
+        }
+
+    def _digests(self) -> tuple[pa.Array, pa.Array]:
+        schema, delete = self.schema, self.delete
+        unknown = pa.nulls(len(delete), pa.int64())
+        if not self.has_before.any():
+            return unknown, pa.array(row_digest(self.after, schema), mask=delete)
+        if delete.all():
+            return pa.array(row_digest(self.before, schema), mask=~self.has_before), unknown
+        old, new = both_digests(self.before, self.after, schema, self._equal)
+        return pa.array(old, mask=~self.has_before), pa.array(new, mask=delete)
+
+    def _changed(self) -> pa.Array:
+        """Return the bitmap of columns that differ between the images, or that every change
+        rewrites; null if one of the images is missing.
+        """
+        schema = self.schema
+        rows = np.zeros((len(self.delete), bitmap_bytes(schema)), dtype=np.uint8)
+        compared = self.has_before & ~self.delete
+        if compared.any():
+            by_name = {column.name: column for column in schema.columns}
+            for name in self.after.column_names:
+                column = by_name[name]
+                if column.of_change or name in self._equal:
+                    continue
+                old, new = self.before.column(name).chunk(0), self.after.column(name).chunk(0)
+                differ = _differ(old, new, column.type)
+                rows[:, column.id // 8] |= differ.astype(np.uint8) << np.uint8(column.id % 8)
+            for column in schema.columns:
+                # Also a column that the source no longer sends: it becomes null, which no digest
+                # shows.
+                if column.of_change:
+                    rows[:, column.id // 8] |= np.uint8(1 << column.id % 8)
+            rows[~compared] = 0
+        return bitmaps(rows, self.has_before | self.delete)
 
 
 def _require_images(images: ImageBlock, delete: Mask) -> None:
@@ -190,62 +243,6 @@ def _values(before: pa.Table, after: pa.Table, delete: Mask) -> pa.Table:
         ],
         schema=after.schema,
     )
-
-
-def _equal_columns(before: pa.Table, after: pa.Table) -> set[str]:
-    """Return the columns that are the same in all rows of both images. Floating-point numbers
-    aren't asked: -0.0 would be equal to 0.0.
-    """
-    columns = zip(after.column_names, before.columns, after.columns, strict=True)
-    return {
-        name for name, old, new in columns if not pa.types.is_floating(new.type) and old.equals(new)
-    }
-
-
-def _digests(
-    images: ImageBlock,
-    before: pa.Table,
-    after: pa.Table,
-    delete: Mask,
-    schema: TableSchema,
-    equal: Collection[str],
-) -> tuple[pa.Array, pa.Array]:
-    unknown = pa.nulls(len(delete), pa.int64())
-    if not images.before_present.any():
-        return unknown, pa.array(row_digest(after, schema), mask=delete)
-    if delete.all():
-        return pa.array(row_digest(before, schema), mask=~images.before_present), unknown
-    old, new = both_digests(before, after, schema, equal)
-    return pa.array(old, mask=~images.before_present), pa.array(new, mask=delete)
-
-
-def _changed(
-    images: ImageBlock,
-    before: pa.Table,
-    after: pa.Table,
-    delete: Mask,
-    schema: TableSchema,
-    equal: Collection[str],
-) -> pa.Array:
-    """Return the bitmap of columns that differ between the images, or that every change rewrites;
-    null if one of the images is missing.
-    """
-    rows = np.zeros((len(delete), bitmap_bytes(schema)), dtype=np.uint8)
-    compared = images.before_present & ~delete
-    if compared.any():
-        by_name = {column.name: column for column in schema.columns}
-        for name in after.column_names:
-            column = by_name[name]
-            if column.of_change or name in equal:
-                continue
-            differ = _differ(before.column(name).chunk(0), after.column(name).chunk(0), column.type)
-            rows[:, column.id // 8] |= differ.astype(np.uint8) << np.uint8(column.id % 8)
-        for column in schema.columns:
-            # Also a column that the source no longer sends: it becomes null, which no digest shows.
-            if column.of_change:
-                rows[:, column.id // 8] |= np.uint8(1 << column.id % 8)
-        rows[~compared] = 0
-    return bitmaps(rows, images.before_present | delete)
 
 
 def _differ(old: pa.Array, new: pa.Array, kind: ColumnType) -> Mask:
