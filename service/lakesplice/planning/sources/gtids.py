@@ -15,7 +15,7 @@ none, everything in it was met.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -68,6 +68,22 @@ class GtidStreams:
             if np.any(self.stream == at)
         }
         return higher_numbers(higher_numbers(seen, self.from_sets), met)
+
+    def highest_before_each(
+        self, places: Sequence[int], seen: Mapping[str, int]
+    ) -> list[dict[str, int]]:
+        """Return the same of `seen` and the rows before each of some, whose numbers are above 0;
+        they must not be from sets.
+        """
+        so_far = {
+            name: np.maximum.accumulate(np.where(self.stream == at, self.number, -1))
+            for at, name in enumerate(self.names)
+        }
+        before = [{name: int(highest[at - 1]) for name, highest in so_far.items()} for at in places]
+        return [
+            higher_numbers(seen, {name: number for name, number in found.items() if number >= 0})
+            for found in before
+        ]
 
     def met_before(self, asked: Mask, seen: Mapping[str, int]) -> Mask:
         """Mark the rows asked for whose GTID isn't above the highest number before them."""

@@ -23,6 +23,7 @@ behind replicas.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -152,13 +153,21 @@ def met_going_forward(rows: ComparedRows, met: MetGtids) -> MetGtids | None:
     """Return what counts as met after the rows if the connector went forward all along, as it
     usually does; None if it didn't, or isn't sure.
     """
+    found = met_before_each(rows, met, [len(rows.file)])
+    return None if found is None else found[0]
+
+
+def met_before_each(
+    rows: ComparedRows, met: MetGtids, places: Sequence[int]
+) -> list[MetGtids] | None:
+    """Return what counts as met before some of the rows, whose numbers rise, if the connector went
+    forward all along, as it usually does; None if it didn't, or isn't sure.
+    """
     streams = rows.streams
     uneven = rows.suspect | rows.returned | rows.after_missing
     if uneven.any() or streams.from_sets:
         return None
     first = _first_of_transactions(rows, met.last)
-    if not len(first):
-        return met
     memory, highest = Memory(met), met.highest
     for at in np.unique(streams.stream[first]).tolist():
         name = streams.names[at]
@@ -167,11 +176,17 @@ def met_going_forward(rows: ComparedRows, met: MetGtids) -> MetGtids | None:
         if not (rises and memory.is_at_end() and memory.follows(name, int(own[0]))):
             return None
     own_stream = streams.stream[first]
-    lasts = first[:-1][own_stream[1:] != own_stream[:-1]]
-    for row in (*lasts.tolist(), int(first[-1])):
-        gtid = Gtid(streams.names[int(streams.stream[row])], int(streams.number[row]))
-        memory.note(gtid, rows.position(row), BEFORE_ALL)
-    return memory.met()
+    # Of transactions of one stream in a row, only the last one has to be noted.
+    is_last = np.append(own_stream[1:] != own_stream[:-1], True)
+    found, noted = [], 0
+    for end in np.searchsorted(first, places).tolist():
+        if end > noted:
+            for row in (*first[noted : end - 1][is_last[noted : end - 1]], first[end - 1]):
+                gtid = Gtid(streams.names[int(streams.stream[row])], int(streams.number[row]))
+                memory.note(gtid, rows.position(row), BEFORE_ALL)
+            met, noted = memory.met(), end
+        found.append(met)
+    return found
 
 
 def _first_of_transactions(rows: ComparedRows, last: Transaction | None) -> Integers:

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from lakesplice.model.arrays import Integers
+from lakesplice.model.change import above
 from lakesplice.model.offsets import Offset
 from lakesplice.model.position import FILE_BITS, Position
 from lakesplice.model.progress.epochs import Epoch
@@ -77,8 +78,10 @@ def read_around(
     states = {at + first: before for at, before in found_states.items()}
     file = order.positions.file[: course.end] + (course.epoch << FILE_BITS)
     offset = order.positions.offset[: course.end]
-    behind: dict[int, Position | None] = {
-        at: lowest_above(file[at:], offset[at:], before.position) for at, before in states.items()
+    falls = bool(above(file[:-1], offset[:-1], file[1:], offset[1:]).any())
+    behind = {
+        at: _lowest_behind(file[at:], offset[at:], before.position, falls=falls)
+        for at, before in states.items()
     }
     found: dict[RecordIndex, ReadAround] = {}
     for record, at in zip(new, places, strict=True):
@@ -88,3 +91,16 @@ def read_around(
             before = before.forgetting()
         found[record] = ReadAround(before, behind[at])
     return found
+
+
+def _lowest_behind(
+    file: Integers, offset: Integers, position: Position, *, falls: bool
+) -> Position | None:
+    """Return the lowest of some positions above another one, if there is one. Unless one of them
+    `falls` below that before it, the first one usually is.
+    """
+    if len(file) and not falls:
+        first = Position(int(file[0]), int(offset[0]))
+        if first > position:
+            return first
+    return lowest_above(file, offset, position)

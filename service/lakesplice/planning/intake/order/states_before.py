@@ -1,8 +1,9 @@
 """The states of a partition before some of its changes, such as those before dead letters.
 
-Usually the connector went forward between two of them. Then the second state follows from the first
-one, and from a comparison of all changes that is made only once: to follow the path (`epochs.py`)
-for each of them would cost twenty times as much.
+Usually the connector went forward all along. Then all states follow from one comparison of the
+changes. If it went forward between two of them only, the second state follows from the first one
+and that comparison. To follow the path (`epochs.py`) for each of them would cost twenty times as
+much.
 """
 
 from __future__ import annotations
@@ -15,7 +16,11 @@ from lakesplice.model.position import FILE_BITS
 from lakesplice.model.progress.epochs import Epoch, entered_epochs, epoch_at
 from lakesplice.model.progress.source_state import PartitionState
 from lakesplice.planning.sources.epochs import ChangePositions, follow
-from lakesplice.planning.sources.position_order import ComparedRows, met_going_forward
+from lakesplice.planning.sources.position_order import (
+    ComparedRows,
+    met_before_each,
+    met_going_forward,
+)
 
 
 def states_before(
@@ -32,9 +37,13 @@ def states_before(
     """
     asked = sorted({*places})
     rows = _compared(positions.between(0, max(asked, default=0)), partition, state, epochs)
-    found: dict[int, PartitionState] = {}
+    found: dict[int, PartitionState] = {at: state for at in asked if not at}
+    behind = asked[len(found) :]
+    forward = None if rows is None else _all_going_forward(rows, state, behind)
+    if forward is not None:
+        return found | forward
     start = 0
-    for at in asked:
+    for at in behind:
         after = None if rows is None else _going_forward(rows.between(start, at), state)
         if after is None:
             course = follow(positions.between(start, at), partition, state, epochs)
@@ -67,6 +76,24 @@ def _compared(
         after_missing=positions.after_missing,
     )
     return None if rows.streams.from_sets else rows
+
+
+def _all_going_forward(
+    rows: ComparedRows, state: PartitionState, places: Sequence[int]
+) -> dict[int, PartitionState] | None:
+    """Return the states before some changes, whose numbers rise; None if the connector didn't go
+    forward all along, or it isn't known.
+    """
+    if state.repeating or rows.below.any():
+        return None
+    met = met_before_each(rows, state.met, places)
+    if met is None:
+        return None
+    gtids = rows.streams.highest_before_each(places, state.gtids)
+    return {
+        at: replace(state, position=rows.position(at - 1), gtids=highest).having_met(met_before)
+        for at, met_before, highest in zip(places, met, gtids, strict=True)
+    }
 
 
 def _going_forward(rows: ComparedRows, state: PartitionState) -> PartitionState | None:
