@@ -42,7 +42,7 @@ def test_tables_equal_their_database_through_kills_and_schema_changes(
         with chain.lake.running(own_jvm=True) as service:
             public.run("sakila", published / "sakila-data.sql", rows_max=30 if nightly else 10)
             chain.run(20)
-            chain.sources[chain.moving].regroup_partitions()
+            chain.regroup_partitions()
             if nightly:
                 take_in(service, chain.lake, chain.all_sent())
                 chain.equal("real_time")
@@ -170,7 +170,7 @@ def test_tables_whose_rows_were_moved_heal_by_a_new_snapshot_each_time(
     with chain.connect:
         with chain.lake.running() as service:
             chain.run(25)
-            source.regroup_partitions()
+            chain.regroup_partitions()
             take_in(service, chain.lake, chain.all_sent())
             chain.equal("real_time")
         for _ in range(2):

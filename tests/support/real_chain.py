@@ -152,6 +152,16 @@ class Chain:
         for source in self.sources.values():
             source.run(transactions)
 
+    def regroup_partitions(self) -> None:
+        """Cut partitions otherwise, once the connectors read the binlog: every row stays.
+
+        A DDL fails a snapshot that runs: "Table definition has changed, please retry transaction".
+        """
+        self.all_sent()
+        # The first mark may be a row of the snapshot; what is written after that comes behind it.
+        self.all_sent()
+        self.sources[self.moving].regroup_partitions()
+
     def drop_tables(self) -> None:
         """Drop a table and make it again, of each database whose topic of schema changes is read:
         no event tells of it.
