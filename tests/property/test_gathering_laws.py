@@ -135,7 +135,8 @@ def test_files_written_as_one_have_the_rows_of_files_spliced_one_by_one(
 
 FILES = st.lists(
     st.tuples(
-        st.integers(1, 2 * gathering.FILE_BYTES_MAX),
+        st.sampled_from((gathering.FILE_BYTES_MAX, gathering.FILE_BYTES_MAX + 1))
+        | st.integers(1, 2 * gathering.FILE_BYTES_MAX),
         st.sampled_from((("a",), ("b",))),
         st.sampled_from((None, None, None, Cube((1,), 1))),
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest.mock import ANY
 
@@ -14,7 +15,8 @@ from lakesplice.apps.verifying.compared_table import (
     compared_table,
 )
 from lakesplice.apps.verifying.known_causes import note_of
-from lakesplice.apps.verifying.report import DifferenceKind
+from lakesplice.apps.verifying.report import ComparisonOutcome, DifferenceKind, TableReport
+from lakesplice.model.moments import EpochMs
 from lakesplice.model.position import Ordering, Position
 from lakesplice.model.progress.column_presence import ColumnPresence
 from lakesplice.model.progress.source_state import SourceState
@@ -30,12 +32,14 @@ _SOURCE = SourceTable(
         DatabaseColumn("id", "bigint(20)", optional=False),
         DatabaseColumn("title", "varchar(20)", "utf8mb4", "utf8mb4_bin"),
         DatabaseColumn("views", "bigint(20) unsigned"),
+        DatabaseColumn("seen", "timestamp"),
     ),
     ("id",),
     "2026",
     unique=(("id",),),
 )
 _STATE = SourceState("p.shop.items", "t", ordering=Ordering.BINLOG)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _column(at: int, name: str, type_: str, **more: Any) -> Column:
@@ -62,7 +66,7 @@ def test_a_renamed_column_is_compared_once_under_its_present_name(copy: str, tol
     )
     assert isinstance(found, ComparedTable)
     assert found.stored == {"id": "id", "title": "title_2"}
-    assert found.not_compared == {told: ANY, "views": ANY}
+    assert found.not_compared == {told: ANY, "views": ANY, "seen": ANY}
     assert "it repeats a renamed column" in found.not_compared[told]
 
 
@@ -104,12 +108,24 @@ def test_a_column_that_has_other_values_than_the_database_is_left_out_with_the_r
     assert why in found.not_compared[column.name]
 
 
-def test_a_large_unsigned_number_that_came_negative_is_known_as_the_connector_s_doing() -> None:
-    found = _compared(_column(2, "views", "long"))
+@pytest.mark.parametrize(
+    ("column", "source", "lake", "cause"),
+    [
+        ("views", None, -1, "bigint.unsigned.handling.mode"),
+        ("views", None, 0, ""),
+        ("views", 5, -1, ""),
+        ("seen", _EPOCH, None, "TIMESTAMP of zero"),
+        ("seen", _EPOCH, _EPOCH + timedelta(1), ""),
+        ("seen", _EPOCH + timedelta(1), None, ""),
+    ],
+)
+def test_what_the_connector_does_to_a_value_is_known_as_the_cause_and_nothing_else_is(
+    column: str, source: Any, lake: Any, cause: str
+) -> None:
+    found = _compared(_column(2, "views", "long"), _column(3, "seen", "timestamp"))
     assert isinstance(found, ComparedTable)
-    note = note_of(found, DifferenceKind.CHANGED, {"views": (None, -1)})
-    assert "bigint.unsigned.handling.mode" in note
-    assert note_of(found, DifferenceKind.CHANGED, {"views": (5, -1)}) == ""
+    note = note_of(found, DifferenceKind.CHANGED, {column: (source, lake)})
+    assert cause in note if cause else note == ""
 
 
 def test_a_row_that_an_insert_only_table_did_not_change_is_explained() -> None:
@@ -124,3 +140,9 @@ def test_a_history_table_is_not_compared_with_rows_that_have_one_version() -> No
     found = compared_table(schema, _STATE, _SOURCE, quick=False, insert_only=True)
     assert isinstance(found, NotComparable)
     assert "keeps no earlier versions" in found.reason
+
+
+def test_rows_that_were_not_examined_count_as_undecided_wherever_the_result_is_told() -> None:
+    report = TableReport("shop.items", ComparisonOutcome.UNSETTLED, unsettled=2, unexamined=3)
+    assert report.result("p.shop.items", EpochMs(0)).unsettled == 5
+    assert report.as_arguments["unsettled"] == 5

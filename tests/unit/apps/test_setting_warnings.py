@@ -16,7 +16,10 @@ from lakesplice.testing.doubles import FixedClock
 
 def report(*settings: str) -> PartitionReport:
     return PartitionReport(
-        partition=0, state=PartitionState(Offset(7)), suspect_settings=frozenset(settings)
+        partition=0,
+        state=PartitionState(Offset(7)),
+        stopped=False,
+        suspect_settings=frozenset(settings),
     )
 
 

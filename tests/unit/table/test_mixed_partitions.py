@@ -28,7 +28,9 @@ NOTHING: Met = (None, None)
 
 def report(partition: int, met: Met, state: PartitionState) -> PartitionReport:
     written_in, ordering = met
-    return PartitionReport(partition=partition, state=state, format=written_in, ordering=ordering)
+    return PartitionReport(
+        partition=partition, state=state, stopped=False, format=written_in, ordering=ordering
+    )
 
 
 @pytest.mark.parametrize(

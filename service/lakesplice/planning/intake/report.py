@@ -82,7 +82,7 @@ class PartitionReport:
 
     partition: int
     state: PartitionState
-    stopped: bool = False
+    stopped: bool
     parked: ParkReason | None = None
     new_schemas: tuple[tuple[Position, SourceSchema], ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
