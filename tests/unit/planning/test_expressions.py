@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -243,6 +244,22 @@ def test_a_value_that_can_not_be_computed_is_refused(text: str) -> None:
 def test_a_value_that_its_column_would_alter_is_refused(text: str, kind: pa.DataType) -> None:
     with pytest.raises(UsageError, match="doesn't fit its column"):
         literal_values([text], kind)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "meant"),
+    [
+        # The nearest decimal of 30 digits is another number than the one that was written.
+        ("CAST(0.1 AS DOUBLE)", pa.decimal128(38, 30), Decimal("0.1")),
+        ("true", pa.int32(), 1),
+        ("1.50", pa.decimal128(9, 2), Decimal("1.5")),
+        ("'2024-02-29'", pa.date32(), date(2024, 2, 29)),
+    ],
+)
+def test_a_value_is_the_same_in_the_type_of_its_column(
+    text: str, kind: pa.DataType, meant: Any
+) -> None:
+    assert literal_values([text], kind).to_pylist() == [meant]
 
 
 def test_a_condition_is_shown_without_its_values() -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 
@@ -287,6 +289,10 @@ def test_numbers_that_begin_again_park_until_an_operator_says_so(
     assert parked is not None
     assert parked.code is ParkCode.POSITIONS_FELL_BACK
     assert "its GTID was met before" in parked.detail
+    later, newest = map(
+        datetime.fromisoformat, re.findall(r"(?:of|to) (\d.*?\+00:00)", parked.detail)
+    )
+    assert datetime(2026, 1, 1, tzinfo=UTC) < newest < later
     assert lakesplice("unpark", scene.address, "--new-epoch").code == 0
     scene.start().batch()
     scene.holds_the_truth()
