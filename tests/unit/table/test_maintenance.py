@@ -55,8 +55,9 @@ def _readable(table: TableUnderTest, newest: int = 9) -> list[int]:
 def test_versions_current_within_the_retention_stay_readable(
     table: TableUnderTest, hours_kept: int, oldest: int
 ) -> None:
-    newest = table.now()
-    clean_up(table.store, EpochMs(newest.timestamp_ms - hours_kept * HOUR + 1))
+    newest, before = table.now(), [*table.store.list("")]
+    deleted = clean_up(table.store, EpochMs(newest.timestamp_ms - hours_kept * HOUR + 1))
+    assert deleted == len(before) - len([*table.store.list("")])
     assert _readable(table) == list(range(oldest, 10))
     assert table.now() == newest
     manifests = list(table.store.list(MANIFESTS))
