@@ -44,7 +44,7 @@ from lakesplice.table.protocol.shadow_store import open_shadows
 from lakesplice.table.protocol.snapshot import find_snapshot
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
 from tests.support.service_settings import settings_of
-from tests.support.shadows import SHADOW, Filling, ReadSource
+from tests.support.shadows import SHADOW, Filling, ReadSource, newest_snapshot
 from tests.support.simulated import driver_of, rows_of
 
 NAME = TableName("shop", "goods")
@@ -260,6 +260,18 @@ def test_a_snapshot_that_may_have_lost_rows_fills_only_a_table_that_is_compared(
         lost = r"deleted rows of it \(partitions 0\); rows of it may be missing .*\(partitions 1\)"
         with pytest.raises(UsageError, match=f"{lost}; leave out"):
             fill.plan()
+
+
+def test_where_a_partition_fell_back_below_a_snapshot_its_start_is_unclear() -> None:
+    source = ReadSource()
+    before = [*source.put(1), *source.put(3)]
+    source.topic.append(0, source.database.snapshot())
+    after = [*source.put(1), *source.put(3)]
+    source.topic.append(1, [*before, *after, *before, *after])
+    found = newest_snapshot(source)
+    assert found is not None
+    assert found.starts == {0: Offset(0), 1: Offset(0)}
+    assert found.unclear == (1,)
 
 
 def test_snapshots_that_lack_rows_fill_no_table(lake: LocalStore, source: ReadSource) -> None:
