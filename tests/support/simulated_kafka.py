@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 
 from lakesplice.errors import CredentialsRefused, SourceUnavailable
@@ -17,13 +17,16 @@ Step = Callable[[], object]
 
 
 class LookedAtBroker(Broker):
-    """A broker that can be away, and lets the test act just after it has answered."""
+    """A broker that can be away, and lets the test act just after it has answered. Topics may be
+    `unreadable`, since a right is missing, or `leaderless`.
+    """
 
     def __init__(self, sources: Iterable[Source]) -> None:
         super().__init__(sources)
         self.away = False
         self.refuses = False
         self.unreadable: set[str] = set()
+        self.leaderless: set[str] = set()
         self.answered: Step = lambda: None
         self.listed: Step = lambda: None
 
@@ -36,10 +39,16 @@ class LookedAtBroker(Broker):
         listed()
         return sorted(name for name in self.topics if re.search(pattern, name))
 
-    def describe(self, names: Iterable[str]) -> dict[str, Topic]:
+    def describe(
+        self, names: Iterable[str], *, without_leader: Collection[str] = ()
+    ) -> dict[str, Topic]:
         if self.away:
             raise SourceUnavailable("the broker does not answer")
         found = super().describe(names)
+        for name in found.keys() & self.leaderless:
+            found[name] = replace(found[name], earliest={}, latest={}, leaderless=(0,))
+            if name not in without_leader:
+                found[name].require_leaders()
         answered, self.answered = self.answered, lambda: None
         answered()
         return {

@@ -54,6 +54,8 @@ class SimulatedQuery:
     def run_batch(self) -> bool:
         """Run a batch; False if there is nothing to read."""
         service = self._service
+        if service.broker.leaderless & self.topics:
+            raise RetryableError("the streaming query failed", cause="no node for a partition")
         ends = self._ends()
         if ends != self._at:
             frame: Any = (service.broker, self._at, ends)

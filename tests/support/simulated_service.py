@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,9 @@ class Broker:
     def __init__(self, sources: Iterable[Source]) -> None:
         self.topics: dict[str, SimulatedTopic] = {one.topic.name: one.topic for one in sources}
 
-    def describe(self, names: Iterable[str]) -> dict[str, Topic]:
+    def describe(
+        self, names: Iterable[str], *, without_leader: Collection[str] = ()
+    ) -> dict[str, Topic]:
         found = [self.topics[name] for name in names if name in self.topics]
         return {t.name: Topic(t.name, t.topic_id, t.starts, t.ends) for t in found}
 
@@ -49,13 +51,15 @@ class Broker:
 @dataclass
 class Job:
     """Runs the tasks on the records of a batch; `deadly` topics kill it, others answer `errors`.
-    Kafka's refusal of one topic's records kills every job of the batch, whatever its plan.
+    Kafka's refusal of one topic's records kills every job of the batch, whatever its plan:
+    `kafka_says` any batch, `refusals` those that have records of the topic.
     """
 
     ends: Offsets = field(default_factory=dict)
     deadly: set[str] = field(default_factory=set)
     errors: dict[str, Exception] = field(default_factory=dict)
     kafka_says: str = ""
+    refusals: dict[str, str] = field(default_factory=dict)
     runs: list[tuple[str, ...]] = field(default_factory=list)
     began: threading.Event = field(default_factory=threading.Event)
     may_end: threading.Event | None = None
@@ -70,6 +74,9 @@ class Job:
             assert self.may_end.wait(60)
         if self.kafka_says:
             raise SourceUnavailable("no records", cause=self.kafka_says)
+        for name, words in self.refusals.items():
+            if starts.get(name) != ends.get(name):
+                raise SourceUnavailable("no records", cause=words)
         if self.deadly & set(names):
             raise RuntimeError("\nTraceback\n  in a worker\nValueError: it died\n")
         records = [r for n in names for r in broker.topics[n].read(starts[n], ends[n])]

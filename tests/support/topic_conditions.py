@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -50,7 +50,9 @@ class Broker:
     def matching(self, pattern: str) -> list[str]:
         return sorted(name for name in self.ends if re.fullmatch(pattern, name))
 
-    def describe(self, names: Iterable[str]) -> dict[str, Topic]:
+    def describe(
+        self, names: Iterable[str], *, without_leader: Collection[str] = ()
+    ) -> dict[str, Topic]:
         return {
             name: Topic(name, f"id of {name}", {0: Offset(0)}, {0: Offset(self.ends[name])})
             for name in names

@@ -15,6 +15,8 @@ JOB_ERRORS = (PySparkException, Py4JJavaError)
 knows the one in Java, and else py4j's, as for those of Kafka's client.
 """
 _KAFKA = "org.apache.kafka."
+# Spark's own error if the broker gives no record in time. It names no topic.
+_NO_RECORD = "java.util.concurrent.TimeoutException: Cannot fetch record for offset "
 _NO_RIGHT = "AuthorizationException"
 _CAUSE = "Caused by: "
 _DISK_FULL = "No space left on device"
@@ -24,15 +26,18 @@ def passing_cause(error: Py4JJavaError) -> RetryableError | None:
     """Return the error for a job that ended for a reason which may pass and which is no table's:
     Kafka's client couldn't read the records of a topic, which its words name if it is one topic's,
     or the disk for Spark's temporary files is full. None if it ended for another reason.
+
+    The cause has all of Kafka's errors: the innermost says why, and sometimes only an outer one
+    which topic.
     """
-    thrown = [*_thrown(error)]
-    said = [one for one in thrown if _name(one).startswith(_KAFKA)]
+    thrown = [_first_line(one) for one in _thrown(error)]
+    said = [line for line in thrown if line.startswith((_KAFKA, _NO_RECORD))]
     if said:
         return SourceUnavailable(
             "Kafka doesn't give the records; correct what the cause names",
-            cause=_first_line(said[-1]),
+            cause="; ".join(dict.fromkeys(said)),
         )
-    if any(_DISK_FULL in _first_line(one) for one in thrown):
+    if any(_DISK_FULL in line for line in thrown):
         return RetryableError("the disk for Spark's temporary files is full; free some space")
     return None
 

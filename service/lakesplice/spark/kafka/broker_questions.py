@@ -10,14 +10,13 @@ from dataclasses import dataclass, field
 
 from lakesplice.errors import SourceUnavailable
 from lakesplice.spark.kafka.admin import KafkaAdmin, java_list
-from lakesplice.spark.kafka.topics import TOPIC_DESCRIPTION, operations_in
+from lakesplice.spark.kafka.topics import LEADERLESS, TOPIC_DESCRIPTION, operations_in
 
 _NODE = re.compile(r"\(id: -?\d+ ")
 _LEVEL = re.compile(r"metadata\.version -> FinalizedVersionRange\[.*?max_version_level:(\d+)\]")
 _PARTITION = re.compile(r"\(partition=\d+, leader=(.*?), replicas=(.*?), isr=")
 _CONFIG = re.compile(r"ConfigResource\(type=TOPIC, name='([^']+)'\)=Config\(entries=\[(.*?)\]\)")
 _ENTRY = re.compile(r"ConfigEntry\(name=([\w.]+), value=(.*?), source=")
-_LEADERLESS = ("null", "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ def topic_descriptions(
         found[name] = TopicDescription(
             name,
             len(parts),
-            sum(leader.startswith(_LEADERLESS) for leader, _ in parts),
+            sum(leader.startswith(LEADERLESS) for leader, _ in parts),
             min((len(_NODE.findall(replicas)) for _, replicas in parts), default=0),
             operations_in(operations),
             kept.get(name, {}),

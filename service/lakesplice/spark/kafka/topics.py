@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from lakesplice.errors import SourceUnavailable
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.spark.kafka.admin import KafkaAdmin, java_list, misread
@@ -16,7 +17,8 @@ TOPIC_DESCRIPTION = re.compile(
     r"\(name=([^,]+), internal=(?:true|false), partitions=(.*?),"
     r" authorizedOperations=(\[.*?\]|null)\)"
 )
-_PARTITION = re.compile(r"\(partition=(\d+),")
+_PARTITION = re.compile(r"\(partition=(\d+), leader=(.*?), replicas=")
+LEADERLESS = ("null", "none")
 _OFFSET = re.compile(r"[{ ]([^ =]+)-(\d+)=ListOffsetsResultInfo\(offset=(-?\d+),")
 _NEWEST = re.compile(r"[{ ]([^ =]+)-(\d+)=ListOffsetsResultInfo\(offset=-?\d+, timestamp=(-?\d+),")
 
@@ -26,7 +28,8 @@ _Question = TypeVar("_Question", bound=tuple[Any, ...])
 @dataclass(frozen=True, slots=True)
 class Topic:
     """A topic as the broker has it; per partition the earliest and the next offset. `is_readable`
-    unless the broker says that we may not read its records.
+    unless the broker says that we may not read its records. If there are `leaderless` partitions,
+    which no broker serves, no partition's offsets are asked for.
     """
 
     name: str
@@ -34,6 +37,16 @@ class Topic:
     earliest: Offsets
     latest: Offsets
     is_readable: bool = True
+    leaderless: tuple[int, ...] = ()
+
+    def require_leaders(self) -> None:
+        """Raise `SourceUnavailable` if a partition has no leader."""
+        if self.leaderless:
+            raise SourceUnavailable(
+                "partitions of a topic have no leader; start the brokers that have their replicas",
+                topic=self.name,
+                partitions=self.leaderless,
+            )
 
     @property
     def fullest(self) -> int:
@@ -48,6 +61,7 @@ class Topic:
 @dataclass(frozen=True, slots=True)
 class _Described:
     partitions: tuple[int, ...]
+    leaderless: tuple[int, ...]
     is_readable: bool
 
 
@@ -69,8 +83,15 @@ class TopicCatalogue:
         names = [name for name, _id, internal in _LISTING.findall(listed) if internal == "false"]
         return sorted(name for name in names if re.fullmatch(pattern, name))
 
-    def describe(self, names: Iterable[str]) -> dict[str, Topic]:
-        """Return the topics as the broker has them; a topic that doesn't exist is left out."""
+    def describe(
+        self, names: Iterable[str], *, without_leader: Collection[str] = ()
+    ) -> dict[str, Topic]:
+        """Return the topics as the broker has them; a topic that doesn't exist is left out.
+
+        `SourceUnavailable` if a topic has partitions without a leader, unless it is one of
+        `without_leader`. Kafka's client would wait for the leader until its timeout, and then give
+        no answer for any topic.
+        """
         listed = _LISTING.findall(
             self._admin.ask(lambda client: client.listTopics().listings().get())
         )
@@ -79,19 +100,23 @@ class TopicCatalogue:
         if not existing:
             return {}
         described = self._described(existing)
-        partitions = {name: one.partitions for name, one in described.items()}
-        earliest = self._offsets(partitions, "earliest")
-        latest = self._offsets(partitions, "latest")
-        return {
+        led = {name: one.partitions for name, one in described.items() if not one.leaderless}
+        earliest = self._offsets(led, "earliest")
+        latest = self._offsets(led, "latest")
+        topics = {
             name: Topic(
                 name,
                 ids[name],
-                {at: Offset(earliest[name, at]) for at in numbers},
-                {at: Offset(latest[name, at]) for at in numbers},
-                described[name].is_readable,
+                {at: Offset(earliest[name, at]) for at in led.get(name, ())},
+                {at: Offset(latest[name, at]) for at in led.get(name, ())},
+                one.is_readable,
+                one.leaderless,
             )
-            for name, numbers in partitions.items()
+            for name, one in described.items()
         }
+        for name in topics.keys() - set(without_leader):
+            topics[name].require_leaders()
+        return topics
 
     def since(self, topic: Topic, moment_ms: EpochMs) -> dict[int, Offset]:
         """Return per partition the first offset of a record from a moment or later, by the records'
@@ -143,7 +168,7 @@ class TopicCatalogue:
         )
         found = {
             name: _Described(
-                tuple(int(number) for number in _PARTITION.findall(partitions)),
+                *_numbers(partitions),
                 (allowed := operations_in(operations)) is None or "READ" in allowed,
             )
             for name, partitions, operations in TOPIC_DESCRIPTION.findall(answer)
@@ -156,6 +181,8 @@ class TopicCatalogue:
         self, partitions: Mapping[str, Sequence[int]], which: str
     ) -> dict[tuple[str, int], int]:
         asked = tuple((name, at) for name in sorted(partitions) for at in partitions[name])
+        if not asked:
+            return {}
         request = self._remembered(which, asked, lambda pairs: self._at(pairs, which))
         return self._listed(request, asked)
 
@@ -191,6 +218,13 @@ class TopicCatalogue:
         for topic, number in pairs:
             request.put(partition(topic, number), spec)
         return request
+
+
+def _numbers(partitions: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the numbers of partitions, and of those without a leader."""
+    found = [(int(at), leader) for at, leader in _PARTITION.findall(partitions)]
+    dark = tuple(at for at, leader in found if leader.startswith(LEADERLESS))
+    return tuple(at for at, _ in found), dark
 
 
 def operations_in(text: str) -> frozenset[str] | None:

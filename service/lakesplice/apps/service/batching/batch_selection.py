@@ -100,8 +100,8 @@ def continues(driver: Driver, table: ServiceTable, topic: Topic | None, restart:
 
     If the settings say otherwise about lost records, the next start of the queries follows them.
     """
-    if topic is None:
-        return True  # deleted meanwhile: the query fails on it and is started without it
+    if topic is None or topic.leaderless:
+        return True  # the query fails on it and is started without it
     reason = check_source(table.source, topic.name, topic.id, topic.earliest, topic.latest)
     if reason is not None:
         if policy_for(driver, table, reason) is MissingOffsets.PARK:

@@ -130,7 +130,9 @@ class BatchRunner:
         with driver.metrics.timed(metric.BATCH_SECONDS, phase="whole"):
             driver.generation.check()
             with driver.metrics.timed(metric.BATCH_SECONDS, phase="plan"):
-                topics = self._catalogue.describe({*ends, *self._schema_topics})
+                topics = self._catalogue.describe(
+                    {*ends, *self._schema_topics}, without_leader=ends
+                )
                 spans = self._selection.choose(topics, starts, ends)
             held_back = self._hold_back([span.table for span in spans.values()])
             if held_back and self._ending.is_set():
@@ -189,5 +191,5 @@ class BatchRunner:
         """Set lag and freshness; `moment` is when the ends of the topics were read."""
         for name in ends:
             table, topic = self._tables.get(name), topics.get(name)
-            if table is not None and topic is not None:
+            if table is not None and topic is not None and not topic.leaderless:
                 table.note_topic_ends(topic, moment)

@@ -50,9 +50,10 @@ class BatchJob:
         """Run the job. A job that dies twice is run by halves until the tables at fault are found;
         these are parked and have no result.
 
-        No table is at fault if each dies alone, or if the error may pass: then this raises the
-        error, and the query starts again. But the tables rest whose topics Kafka names when it
-        doesn't give the records; then there is no result, since each half reads all of them.
+        If each of several dies alone, all of them rest: it may be that none is at fault. If the
+        error may pass, this raises it, and the query starts again. But only the tables rest whose
+        topics Kafka names when it doesn't give the records; then there is no result, since each
+        half reads all of them.
         """
         died: dict[str, Exception] = {}
         try:
@@ -62,8 +63,10 @@ class BatchJob:
                 raise
             return {}
         if len(died) > 1 and len(died) == len(spans):
-            raise next(iter(died.values()))
-        self._park(spans, died)
+            for name, cause in died.items():
+                self._rest(spans[name].table, f"the job died twice: {error_line(cause)}")
+        else:
+            self._park(spans, died)
         return found
 
     def _found(
@@ -88,7 +91,7 @@ class BatchJob:
                     return {}
                 break
         # Asked before tables are blamed: without the broker every job fails.
-        self.catalogue.describe(spans)
+        self.catalogue.describe(spans, without_leader=spans)
         names = sorted(spans)
         return {
             name: result
@@ -98,7 +101,7 @@ class BatchJob:
 
     def _park(self, spans: Mapping[str, TopicSpan], died: Mapping[str, Exception]) -> None:
         """Park the tables at which the job died."""
-        topics = self.catalogue.describe(died)
+        topics = self.catalogue.describe(died, without_leader=died)
         for name, error in died.items():
             table = spans[name].table
             if continues(self.driver, table, topics.get(name), self.restart):
@@ -112,10 +115,13 @@ class BatchJob:
         """
         unread = [span.table for name, span in spans.items() if _names(str(error), name)]
         for table in unread:
-            table.refused = True
-            table.rest(str(error))
-            self.restart.ask(RestartReason.REDIRECT)
+            self._rest(table, str(error))
         return bool(unread)
+
+    def _rest(self, table: ServiceTable, reason: str) -> None:
+        table.refused = True
+        table.rest(reason)
+        self.restart.ask(RestartReason.REDIRECT)
 
     def _plan(self, spans: Mapping[str, TopicSpan]) -> BatchPlan:
         driver = self.driver

@@ -46,8 +46,9 @@ class Connectors:
     def _look(self, topics: Mapping[str, Topic]) -> None:
         prefix = self._driver.settings.kafka.heartbeat_prefix
         connectors = {connector_of(topic) for topic in topics}
-        beating = self._catalogue.describe(f"{prefix}.{name}" for name in connectors)
-        looked = [*topics.values(), *beating.values()]
+        beats = {f"{prefix}.{name}" for name in connectors}
+        beating = self._catalogue.describe(beats, without_leader=beats)
+        looked = [one for one in (*topics.values(), *beating.values()) if not one.leaderless]
         newest = self._catalogue.newest_ms(looked)
         self._note_ends(looked)
         moments: dict[tuple[str, str], int] = defaultdict(int)

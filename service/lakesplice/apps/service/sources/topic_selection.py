@@ -22,7 +22,7 @@ from lakesplice.errors import (
     UsageError,
 )
 from lakesplice.model.driver_status import TopicCondition, TopicState
-from lakesplice.model.moments import EpochMs, epoch_seconds
+from lakesplice.model.moments import EpochMs, EpochSeconds, epoch_seconds
 from lakesplice.model.offsets import Offset, Offsets
 from lakesplice.planning.sources.source_check import check_source
 from lakesplice.planning.sources.topic_lanes import TopicBacklog
@@ -101,18 +101,14 @@ class TopicSelection:
         """
         starts: dict[str, dict[int, Offset]] = {}
         backlogs = {}
-        moment, topics = epoch_seconds(self._driver.clock.now_ms()), self._topics()
+        now, topics = epoch_seconds(self._driver.clock.now_ms()), self._topics()
         # In order of name, so that of two topics for one new table always the same one gets it.
         for name, topic in sorted(topics.items()):
             offsets = self._try_to_start(topic)
             if offsets:
                 starts[name] = offsets
                 backlogs[name] = self._backlog(topic, offsets)
-            table = self._tables.get(name)
-            if table is not None:
-                table.note_topic_ends(topic, moment)
-        self._past.set_for(topics)
-        self._connectors.look(topics)
+        self._note_ends(topics, now)
         return ReadableTopics(starts, backlogs)
 
     def conditions(self) -> dict[str, TopicCondition]:
@@ -153,9 +149,10 @@ class TopicSelection:
     def any_due(self) -> bool:
         """Whether a table that rested, and is left out of the queries, can continue now.
 
-        A table that still can't be written or opened keeps resting: no query is restarted for it.
+        For one that still can't be written, opened or read no query is restarted.
         """
-        due = [table.may_resume() for table in self._tables.of_topics()]
+        tables = self._tables.of_topics()
+        due = [one.may_resume() for one in tables if one.topic not in self._unopened]
         opened = [bool(self._try_to_start(one.topic)) for one in self._resting_unopened()]
         return any(due) or any(opened)
 
@@ -185,26 +182,32 @@ class TopicSelection:
         A topic without new records makes no batch; that its tables are fresh all the same is
         recorded here.
         """
-        moment = epoch_seconds(self._driver.clock.now_ms())
+        now, topics = epoch_seconds(self._driver.clock.now_ms()), self._topics()
         starts: dict[str, dict[int, Offset]] = {}
         backlogs = {}
-        topics = self._topics()
-        self._connectors.look(topics)
         for name, topic in topics.items():
             table = self._tables.get(name)
-            if table is not None:
-                table.note_topic_ends(topic, moment)
             if name in self._unopened:
                 self._unopened[name].topic = topic
-            if name in self._unopened or (
-                table is not None and (table.parked or table.is_left_out)
-            ):
+            left_out = table is not None and (table.parked or table.is_left_out)
+            if left_out or name in self._unopened or topic.leaderless:
                 continue
             starts[name] = table.next_offsets(topic.earliest) if table else dict(topic.earliest)
             backlogs[name] = self._backlog(topic, starts[name])
-        # Also of tables whose first batch ended since.
-        self._past.set_for(topics)
+        self._note_ends(topics, now)
         return ReadableTopics(starts, backlogs)
+
+    def _note_ends(self, topics: Mapping[str, Topic], moment: EpochSeconds) -> None:
+        """Record how far topics reached at a moment, and what that says of tables and connectors;
+        nobody knows the ends of a topic without a leader.
+        """
+        known = {name: topic for name, topic in topics.items() if not topic.leaderless}
+        for name, topic in known.items():
+            table = self._tables.get(name)
+            if table is not None:
+                table.note_topic_ends(topic, moment)
+        self._past.set_for(known)
+        self._connectors.look(known)
 
     def _backlog(self, topic: Topic, offsets: Offsets) -> TopicBacklog:
         waiting, table = topic.behind(offsets), self._tables.get(topic.name)
@@ -226,10 +229,10 @@ class TopicSelection:
         self._note_matching(matching)
         names = self._tables.names
         if unknown := [topic for topic in matching if names.is_unknown(topic)]:
-            names.learn(self._catalogue.describe(unknown).values())
-        return self._catalogue.describe(
-            [topic for topic in matching if not names.is_unknown(topic) and self._read(topic)]
-        )
+            found = self._catalogue.describe(unknown, without_leader=unknown).values()
+            names.learn(topic for topic in found if not topic.leaderless)
+        read = [topic for topic in matching if not names.is_unknown(topic) and self._read(topic)]
+        return self._catalogue.describe(read, without_leader=read)
 
     def _concerns(self, topic: str) -> bool:
         """Whether the topic belongs here: with history tables beside others, if it has one."""
@@ -301,6 +304,7 @@ class TopicSelection:
         return offsets
 
     def _start(self, topic: Topic) -> dict[int, Offset]:
+        topic.require_leaders()
         if not topic.is_readable:
             raise SourceUnavailable(
                 "the user of Kafka lacks a right; give it the ACL (docs/kafka-security.md)",
@@ -338,8 +342,7 @@ class TopicSelection:
         reason = str(error) or repr(error)
         known = self._unopened.get(topic.name)
         if known is None or known.reason != reason:
-            name = topic.name
-            self._driver.log.warning("table-not-opened", topic=name, error=reason)
+            self._driver.log.warning("table-not-opened", topic=topic.name, error=reason)
         rest = None
         if not isinstance(error, UsageError | UnsupportedError):
             rest = (known.rest if known else None) or RetryPauses(self._driver.clock)
