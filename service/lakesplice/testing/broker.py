@@ -1,4 +1,4 @@
-"""A real Kafka broker on this machine, for tests and for the demo: one KRaft node, one JVM.
+"""Real Kafka brokers on this machine, for tests and for the demo: each is a KRaft node in a JVM.
 
 Rules kept here: every listener is on 127.0.0.1; only the process started here is signalled; the
 data folder survives `stop` and `kill`, so that `start` continues where the broker was.
@@ -21,6 +21,7 @@ from lakesplice.testing.servers.process import HOST, LocalServer
 _PROBE_MILLISECONDS = 2_000
 _FORMAT_SECONDS = 60.0
 _NODE_ID = 1
+_CLUSTER = "cluster.id="
 
 # Chosen for little memory and a quick start, not for speed over hours; warnings and errors go to
 # the log.
@@ -35,7 +36,7 @@ _JVM_OPTIONS = (
 
 
 class LocalBroker(LocalServer):
-    """A broker of one node.
+    """A cluster of one node, or a further broker of the cluster of the node that it `joins`.
 
     `jars` is the classpath (`ensure_jars(KAFKA_BROKER)`); `data_dir` is made if missing and belongs
     to one broker at a time; `port` 0 takes a free one and keeps it for the object's life.
@@ -49,6 +50,7 @@ class LocalBroker(LocalServer):
         port: int = 0,
         *,
         settings: dict[str, str] | None = None,
+        joins: LocalBroker | None = None,
         java: str = "java",
         start_seconds_max: float = 90.0,
     ) -> None:
@@ -57,6 +59,8 @@ class LocalBroker(LocalServer):
         self._port = port
         self._controller_port = 0
         self._settings = settings or {}
+        self._joins = joins
+        self.node_id: int = _NODE_ID if joins is None else joins.node_id + 1
         self._java = java
         self._seconds_max = start_seconds_max
         super().__init__("the broker", self._data_dir / "broker.log")
@@ -76,10 +80,27 @@ class LocalBroker(LocalServer):
         self._choose_ports()
         properties = self._data_dir / "server.properties"
         properties.write_text(self._properties())
-        if not (self._data_dir / "log" / "meta.properties").exists():
+        if not self._identity.exists():
             self._format(properties)
         command = self._command("kafka.Kafka", str(properties))
         self._run(command, lambda: self._port_is_open() and self._answers(), self._seconds_max)
+
+    @property
+    def cluster_id(self) -> str:
+        """What all nodes of the cluster call it; it is chosen at the first `start`."""
+        lines = self._identity.read_text().splitlines()
+        return next(line for line in lines if line.startswith(_CLUSTER)).removeprefix(_CLUSTER)
+
+    @property
+    def _identity(self) -> Path:
+        return self._data_dir / "log" / "meta.properties"
+
+    @property
+    def controllers(self) -> str:
+        """The cluster's controllers, as its nodes name them."""
+        if self._joins is not None:
+            return self._joins.controllers
+        return f"{self.node_id}@{HOST}:{self._controller_port}"
 
     def _choose_ports(self) -> None:
         """Choose two different free ports; both sockets stay bound until both ports are known."""
@@ -95,14 +116,16 @@ class LocalBroker(LocalServer):
         )
 
     def _properties(self) -> str:
-        """The broker's properties as a file's text: one node, no replicas, no delays."""
-        controller = f"{HOST}:{self._controller_port}"
+        """The broker's properties as a file's text: no replicas, no delays."""
+        listeners = f"PLAINTEXT://{self.bootstrap_servers}"
+        if self._joins is None:
+            listeners += f",CONTROLLER://{HOST}:{self._controller_port}"
         settings = {
-            "process.roles": "broker,controller",
-            "node.id": str(_NODE_ID),
-            "controller.quorum.voters": f"{_NODE_ID}@{controller}",
+            "process.roles": "broker,controller" if self._joins is None else "broker",
+            "node.id": str(self.node_id),
+            "controller.quorum.voters": self.controllers,
             "controller.listener.names": "CONTROLLER",
-            "listeners": f"PLAINTEXT://{self.bootstrap_servers},CONTROLLER://{controller}",
+            "listeners": listeners,
             "advertised.listeners": f"PLAINTEXT://{self.bootstrap_servers}",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "log.dirs": str(self._data_dir / "log"),
@@ -127,7 +150,8 @@ class LocalBroker(LocalServer):
 
     def _format(self, properties: Path) -> None:
         """Format the data folder for a broker, once."""
-        cluster_id = urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
+        new = urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")
+        cluster_id = new if self._joins is None else self._joins.cluster_id
         arguments = ["kafka.tools.StorageTool", "format", "--ignore-formatted"]
         command = self._command(*arguments, f"--cluster-id={cluster_id}", "-c", str(properties))
         with self.log_path.open("ab") as log:
@@ -166,7 +190,8 @@ class LocalBroker(LocalServer):
         except KafkaError:
             return False
         try:
-            return len(admin.describe_cluster()["brokers"]) == 1
+            brokers = admin.describe_cluster()["brokers"]
+            return any(broker["broker_id"] == self.node_id for broker in brokers)
         except KafkaError:
             return False
         finally:
