@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 
 import structlog
 from pyspark.sql import SparkSession
@@ -17,6 +18,7 @@ from lakesplice.model.progress.source_state import SourceState
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.spark.class_archive import use_archive
 from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars
+from lakesplice.spark.kafka.access import BrokerAccess
 from lakesplice.spark.kafka.admin import KafkaAdmin
 from lakesplice.spark.kafka.topic_ranges import TopicReader
 from lakesplice.spark.kafka.topics import TopicCatalogue
@@ -33,28 +35,41 @@ def record_access(settings: Settings, table: TableName) -> Iterator[RecordAccess
 
     Blocks for some seconds. `ConfigurationError`, `SourceUnavailable`.
     """
-    with ExitStack() as stack:
-        session = reading_session(settings, _MASTER)
-        stack.callback(session.stop)
-        access = broker_access(settings.kafka)
-        catalogue = TopicCatalogue(KafkaAdmin.in_session(session, access))
-        stack.callback(catalogue.close)
-        types = reported_types(settings, session, catalogue)
+    with broker_session(settings, _MASTER) as broker:
+        types = reported_types(settings, broker.session, broker.catalogue)
 
         def reading(source: SourceState) -> RecordReading:
             feeding, origin = _fed(settings, source.topic, table)
             history = None if types is None else types.types(source, origin)
             return reading_of(feeding, origin, history)
 
-        reader = TopicReader(session, catalogue, access)
+        reader = TopicReader(broker.session, broker.catalogue, broker.access)
         yield RecordAccess(reader, reading, registry_of(settings.schema_registry))
 
 
-def reading_session(settings: Settings, master: str) -> SparkSession:
-    """Start Spark in this process, to read topics. Blocks for some seconds."""
+@dataclass(frozen=True)
+class BrokerSession:
+    """A session of Spark, and the broker whose topics it reads."""
+
+    session: SparkSession
+    access: BrokerAccess
+    catalogue: TopicCatalogue
+
+
+@contextmanager
+def broker_session(settings: Settings, master: str) -> Iterator[BrokerSession]:
+    """Start Spark in this process, to read topics; it ends with the block. Blocks for some
+    seconds.
+    """
     spark = settings.spark
     jars, archive = ensure_jars(SPARK_KAFKA, spark.jars_folder), use_archive(spark.jars_folder)
-    return build_session(master, spark.driver_memory, jars, spark.options, archive)
+    session = build_session(master, spark.driver_memory, jars, spark.options, archive)
+    with ExitStack() as stack:
+        stack.callback(session.stop)
+        access = broker_access(settings.kafka)
+        catalogue = TopicCatalogue(KafkaAdmin.in_session(session, access))
+        stack.callback(catalogue.close)
+        yield BrokerSession(session, access, catalogue)
 
 
 def reported_types(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from lakesplice.apps.bootstrap.source_chunks import LoadBounds
-from lakesplice.apps.record_access import reading_session, reported_types
-from lakesplice.apps.record_reading import broker_access, reading_of, registry_of
+from lakesplice.apps.record_access import broker_session, reported_types
+from lakesplice.apps.record_reading import reading_of, registry_of
 from lakesplice.apps.service.schema_topics import SchemaTopics
 from lakesplice.apps.service.shadow_feed import ShadowFeed
 from lakesplice.apps.table_commands.dispatch import RequestWait, give_command
@@ -19,7 +19,6 @@ from lakesplice.model.names import TableName
 from lakesplice.model.offsets import Offsets
 from lakesplice.model.progress.source_state import SourceState
 from lakesplice.planning.intake.line import RecordReading
-from lakesplice.spark.kafka.admin import KafkaAdmin
 from lakesplice.spark.kafka.topic_ranges import TopicReader
 from lakesplice.spark.kafka.topics import Topic, TopicCatalogue
 from lakesplice.storage.source.database import DatabaseAddress
@@ -136,21 +135,16 @@ def fill_tools(
     patience: RequestWait | None = None,
 ) -> Iterator[FillTools]:
     """Yield the tools, with a session of Spark that ends with them. Blocks."""
-    with ExitStack() as stack:
-        session = reading_session(settings, _MASTER)
-        stack.callback(session.stop)
-        access = broker_access(settings.kafka)
-        catalogue = TopicCatalogue(KafkaAdmin.in_session(session, access))
-        stack.callback(catalogue.close)
+    with broker_session(settings, _MASTER) as broker:
         lake = open_store(settings.lake.address, settings.lake.options)
         registry, entropy = registry_of(settings.schema_registry), SystemEntropy()
         yield FillTools(
             settings=settings,
             lake=lake,
-            catalogue=catalogue,
-            reader=TopicReader(session, catalogue, access),
-            shadow_feed=ShadowFeed(session, settings, lake, entropy, registry),
-            types=reported_types(settings, session, catalogue),
+            catalogue=broker.catalogue,
+            reader=TopicReader(broker.session, broker.catalogue, broker.access),
+            shadow_feed=ShadowFeed(broker.session, settings, lake, entropy, registry),
+            types=reported_types(settings, broker.session, broker.catalogue),
             database=database,
             clock=SystemClock(),
             entropy=entropy,
