@@ -37,7 +37,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from benchmarks.delta_session import delta_session
-from benchmarks.splice.data import KEY, SEED, make_store_sales
+from benchmarks.splice.data import KEY, SEED, store_sales
 from lakesplice import Table
 from lakesplice.spark.python_workers import keep_zip_directories
 
@@ -246,9 +246,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=FIGURES)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        part = Path(folder) / "store_sales.parquet"
-        make_store_sales(part, 1)
-        rows = pq.read_table(part).slice(0, args.rows)
+        rows = store_sales(Path(folder), args.rows)
         bench = Bench(Path(folder), rows, args.share)
         for _ in range(args.commits):
             bench.commit()

@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from benchmarks.delta_session import delta_session
-from benchmarks.splice.data import KEY, copied, make_store_sales
+from benchmarks.splice.data import KEY, copied, store_sales
 from benchmarks.verify import processor_seconds
 from lakesplice import Table
 
@@ -166,9 +166,8 @@ def main() -> None:
     spark = delta_session()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        made, rows = folder / "store_sales.parquet", folder / "rows.parquet"
-        make_store_sales(made, 1)
-        table = pq.read_table(made).slice(0, args.rows)
+        rows = folder / "rows.parquet"
+        table = store_sales(folder, args.rows)
         pq.write_table(table, rows)
         given = sources(table)
         sides = {

@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from benchmarks.delta_session import delta_session
-from benchmarks.splice.data import KEY, SEED, make_store_sales
+from benchmarks.splice.data import KEY, SEED, store_sales
 from lakesplice import Table
 from lakesplice.apps.erasing.byte_search import files_in, search
 
@@ -150,8 +150,7 @@ def main() -> None:
     spark = None if args.without_delta else delta_session()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        make_store_sales(folder / "store_sales.parquet", 1)
-        rows = pq.read_table(folder / "store_sales.parquet").slice(0, args.rows)
+        rows = store_sales(folder, args.rows)
         cells = [_cell(folder, rows, args, which, spark) for which in AIMS]
     if spark is not None:
         spark.stop()

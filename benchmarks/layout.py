@@ -35,7 +35,7 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from benchmarks.delta_session import delta_session
-from benchmarks.splice.data import KEY, SEED, copied, make_store_sales
+from benchmarks.splice.data import KEY, SEED, copied, store_sales
 from benchmarks.verify import processor_seconds
 from lakesplice import Table
 from lakesplice.formats.parquet import ROWS_PER_PAGE
@@ -219,9 +219,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=FIGURES)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        part = Path(folder) / "store_sales.parquet"
-        make_store_sales(part, 1)
-        rows = pq.read_table(part).slice(0, args.rows)
+        rows = store_sales(Path(folder), args.rows)
         shuffled = rows.take(pa.array(np.random.default_rng(SEED).permutation(rows.num_rows)))
         bench = Bench(Path(folder), shuffled)
         laid_out = bench.laid_out(args.repeats)

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.delta_session import delta_session
-from benchmarks.splice.data import KEY, copied, make_store_sales
+from benchmarks.splice.data import KEY, copied, store_sales
 from lakesplice import Table
 from lakesplice.planning.upkeep.file_merge import FileMergePolicy
 
@@ -103,9 +103,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=FIGURES)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        part = Path(folder) / "store_sales.parquet"
-        make_store_sales(part, 1)
-        bench = Bench(Path(folder), pq.read_table(part).slice(0, args.rows))
+        bench = Bench(Path(folder), store_sales(Path(folder), args.rows))
         cells = [_cell(bench, rows, args.repeats) for rows in ROWS_A_FILE]
         bench.spark.stop()
     args.out.write_text(json.dumps({"rows": args.rows, "cells": cells}, indent=1) + "\n")

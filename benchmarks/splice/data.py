@@ -88,6 +88,13 @@ def make_store_sales(path: Path, scale: float) -> int:
     return rows
 
 
+def store_sales(folder: Path, rows: int) -> pa.Table:
+    """Return the first rows of store_sales at scale 1; `folder` has to be another one each time."""
+    made = folder / "store_sales.parquet"
+    make_store_sales(made, 1)
+    return pq.read_table(made).slice(0, rows)
+
+
 def changed_columns(schema: pa.Schema, columns: int) -> tuple[str, ...]:
     """Return the names of the columns that change: of all 23, those outside the key."""
     others = [name for name in schema.names if name not in (*KEY, *FIRST)]
