@@ -32,6 +32,8 @@ def field(type_: str, source_type: str = "") -> SourceField:
     [
         ("short", pa.int64(), -32768, -32768),
         ("long", pa.decimal128(20, 0), Decimal(7), 7),
+        ("long", pa.decimal128(10, 2), Decimal("-7.00"), -7),
+        ("integer", pa.decimal256(50, 3), Decimal("7.000"), 7),
         ("decimal(20,0)", pa.uint64(), 2**64 - 1, Decimal(2**64 - 1)),
         ("decimal(12,2)", pa.int64(), 7, Decimal("7.00")),
         ("decimal(12,2)", pa.decimal128(9, 1), Decimal("1.5"), Decimal("1.50")),
@@ -64,6 +66,7 @@ def test_a_value_is_the_same_in_the_columns_type(
         ("short", pa.int64(), 32768),
         ("long", pa.uint64(), 2**63),
         ("long", pa.decimal128(20, 1), Decimal("7.5")),
+        ("long", pa.decimal128(20, 0), Decimal(2**63)),
         ("decimal(38,10)", pa.decimal128(38, 0), Decimal("9" * 38)),
         ("decimal(12,2)", pa.decimal128(12, 3), Decimal("1.005")),
         ("float", pa.float64(), 0.1),
@@ -92,6 +95,9 @@ def test_a_value_that_would_change_is_refused(type_: str, stored: pa.DataType, v
     ("type_", "source_type", "sent", "others"),
     [
         ("string", "bytes:org.apache.kafka.connect.data.Decimal(65,2)", "1.50", ["1.5", "abc"]),
+        # Of a TIME nanoseconds; of a YEAR zero as the database has it.
+        ("long", "int64:io.debezium.time.MicroTime", -3_020_399_999_999, [36_000_000_000_000]),
+        ("integer", "int32:io.debezium.time.Year", 1900, [0, 70, 2156]),
         ("binary", "struct:io.debezium.data.geometry.Point", _POINT,
          [b"\0\0\0\0" + _POINT, b"\0\0\0\0\1" + bytes(16), b""]),
     ],
@@ -146,6 +152,7 @@ def test_a_text_is_the_value_that_it_says(type_: str, text: str, expected: Any) 
         ("float", "", "0.5"),
         ("binary", "", "ab"),
         ("long", "int32 io.debezium.time.Time", "01:00:00"),
+        ("integer", "int32:io.debezium.time.Year", "0"),
     ],
 )
 def test_a_text_that_is_no_such_value_is_refused(type_: str, source_type: str, text: str) -> None:

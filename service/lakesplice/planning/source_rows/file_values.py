@@ -12,6 +12,7 @@ is refused. For each type of a table:
     date               dates                                      2026-11-24
     timestamp          timestamps without a zone or in UTC        2026-11-24 09:00:00.000001, in UTC
     long of a TIME     times; whole numbers as the records have   -838:59:59.000001
+    integer of a YEAR  as the records have: 1900 for zero         the same
     string             texts                                      the text
     binary             bytes                                      never: no text has every byte
 """
@@ -35,7 +36,9 @@ _TEXTS = {
     Primitive.TIMESTAMP: Encoding.DATETIME_TEXT,
 }
 _MICRO_TIME = "io.debezium.time.MicroTime"
+_YEAR = "io.debezium.time.Year"
 _WIDE_DECIMAL = "org.apache.kafka.connect.data.Decimal("
+_DIGITS_MAX = 76
 _GEOMETRY = "io.debezium.data.geometry."
 # What streaming requires of values that have their column's type, and how they are given to it.
 _RANGES = {
@@ -44,6 +47,9 @@ _RANGES = {
     Primitive.FLOAT: (pa.float32(), Encoding.PLAIN),
     Primitive.DOUBLE: (pa.float64(), Encoding.PLAIN),
 }
+# The lowest and highest number of a column of MySQL's. Others show that a file has another unit, or
+# a YEAR of zero as it is in the database.
+_LIMITS = {_MICRO_TIME: (-3_020_399_999_999, 3_020_399_999_999), _YEAR: (1900, 2155)}
 # Little-endian, one of MySQL's seven shapes, with a reference system or without.
 _SHAPES = [bytes([1, shape, 0, 0, system]) for shape in range(1, 8) for system in (0, 0x20)]
 
@@ -77,6 +83,9 @@ def _exact(values: pa.Array, type_: ColumnType) -> pa.Array:
         return values.cast(pa.time64("us")).cast(pa.int64())
     if pa.types.is_timestamp(values.type):
         return values.cast(pa.timestamp("us", values.type.tz)).cast(pa.int64()).cast(of)
+    if type_.kind in WHOLE_NUMBERS and pa.types.is_decimal(values.type):
+        # Without a scale, which would need further digits on the way back.
+        values = values.cast(pa.decimal256(_DIGITS_MAX, 0))
     if type_.kind is Primitive.BOOLEAN and pa.types.is_integer(values.type):
         return _same(values, values.cast(of))
     if type_.kind is Primitive.DECIMAL and pa.types.is_integer(values.type):
@@ -102,7 +111,17 @@ def _as_streamed(field: SourceField, values: pa.Array) -> pa.Array:
         wrong, _ = column.flaws[0]
         first = raw.filter(pa.array(wrong))[0]
         raise InexactError(f"{first} isn't a {type_.name} as the connector would send it")
+    _require_within(field, column.values)
     return column.values
+
+
+def _require_within(field: SourceField, values: pa.Array) -> None:
+    for name, (low, high) in _LIMITS.items():
+        if not field.source_type.endswith(name):
+            continue
+        outside = values.filter(pc.or_(pc.less(values, low), pc.greater(values, high)))
+        if len(outside):
+            raise InexactError(f"{outside[0]} isn't a value as the connector would send it")
 
 
 def values_of_texts(field: SourceField, texts: pa.Array) -> pa.Array:
@@ -122,7 +141,9 @@ def values_of_texts(field: SourceField, texts: pa.Array) -> pa.Array:
         wrong, _ = column.flaws[0]
         first = texts.filter(pa.array(wrong))[0].as_py()
         raise InexactError(f"{first!r} isn't a {type_.name}")
-    return column.values.cast(type_.arrow)
+    found = column.values.cast(type_.arrow)
+    _require_within(field, found)
+    return found
 
 
 def _type_of(field: SourceField) -> ColumnType:
