@@ -1,5 +1,5 @@
 """ALTERs at any position among changes, which arrive late and in any batches: the final table
-equals the source.
+equals the source, and a history table has all versions, in the columns that there are at last.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -58,6 +59,12 @@ class Source:
     types: int = 0
     names: list[str] = field(default_factory=lambda: ["name"])
     renamed_at: list[int] = field(default_factory=list)
+    versions: dict[int, list[Row]] = field(default_factory=dict)
+
+    @property
+    def all_rows(self) -> list[Row]:
+        """The rows as they are and as they were, which an ALTER changes alike."""
+        return [*self.rows.values(), *(row for was in self.versions.values() for row in was)]
 
     @property
     def history(self) -> TypeHistory:
@@ -95,39 +102,41 @@ class Source:
             name = names[number % len(names)]
             after = before | {name: None if number % 3 == 0 else value[name]}
         self.rows[key] = after
+        self.versions.setdefault(key, []).append(dict(after))
         self._tell(after, before)
 
     def _alter(self, kind: str) -> None:
         if kind == "retype" and self.types + 1 < len(TYPES):
             self.types += 1
             self.columns["n"] = TYPES[self.types]
-            for row in self.rows.values():
+            for row in self.all_rows:
                 text = TYPES[self.types] == "string" and row["n"] is not None
                 row["n"] = str(row["n"]) if text else row["n"]
         elif kind == "add" and self.to_add:
             name = self.to_add.pop(0)
             self.columns[name] = "int32"
-            for row in self.rows.values():
+            for row in self.all_rows:
                 row[name] = DEFAULTS[name]["default"]
         elif kind == "drop" and (added := [name for name in self.columns if name in DEFAULTS]):
             del self.columns[added[0]]
-            for row in self.rows.values():
+            for row in self.all_rows:
                 del row[added[0]]
-
         elif kind == "rename":
             old, new = self.names[-1], NAMES[len(self.names) % len(NAMES)]
             self.names.append(new)
             self.renamed_at.append(len(self.events) + 1)
             self.columns = {new if n == old else n: of for n, of in self.columns.items()}
-            for key, row in self.rows.items():
-                self.rows[key] = {new if n == old else n: value for n, value in row.items()}
+            for row in self.all_rows:
+                row[new] = row.pop(old)
 
     def _tell(self, after: Row | None, before: Row | None) -> None:
         self.events.append(event(self.columns, len(self.events) + 1, after, before))
 
 
 @contextmanager
-def driven(topic: SimulatedTopic, history: TypeHistory) -> Iterator[SimulatedDriver]:
+def driven(
+    topic: SimulatedTopic, history: TypeHistory, *, keeps_versions: bool
+) -> Iterator[SimulatedDriver]:
     with tempfile.TemporaryDirectory(dir=memory_folder()) as folder:
         lake = LocalStore(folder)
         yield SimulatedDriver(
@@ -139,16 +148,19 @@ def driven(topic: SimulatedTopic, history: TypeHistory) -> Iterator[SimulatedDri
             read_tasks=2,
             policy=POLICY,
             history=history,
+            keeps_versions=keeps_versions,
         )
 
 
 @settings(max_examples=examples(60), deadline=None)
 @given(
+    st.booleans(),
     st.lists(STEPS, min_size=1, max_size=14),
     st.lists(st.integers(0, 1), min_size=40, max_size=40),
     st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40), st.booleans()), max_size=4),
 )
 def test_a_table_ends_as_its_source_whatever_alters_it(
+    keeps_versions: bool,
     steps: list[tuple[str, int]],
     partitions: list[int],
     cuts: list[tuple[int, int, bool]],
@@ -159,7 +171,7 @@ def test_a_table_ends_as_its_source_whatever_alters_it(
     source.put(0)
     for made, partition in zip(source.events, partitions, strict=False):
         topic.append(partition, [made])
-    with driven(topic, source.history) as driver:
+    with driven(topic, source.history, keeps_versions=keeps_versions) as driver:
         for first, second, compacts in cuts:
             at = driver.table.next_offsets(topic.ends)
             wanted = {0: Offset(first), 1: Offset(second)}
@@ -168,25 +180,59 @@ def test_a_table_ends_as_its_source_whatever_alters_it(
             if compacts:
                 driver.compact()
         assert driver.batch() is CommitOutcome.DONE
-        require_as(source, driver)
+        require = require_versions if keeps_versions else require_as
+        require(source, driver)
         driver.compact()
-        require_as(source, driver)
+        require(source, driver)
 
 
 def require_as(source: Source, driver: SimulatedDriver) -> None:
     """Every row has what the source has under every name."""
     assert driver.table.parked is None
-    schema = driver.table.schema
-    found = Table(driver.table.store).read().to_pylist()
-    rows = {
-        row["id"]: {name: row[column.name] for name, column in schema.by_source.items()}
-        for row in found
+    found = Table(driver.table.store).read()
+    assert one_each(named(found, driver)) == comparable(source.rows)
+
+
+def require_versions(source: Source, driver: SimulatedDriver) -> None:
+    """Current rows are the source's, and versions the states that rows have had; of states that
+    follow one another without a difference one counts.
+    """
+    assert driver.table.parked is None
+    table = Table(driver.table.store)
+    current = table.read_history(current=True)
+    assert one_each(named(current, driver)) == comparable(source.rows)
+    found: dict[int, list[Row]] = {}
+    for row in named(table.read_history(), driver):
+        found.setdefault(row["id"], []).append(row)
+    states = {key: [as_text(row) for row in was] for key, was in source.versions.items()}
+    assert {k: distinct(was) for k, was in found.items()} == {
+        k: distinct(was) for k, was in states.items()
     }
-    assert len(rows) == len(found)
-    # A narrower type, and an ALTER undone before the table saw it, leave the wider one.
-    text = {key: {**row, "n": _text(row["n"])} for key, row in rows.items()}
-    assert text == {key: {**row, "n": _text(row["n"])} for key, row in source.rows.items()}
 
 
-def _text(value: Any) -> str | None:
-    return None if value is None else str(value)
+def named(rows: pa.Table, driver: SimulatedDriver) -> list[Row]:
+    """The rows under the names of the source's columns."""
+    columns = driver.table.schema.by_source.items()
+    return [
+        as_text({name: row[column.name] for name, column in columns if not column.of_change})
+        for row in rows.to_pylist()
+    ]
+
+
+def one_each(rows: list[Row]) -> dict[int, Row]:
+    found = {row["id"]: row for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
+def comparable(rows: dict[int, Row]) -> dict[int, Row]:
+    return {key: as_text(row) for key, row in rows.items()}
+
+
+def as_text(row: Row) -> Row:
+    """A narrower type, and an ALTER undone before the table saw it, leave the wider one."""
+    return {**row, "n": None if row["n"] is None else str(row["n"])}
+
+
+def distinct(states: list[Row]) -> list[Row]:
+    return [state for at, state in enumerate(states) if not at or state != states[at - 1]]
