@@ -4,6 +4,7 @@ delivered.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from lakesplice.table.ingest.batch_commit import CommitOutcome
 from lakesplice.table.reading.table import Table
 from lakesplice.table.upkeep.index_check import check
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
+from lakesplice.testing.shop import Event
 from lakesplice.testing.simulation import SimulatedDriver
 from tests.support.drawing import examples
 from tests.support.simulated import Source, folder
@@ -88,18 +90,20 @@ def test_a_replay_from_the_beginning_adds_nothing() -> None:
         assert counted(table, "duplicates") == KEYS
 
 
-@pytest.mark.parametrize("kind", ["update", "delete", "move"])
+CHANGES: dict[str, Callable[[Source], list[Event]]] = {
+    "update": lambda source: source.put(1),
+    "delete": lambda source: source.delete(1),
+    "move": lambda source: source.move(1, 9),
+}
+
+
+@pytest.mark.parametrize("kind", CHANGES)
 def test_an_update_or_delete_parks_the_table_just_before_it(kind: str) -> None:
     source = Source()
     source.topic.append(0, source.put(1))
     source.topic.append(0, source.put(2))
     before = source.topic.ends[0]
-    change = {
-        "update": lambda: source.put(1),
-        "delete": lambda: source.delete(1),
-        "move": lambda: source.move(1, 9),
-    }
-    source.topic.append(0, change[kind]())
+    source.topic.append(0, CHANGES[kind](source))
     source.topic.append(0, source.put(5))
     with folder() as path:
         batches = driver(path, source)
@@ -112,16 +116,11 @@ def test_an_update_or_delete_parks_the_table_just_before_it(kind: str) -> None:
         assert sorted(Table(batches.table.store).read()["id"].to_pylist()) == [1, 2]
 
 
-@pytest.mark.parametrize("kind", ["update", "delete", "move"])
+@pytest.mark.parametrize("kind", CHANGES)
 def test_an_update_or_delete_becomes_a_dead_letter_if_so_configured(kind: str) -> None:
     source = Source()
     source.topic.append(0, source.put(1))
-    change = {
-        "update": lambda: source.put(1),
-        "delete": lambda: source.delete(1),
-        "move": lambda: source.move(1, 9),
-    }
-    source.topic.append(0, change[kind]())
+    source.topic.append(0, CHANGES[kind](source))
     source.topic.append(0, source.put(5))
     with folder() as path:
         batches = driver(path, source, policy=NotInserts.DEAD_LETTER)
