@@ -177,12 +177,17 @@ def test_versions_that_nobody_can_read_are_undone_and_the_table_goes_on(
                     open_snapshot(store)
                 with pytest.raises(UsageError, match="choose an older one"):
                     undo_unreadable(store, ours + 1, clock=clock, entropy=SeededEntropy(5))
+            theirs, entries = live(actions_of(folder)), len(actions_of(folder))
             undone = undo_unreadable(store, ours, clock=clock, entropy=SeededEntropy(number))
             done = UndoneVersions(newest + 1, ours, newest - ours)
             assert undone == (done if newest > ours else None)
             table = by_hand.opened(store, 20 + number)
             require_rows(table, truth)
             require_restored(folder, table, before)
+            # Only a file that was gone brings rows back.
+            for action in actions_of(folder)[entries:]:
+                if "add" in action:
+                    assert action["add"]["dataChange"] == (action["add"]["path"] not in theirs)
         table.upsert(by_hand.given([row(3, "c"), row(4)], COLUMNS.names))
         table.compact()
         require_rows(table, {**truth, 3: row(3, "c"), 4: row(4)})

@@ -86,6 +86,8 @@ DAMAGED = {
     "an enormous map": (b"\x1b\xff\xff\xff\xff\x0f\x55\x02\x02\x00", "longer than the bytes"),
     "an integer without an end": (b"\x16" + b"\xff" * 20, "more than ten bytes"),
     "an integer of 65 bits": (b"\x16" + b"\xff" * 9 + b"\x02\x00", "64 bits"),
+    "an integer of 33 bits": (b"\x15\x80\x80\x80\x80\x10\x00", "32 bits"),
+    "a negative one of 33 bits": (b"\x15\x81\x80\x80\x80\x10\x00", "32 bits"),
     "an i32 of 33 bits": (b"\x15" + b"\xff" * 4 + b"\x1f\x00", "32 bits"),
     "a type that doesn't exist": (b"\x1e\x00\x00", "no such type"),
     "a list of a type that doesn't exist": (b"\x19\x1f\x00\x00", "no such type"),

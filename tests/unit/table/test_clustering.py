@@ -10,14 +10,17 @@ import pytest
 from deltalake import DeltaTable
 
 from lakesplice.errors import UsageError
+from lakesplice.model.schema import Column, TableSchema
+from lakesplice.model.types import ColumnType
 from lakesplice.planning.upkeep.clustering import ClusterPolicy
+from lakesplice.planning.upkeep.curve import COLUMNS_MAX
 from lakesplice.planning.upkeep.file_merge import FileMergePolicy
 from lakesplice.storage.copying import ScratchFile
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.protocol.commit import Committed, Conflict, ConflictCode
 from lakesplice.table.reading.scan import View
 from lakesplice.table.reading.table import Table
-from lakesplice.table.upkeep.clustering.clustering import Clustering
+from lakesplice.table.upkeep.clustering.clustering import Clustering, column_ids
 from lakesplice.testing.doubles import SeededEntropy
 from tests.support.by_hand import (
     COLUMNS,
@@ -115,6 +118,16 @@ def test_other_columns_than_the_tables_are_refused(tmp_path: Path, by: list[str]
     with pytest.raises(UsageError):
         table.optimize(by)
     assert table.version == 0
+
+
+def test_a_table_is_laid_out_by_as_many_columns_as_the_curve_takes_and_no_more() -> None:
+    names = [f"n{at}" for at in range(COLUMNS_MAX + 1)]
+    long = ColumnType.parse("long")
+    columns = [Column(at, name, name, long, "long") for at, name in enumerate(names)]
+    schema = TableSchema(tuple(columns), ("n0",), (0, len(names)))
+    assert column_ids(schema, names[:-1]) == tuple(range(COLUMNS_MAX))
+    with pytest.raises(UsageError, match=f"1 to {COLUMNS_MAX} different columns"):
+        column_ids(schema, names)
 
 
 def test_rows_in_a_temporary_file_are_the_same_as_in_memory(tmp_path: Path) -> None:
