@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakesplice.apps.library.table import Table
+from lakesplice.formats.parquet import write
 from lakesplice.model.names import CHANGE_TYPE, IS_DELETED
 from lakesplice.planning.rows.edits import ColumnEdit, Edits
 from lakesplice.planning.rows.row_images import ROWS_TOGETHER, rewritten_images
@@ -33,10 +34,14 @@ def rows() -> pa.Table:
     return pa.table({"id": range(ROWS), "price": PRICES, "name": names})
 
 
-@pytest.fixture(scope="module")
-def lake(rows: pa.Table, tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=[ROWS, 8_192], ids=["a row group", "three row groups"])
+def lake(
+    rows: pa.Table, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Path:
     place = tmp_path_factory.mktemp("lake") / "shop" / "goods"
-    Table.create(place, rows, key="id")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(write, "ROW_GROUP_ROWS_MAX", request.param)
+        Table.create(place, rows, key="id")
     return place
 
 
