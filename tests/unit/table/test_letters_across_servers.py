@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from lakesplice.model.position import BEFORE_ALL
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.files.dead_letters import (
@@ -116,8 +117,10 @@ def test_letters_below_a_truncate_do_nothing_and_those_above_it_heal(scene: Scen
     scene.send(1, scene.ledger.insert(0, 2), readable=False)
     scene.send(1, scene.ledger.insert(5, 6))
     assert scene.texts == ["row 5"]
+    fence = scene.driver.table.source.fence
     assert scene.replay() == DeadLetterCounts(5)
     assert scene.texts == ["row 0", "row 1", "row 5"]
+    assert scene.driver.table.source.fence == fence > BEFORE_ALL
 
 
 @pytest.mark.slow
