@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from lakesplice.formats.events.values.fences import Fence, Fences
 from lakesplice.formats.manifests.source import source_in, source_out
 from lakesplice.model.moments import EpochUs
 from lakesplice.model.offsets import Offset
@@ -22,6 +23,8 @@ from lakesplice.planning.intake.order.emptied import (
     is_behind,
     sent_again,
 )
+from lakesplice.planning.intake.order.record_order import RecordIndex
+from lakesplice.planning.intake.order.truncations import sent_again_records
 from lakesplice.planning.sources.operator_directions import LowerPositions, onward
 
 PLACE = Position.of(0, 7, 100, 0, 1)
@@ -56,6 +59,16 @@ def test_numbers_that_begin_again_are_known_by_their_times() -> None:
     """After RESET MASTER the same numbers come a second time."""
     assert is_older("a:1", later_us=CLOCKS_US)
     assert not is_older("a:1", later_us=CLOCKS_US + 1)
+
+
+@pytest.mark.parametrize(("epoch", "again"), [(0, frozenset()), (1, frozenset({0}))])
+def test_a_truncate_that_is_sent_again_counts_where_positions_have_one_order(
+    epoch: int, again: frozenset[int]
+) -> None:
+    place = in_epoch(Position(PLACE.file, PLACE.offset + 1), epoch)
+    fences = Fences.of({0: Fence(place, "a:20", moment=MOMENT)})
+    files = [fences.position_file]
+    assert sent_again_records([fences], files, RecordIndex(1), EMPTIED, (Epoch(1),)) == again
 
 
 def test_a_set_of_gtids_proves_nothing() -> None:
