@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lakesplice.apps.service.tables import ServiceTable
 from lakesplice.model.driver_status import TopicState
 from lakesplice.model.moments import EpochMs
 from lakesplice.model.parking import ParkCode
@@ -21,11 +22,11 @@ from tests.support.drawing import examples
 from tests.support.simulated import folder
 from tests.support.simulated_kafka import Step
 from tests.support.simulated_loop import SimulatedService
-from tests.support.simulated_service import DATABASES
 
 SOURCES = range(3)
-# After each pause of a table that rests a query begins with it and another one without it.
-QUERIES_PER_HARMED_MAX = 20
+# After each pause of a table that rests a query begins with it and another one without it, also of
+# the kind of tables beside it.
+QUERIES_PER_HARMED_MAX = 40
 
 
 def right_missing(service: SimulatedService, topic: str) -> None:
@@ -89,32 +90,41 @@ def pass_by(service: SimulatedService) -> None:
     for kept in (service.broker.unreadable, service.broker.leaderless, service.job.deadly):
         kept.clear()
     service.job.refusals.clear()
+    arguments: dict[str, Any] = {"offsets": [], "stated": None}
     for at in SOURCES:
-        name = f"{DATABASES[at]}/goods"
-        arguments: dict[str, Any] = {"offsets": [], "stated": None}
-        request = CommandRequest(DATABASES[at], "unpark", name, "me", EpochMs(1 << 62), arguments)
-        if service.table(at).parked:
-            leave(service.lake, request)
+        for table in tables_of(service, at):
+            name = table.name.path
+            request = CommandRequest(
+                name.replace("/", "-"), "unpark", name, "me", EpochMs(1 << 62), arguments
+            )
+            if table.parked:
+                leave(service.lake, request)
+
+
+def tables_of(service: SimulatedService, at: int) -> list[ServiceTable]:
+    """The table of a source, and the history table beside it if there is one."""
+    history = service.history_of(at)
+    return [service.table(at)] if history is None else [service.table(at), history]
 
 
 def require_alone(service: SimulatedService, harmed: Mapping[int, Harm]) -> None:
     """Tables that aren't harmed have all there is. Of the others one is parked only if it kills
     jobs, and one that lacks records and isn't parked rests, with a reason.
     """
-    states = {one.topic: one.standing for one in service.reporter.status(running=True).topics}
+    states = {one.table: one.standing for one in service.reporter.status(running=True).topics}
     for at in SOURCES:
-        table, topic = service.table(at), service.sources[at].topic
-        standing = states[topic.name]
-        if at not in harmed:
-            assert table.parked is None
-            assert table.next_offsets(topic.ends) == topic.ends
-        elif standing.state is TopicState.PARKED:
-            assert harmed[at] is deadly
-            assert table.parked is not None
-            assert table.parked.code is ParkCode.JOB_DIED
-        elif table.next_offsets(topic.ends) != topic.ends:
-            assert standing.state is TopicState.RESTING
-            assert standing.reason
+        ends = service.sources[at].topic.ends
+        for table in tables_of(service, at):
+            standing = states[str(table.name)]
+            if at not in harmed:
+                assert table.parked is None
+                assert table.next_offsets(ends) == ends
+            elif table.parked is not None:
+                assert harmed[at] is deadly
+                assert table.parked.code is ParkCode.JOB_DIED
+            elif table.next_offsets(ends) != ends:
+                assert standing.state is TopicState.RESTING
+                assert standing.reason
 
 
 @pytest.mark.slow
@@ -136,7 +146,7 @@ def test_only_harmed_tables_wait_and_all_become_complete_once_it_has_passed(
     A test of the runner alone can't show what the queries after a refusal do to other tables.
     """
     with folder() as made:
-        service = SimulatedService(made)
+        service = SimulatedService(made, tables=[{"match": "two.*", "also": ["history"]}])
         for at in SOURCES:
             service.put(at, *range(12 if at == 0 and behind else 3))
         steps: list[list[Step]] = [[] for _ in range(9)]
