@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -112,6 +113,32 @@ def test_a_file_that_is_not_the_tables_is_refused(path: Path) -> None:
     (path / "c.orc").write_bytes(b"")
     with pytest.raises(UsageError, match=r"neither \.parquet nor \.csv"):
         file_parts(files, "c*")
+
+
+def test_timestamps_of_the_older_kind_are_taken_beyond_the_range_of_nanoseconds(
+    path: Path,
+) -> None:
+    """As nanoseconds the year 9999 wraps around. A list of them is refused, as other lists."""
+    moments = [
+        dt.datetime(year, 12, 31, 23, 59, 59, 999_999, dt.UTC) for year in (1000, 2026, 9999)
+    ]
+    kind = SourceField("at", ColumnType.parse("timestamp"), "")
+    for name, values in (
+        ("a", pa.array([*moments, None], pa.timestamp("us"))),
+        ("b", pa.array([1_000, 1_001], pa.timestamp("ns"))),
+        ("c", pa.array([moments], pa.list_(pa.timestamp("us")))),
+    ):
+        made = pa.table({"at": values})
+        pq.write_table(made, path / f"{name}.parquet", use_deprecated_int96_timestamps=True)
+    files = LocalStore(path)
+    good, fraction, nested = file_parts(files, "*.parquet")
+    reading = RowFiles(files, SourceSchema((kind,), ()))
+    found = reading.rows(good)["at"].to_pylist()
+    assert found == [*moments, None]
+    with pytest.raises(UsageError, match="fraction of a microsecond"):
+        reading.rows(fraction)
+    with pytest.raises(UsageError, match="can't be a timestamp"):
+        reading.rows(nested)
 
 
 @pytest.mark.slow

@@ -7,7 +7,9 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from lakesplice.apps.bootstrap.csv_rows import BLOCK_BYTES, CsvRows, require_dialect
@@ -23,6 +25,8 @@ from lakesplice.storage.stores import AnyStore, open_store
 
 _WILDCARDS = "*?["
 _PARQUET, _CSV = ".parquet", ".csv"
+# A timestamp of the older kind, which Spark writes by default.
+_INT96 = "INT96"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,14 +191,36 @@ def _parts_of_csv(store: AnyStore, path: str, size: int, block_bytes: int) -> li
 
 def _row_group(store: AnyStore, part: FilePart) -> pa.Table:
     with _opened(store, part.path) as file:
-        return file.read_row_group(part.first, use_threads=False)
+        rows = file.read_row_group(part.first, use_threads=False)
+        columns = [file.schema.column(at) for at in range(len(file.schema))]
+        old = [one.name for one in columns if one.physical_type == _INT96 and one.path == one.name]
+        if old:
+            with _opened(store, part.path, "ns") as precise:
+                whole = precise.read_row_group(part.first, columns=old, use_threads=False)
+            _require_micros(part.path, rows.select(whole.column_names), whole)
+        return rows
+
+
+def _require_micros(path: str, micros: pa.Table, nanos: pa.Table) -> None:
+    """Check that timestamps of the type INT96, which are read as whole microseconds, have no
+    fraction. As nanoseconds those of distant years wrap around, as the products here do.
+    """
+    for name in micros.column_names:
+        short, precise = (
+            pc.fill_null(rows.column(name).cast(pa.int64()), 0).to_numpy()
+            for rows in (micros, nanos)
+        )
+        if not np.array_equal(short * 1000, precise):
+            raise UsageError(
+                "a timestamp of a file has a fraction of a microsecond", path=path, column=name
+            )
 
 
 @contextmanager
-def _opened(store: AnyStore, path: str) -> Iterator[pq.ParquetFile]:
+def _opened(store: AnyStore, path: str, int96: str = "us") -> Iterator[pq.ParquetFile]:
     with store.open(path) as file:
         try:
-            opened = pq.ParquetFile(file)
+            opened = pq.ParquetFile(file, coerce_int96_timestamp_unit=int96)
         except pa.ArrowInvalid as error:
             raise UsageError("a file isn't Parquet", path=path, cause=str(error)) from error
         yield opened
