@@ -12,6 +12,8 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j 
 
 from lakesplice.errors import SourceUnavailable
 from lakesplice.spark.java_errors import passing_cause
+from lakesplice.spark.kafka.access import BrokerAccess
+from lakesplice.spark.kafka.record_samples import RecordSampler
 from lakesplice.spark.kafka.topics import TopicCatalogue
 
 _SPARK = "org.apache.spark.SparkException: Job aborted due to stage failure"
@@ -105,5 +107,9 @@ def test_a_topic_without_a_leader_leaves_the_offsets_of_others_known() -> None:
     assert (found["a"].earliest, found["a"].latest, found["a"].leaderless) == ({0: 2}, {0: 5}, ())
     assert (found["b"].earliest, found["b"].latest, found["b"].leaderless) == ({}, {}, (1,))
     admin = Answers(*texts)
-    with pytest.raises(SourceUnavailable, match=r"no leader.*topic='b' partitions=\(1,\)"):
+    refused = r"no leader.*topic='b' partitions=\(1,\)"
+    with pytest.raises(SourceUnavailable, match=refused):
         TopicCatalogue(admin).describe(["a", "b"])
+    sampler = RecordSampler(AnyJava(), BrokerAccess("127.0.0.1:1", {}, 1.0))
+    with pytest.raises(SourceUnavailable, match=refused):
+        sampler.sample(found["b"], 1, 1)

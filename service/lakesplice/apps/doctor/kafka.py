@@ -121,7 +121,7 @@ class KafkaExamination:
         catalogue = TopicCatalogue(self._admin_client)
         pattern = self._settings.kafka.topic_pattern.pattern
         matching = catalogue.matching(pattern)
-        self._topics = catalogue.describe(matching)
+        self._topics = catalogue.describe(matching, without_leader=matching)
         excluded, refused = {}, {}
         with self._sampler() as sampler:
             for name in matching:

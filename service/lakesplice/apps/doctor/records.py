@@ -73,7 +73,7 @@ def table_of(
     """
     plain = TableName.from_topic(topic)
     parts = topic.split(".")
-    if len(parts) <= _PARTS_CLEAR or not all(parts) or known is None:
+    if len(parts) <= _PARTS_CLEAR or not all(parts) or known is None or known.leaderless:
         return plain
     for records in sampler.sample(known, 1, 0):
         fitting = [

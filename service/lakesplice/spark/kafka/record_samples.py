@@ -52,6 +52,7 @@ class RecordSampler:
 
         `SourceUnavailable` if the broker doesn't return them.
         """
+        topic.require_leaders()
         at = topic.fullest
         start, end = topic.earliest[at], topic.latest[at]
         starts: dict[int, int] = {start: min(end, start + first)}
