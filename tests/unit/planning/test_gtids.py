@@ -91,3 +91,17 @@ def test_a_former_transaction_is_read_if_what_is_met_of_its_server_begins_just_b
         for at in (38, 39, 40, 41)
     ]
     assert read == [False, False, True, False]
+
+
+def test_a_change_at_the_highest_position_again_is_not_above_it() -> None:
+    """A row may have the first number's change there. Then the second one's would be lost at a lower
+    position, so it must not count as proven.
+    """
+    memory, high = Memory(NOTHING_MET), BEFORE_ALL
+    for number, offset in ((3, 4), (1, 4), (4, 6)):
+        gtid, position = Gtid("0-1", number), Position(1, offset)
+        assert position > high or memory.proves(gtid, position)
+        memory.note(gtid, position, high)
+        high = max(high, position)
+    assert not memory.proves(Gtid("0-1", 2), Position(1, 3))
+    assert memory.proves(Gtid("0-1", 2), Position(1, 5))
