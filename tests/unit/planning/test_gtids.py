@@ -94,8 +94,8 @@ def test_a_former_transaction_is_read_if_what_is_met_of_its_server_begins_just_b
 
 
 def test_a_change_at_the_highest_position_again_is_not_above_it() -> None:
-    """A row may have the first number's change there. Then the second one's would be lost at a lower
-    position, so it must not count as proven.
+    """A row may have the first number's change there. Then the second one's would be lost at a
+    lower position, so it must not count as proven.
     """
     memory, high = Memory(NOTHING_MET), BEFORE_ALL
     for number, offset in ((3, 4), (1, 4), (4, 6)):
