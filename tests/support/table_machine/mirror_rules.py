@@ -75,7 +75,7 @@ class MirrorRules(MachineState):
 
     def require_mirrored(self) -> None:
         seen = {version: rows for version, (_, rows) in self.seen.items()}
-        require_mirrored(self.bare, self.catalog(), seen)
+        require_mirrored(self.bare, self.catalog(), seen, is_erasing=self.is_erasing)
 
     def bring_the_mirror_to_its_end(self) -> None:
         """What the service does in the end: the mirror shows the newest version and no other."""

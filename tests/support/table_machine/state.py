@@ -61,7 +61,7 @@ class MachineState(RuleBasedStateMachine):
         self.restored: int | None = None
         self.filling: Filling | None = None
         self.shadows = 0
-        self.erasures = 0
+        self.erasures, self.is_erasing = 0, False
 
     def bring_the_mirror_to_its_end(self) -> None:
         """Let the Iceberg mirror, if there is one, show the newest version and no other."""

@@ -166,11 +166,14 @@ class VersionRules(MachineState):
         gone = keys - {found["id"] for found in rows_of(self.bare)}
         manifest = Table(self.bare).snapshot.manifest
         self.erasures += 1
+        was_erasing, self.is_erasing = self.is_erasing, True
         try:
             erase_keys(self.driver, sorted(gone), bare=self.bare, seed=self.erasures)
         except UsageError:
             assert manifest.retention.pins or open_shadows(self.bare)
+            self.is_erasing = was_erasing
         else:
+            self.is_erasing = False
             stored = Table(self.bare).read(include_deleted=True)
             assert gone.isdisjoint(stored["id"].to_pylist())
             assert not [path for path in self.bare.list(f"{MIRRORS}/") if path.endswith(".avro")]
