@@ -24,6 +24,7 @@ from lakesplice.table.reading.table import Table
 from tests.support import short_jvms
 from tests.support.every_type import EVERY_TYPE, HIGH, LOW, row
 from tests.support.made import MadeTable
+from tests.support.parquet_readers import end_spark_session
 
 ROWS = 9_000
 VALUES = (LOW, HIGH, None)
@@ -33,6 +34,7 @@ VALUES = (LOW, HIGH, None)
 def spark() -> Iterator[SparkSession]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     short_jvms.use()
+    end_spark_session()
     session = (
         SparkSession.builder.master("local[1]")
         .config("spark.driver.host", "127.0.0.1")

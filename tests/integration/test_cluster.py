@@ -28,6 +28,7 @@ from lakesplice.testing.spark_cluster import Cluster, await_said, foreign_python
 from tests.support import short_jvms
 from tests.support.every_type import EVERY_TYPE, HIGH, LOW, row
 from tests.support.made import MadeTable
+from tests.support.parquet_readers import end_spark_session
 
 SECRET = "known to the members of the cluster"
 
@@ -41,6 +42,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def session(cluster: Cluster) -> Iterator[SparkSession]:
+    end_spark_session()
     section = cluster.section()
     session = build_session(section["master"], "512m", [], section["options"])
     yield session

@@ -188,6 +188,15 @@ def spark_session() -> Any:
     )
 
 
+def end_spark_session() -> None:
+    """End that session, if it runs: a process has one, so whoever asks for another one would get
+    it.
+    """
+    if spark_session.cache_info().currsize:
+        spark_session().stop()
+        spark_session.cache_clear()
+
+
 @dataclass(frozen=True)
 class SparkReader:
     """Spark with one choice of its settings."""
