@@ -21,10 +21,9 @@ from lakesplice.model.change import Op
 from lakesplice.planning.upkeep.file_merge import FileMergePolicy
 from lakesplice.table.by_hand.hand_fed_table import HandFedTable
 from lakesplice.table.reading.table import Table
-from tests.support import short_jvms
 from tests.support.every_type import EVERY_TYPE, HIGH, LOW, row
 from tests.support.made import MadeTable
-from tests.support.parquet_readers import end_spark_session
+from tests.support.parquet_readers import prepare_own_session
 
 ROWS = 9_000
 VALUES = (LOW, HIGH, None)
@@ -33,8 +32,7 @@ VALUES = (LOW, HIGH, None)
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    short_jvms.use()
-    end_spark_session()
+    prepare_own_session()
     session = (
         SparkSession.builder.master("local[1]")
         .config("spark.driver.host", "127.0.0.1")

@@ -25,24 +25,22 @@ from lakesplice.spark.session import (
 from lakesplice.storage.system import SystemEntropy
 from lakesplice.table.files.page_rewriter import best_rewriter
 from lakesplice.testing.spark_cluster import Cluster, await_said, foreign_python
-from tests.support import short_jvms
 from tests.support.every_type import EVERY_TYPE, HIGH, LOW, row
 from tests.support.made import MadeTable
-from tests.support.parquet_readers import end_spark_session
+from tests.support.parquet_readers import prepare_own_session
 
 SECRET = "known to the members of the cluster"
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    short_jvms.use()
+    prepare_own_session()
     with Cluster(tmp_path_factory.mktemp("cluster"), secret=SECRET) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def session(cluster: Cluster) -> Iterator[SparkSession]:
-    end_spark_session()
     section = cluster.section()
     session = build_session(section["master"], "512m", [], section["options"])
     yield session

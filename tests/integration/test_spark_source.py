@@ -27,8 +27,7 @@ from lakesplice.planning.schema.policy import SchemaPolicy
 from lakesplice.spark.session import build_session
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.ingest.batch_commit import CommitOutcome
-from tests.support import short_jvms
-from tests.support.parquet_readers import end_spark_session
+from tests.support.parquet_readers import prepare_own_session
 from tests.support.simulated import Source, driver_of
 from tests.support.spark_reads import (
     apply,
@@ -49,8 +48,7 @@ PUSH_DOWN = "spark.sql.python.filterPushdown.enabled"  # as a user may have set 
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    short_jvms.use()
-    end_spark_session()
+    prepare_own_session()
     session = build_session("local[2]", "1g", [], {PUSH_DOWN: "true"})
     yield session
     session.stop()

@@ -188,10 +188,11 @@ def spark_session() -> Any:
     )
 
 
-def end_spark_session() -> None:
-    """End that session, if it runs: a process has one, so whoever asks for another one would get
-    it.
+def prepare_own_session() -> None:
+    """End that session, if it runs, before a test starts one of its own: a process has one, so the
+    test would get this one. The JVM is one of `short_jvms`.
     """
+    short_jvms.use()
     if spark_session.cache_info().currsize:
         spark_session().stop()
         spark_session.cache_clear()
