@@ -24,24 +24,20 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from kafka import KafkaConsumer, TopicPartition
 
 from benchmarks.filling import fill
+from benchmarks.soak.comparing import catch_up, is_equal
 from benchmarks.soak.fleet import DATABASE, SERVER, Fleet
 from benchmarks.soak.incidents import fill_disk, restart, volume
 from benchmarks.soak.report import drawing, growth
 from benchmarks.soak.running import changing, service
 from benchmarks.soak.samples import Sample, sample
-from lakesplice import Table
-from lakesplice.apps.demo.comparison import stands_at
-from lakesplice.errors import LakespliceError
 from lakesplice.spark.jars import KAFKA_BROKER, ensure_jars
 from lakesplice.testing.broker import LocalBroker
-from lakesplice.testing.compare import compare
 from lakesplice.testing.producer import create_topics
 from lakesplice.testing.servers.process import free_port
 
-_SAMPLE_SECONDS, _CATCH_UP_SECONDS_MAX = 5.0, 900.0
+_SAMPLE_SECONDS = 5.0
 # When each incident comes, as a share of the run.
 _PARKED, _AWAY, _FULL = 0.2, 0.4, 0.6
 Trouble = Callable[[], object]
@@ -69,8 +65,8 @@ def soak(
         with service(config, work / "service.log") as process:
             with changing(fleet, servers, rate) as sent:
                 samples = _watched(process, port, lake, seconds, troubles)
-            caught_up = _catch_up(fleet, servers, lake, process)
-        equal = sum(_is_equal(fleet, lake, name) for name in fleet.names)
+            caught_up = catch_up(fleet, fleet.names, servers, lake, process)
+        equal = sum(is_equal(fleet, lake, name) for name in fleet.names)
     return {
         "tables": tables,
         "rows_each": rows,
@@ -123,36 +119,6 @@ def _watched(
     for thread in threads:
         thread.join()
     return samples
-
-
-def _catch_up(
-    fleet: Fleet, servers: str, lake: Path, process: subprocess.Popen[bytes]
-) -> float | None:
-    """Wait until the tables have everything; the seconds until then, None if it takes too long."""
-    places = [TopicPartition(fleet.database.topic(name), 0) for name in fleet.names]
-    consumer = KafkaConsumer(bootstrap_servers=servers)
-    found = consumer.end_offsets(places)
-    consumer.close()
-    ends = {(place.topic, place.partition): end for place, end in found.items()}
-    began = time.monotonic()
-    while not stands_at(lake, ends):
-        passed = time.monotonic() - began
-        if process.poll() is not None or passed > _CATCH_UP_SECONDS_MAX:
-            return None
-        time.sleep(1.0)
-    return round(time.monotonic() - began, 1)
-
-
-def _is_equal(fleet: Fleet, lake: Path, name: str) -> bool:
-    try:
-        found = Table.open(lake / DATABASE / name).read()
-    except LakespliceError as error:
-        print(f"{name}: {error}", flush=True)
-        return False
-    difference = compare(fleet.database.truth(name), found, ["id"])
-    if difference is not None:
-        print(f"{name}: {difference}", flush=True)
-    return difference is None
 
 
 def main() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 
-from lakesplice.testing.shop import Database, Event, TableSpec
+from lakesplice.testing.shop import Column, Database, Event, TableSpec, Value
 from lakesplice.testing.shop.columns import bigint, decimal, integer, varchar
 from lakesplice.testing.shop.database import Key, Row
 
@@ -25,19 +26,31 @@ _TURNS = 10
 
 class Fleet:
     """The database. A table's share of all changes falls with its number: the first gets a hundred
-    times as many as the hundredth.
+    times as many as the hundredth, or `hottest` of all changes. `rows` are those of each table.
     """
 
-    def __init__(self, tables: int, rows: int, seed: int) -> None:
+    def __init__(
+        self,
+        tables: int,
+        rows: int | Sequence[int],
+        seed: int,
+        *,
+        with_schemas: bool = True,
+        hottest: float | None = None,
+    ) -> None:
+        sizes = [rows] * tables if isinstance(rows, int) else rows
         self._random = random.Random(seed)
         self.names = [f"table_{number:03d}" for number in range(tables)]
         specs = [TableSpec(name, _COLUMNS, ("id",)) for name in (*self.names, KEYLESS)]
-        self.database = Database(specs, server=SERVER, database=DATABASE)
+        self.database = Database(specs, server=SERVER, database=DATABASE, with_schemas=with_schemas)
         self._weights = [1 / (number + 1) for number in range(tables)]
-        self._next = dict.fromkeys((*self.names, KEYLESS), rows + 1)
+        if hottest is not None:
+            self._weights[0] = hottest / (1 - hottest) * sum(self._weights[1:])
+        self._next = {name: size + 1 for name, size in zip(self.names, sizes, strict=True)}
+        self._added: dict[str, tuple[Value, ...]] = {}
         self._turns: Counter[str] = Counter()
-        for name in self.names:
-            self.database.load(name, [self._row(key) for key in range(1, rows + 1)])
+        for name, size in zip(self.names, sizes, strict=True):
+            self.database.load(name, [self._row(key) for key in range(1, size + 1)])
 
     @property
     def topics(self) -> list[str]:
@@ -56,6 +69,11 @@ class Fleet:
                 self._change(name)
         return self.database.drain()
 
+    def add_column(self, name: str, column: Column) -> None:
+        """Give a table one column more; its rows, and those to come, have the column's default."""
+        self.database.add_column(name, column)
+        self._added[name] = (*self._added.get(name, ()), column.default)
+
     def keyless(self) -> Event:
         """Return an event without a key, for which its table is parked."""
         self.database.insert(KEYLESS, [self._row(1)])
@@ -65,7 +83,8 @@ class Fleet:
     def _change(self, name: str) -> None:
         turn, self._turns[name] = self._turns[name], (self._turns[name] + 1) % _TURNS
         if turn == 0:
-            self.database.insert(name, [self._row(self._next[name])])
+            row = (*self._row(self._next[name]), *self._added.get(name, ()))
+            self.database.insert(name, [row])
             self._next[name] += 1
         elif turn == _TURNS // 2:
             self.database.delete(name, [self._any(name)])
