@@ -44,6 +44,10 @@ class Spending:
         totals = np.interp(moments, self._moments, self._totals)
         return [float(later - earlier) for earlier, later in pairwise(totals)]
 
+    def since(self, moment: float) -> float:
+        """The seconds of the processor from this moment to the end."""
+        return sum(self.between([moment, self._moments[-1]]))
+
     def _note(self, session: str) -> None:
         self._moments.append(time.time())
         for stat in Path("/proc").glob("[0-9]*/stat"):
