@@ -5,8 +5,18 @@ from __future__ import annotations
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from dashboards.board import Panel, board
-from dashboards.panels import Ask, graph, ten_tables
-from dashboards.queries import EACH, LAKE, highest, of, per_hour, per_second, quantile, ratio, total
+from dashboards.panels import Query, graph, ten_tables
+from dashboards.queries import (
+    PER_LAKE,
+    PER_TABLE,
+    highest,
+    per_hour,
+    per_second,
+    quantile,
+    ratio,
+    series,
+    total,
+)
 from lakesplice.telemetry import catalogue as metric
 
 
@@ -28,17 +38,19 @@ def dashboard() -> Dashboard:
 
 
 def _waiting() -> tuple[Panel, ...]:
-    per_row = ratio(total(EACH, of(metric.DELTA_ROWS)), total(EACH, of(metric.BASE_ROWS)))
+    per_row = ratio(
+        total(PER_TABLE, series(metric.DELTA_ROWS)), total(PER_TABLE, series(metric.BASE_ROWS))
+    )
     return (
         graph(
             "Waiting deltas",
             "Of the ten tables that have most; at compaction.back_pressure_deltas ingest pauses.",
-            ten_tables(total(EACH, of(metric.DELTA_FILES))),
+            ten_tables(total(PER_TABLE, series(metric.DELTA_FILES))),
         ),
         graph(
             "Oldest waiting delta",
             "Of ten tables. Above compaction.age_max: compaction is behind or fails.",
-            ten_tables(highest(EACH, of(metric.DELTA_OLDEST))),
+            ten_tables(highest(PER_TABLE, series(metric.DELTA_OLDEST))),
             unit="s",
         ),
         graph(
@@ -49,8 +61,8 @@ def _waiting() -> tuple[Panel, ...]:
         graph(
             "Bytes of waiting deltas",
             "Of ten tables, and of all.",
-            ten_tables(total(EACH, of(metric.DELTA_BYTES))),
-            Ask(total("", of(metric.DELTA_BYTES)), "all"),
+            ten_tables(total(PER_TABLE, series(metric.DELTA_BYTES))),
+            Query(total("", series(metric.DELTA_BYTES)), "all"),
             unit="bytes",
         ),
     )
@@ -61,26 +73,26 @@ def _compactions() -> tuple[Panel, ...]:
         graph(
             "Compactions",
             "By result, per hour.",
-            Ask(per_hour(metric.COMPACTIONS, "result"), "{{result}}"),
+            Query(per_hour(metric.COMPACTIONS, "result"), "{{result}}"),
         ),
         graph(
             "Duration of compactions",
             "Half of them, and 95 of 100.",
-            Ask(quantile(0.5, metric.COMPACTION_SECONDS), "half"),
-            Ask(quantile(0.95, metric.COMPACTION_SECONDS), "95 of 100"),
+            Query(quantile(0.5, metric.COMPACTION_SECONDS), "half"),
+            Query(quantile(0.95, metric.COMPACTION_SECONDS), "95 of 100"),
             unit="s",
         ),
         graph(
             "Bytes that compactions read and wrote",
             "Much more written than the deltas have: raise compaction.ratio_max.",
-            Ask(per_second(metric.COMPACTION_BYTES, "direction"), "{{direction}}"),
+            Query(per_second(metric.COMPACTION_BYTES, "direction"), "{{direction}}"),
             unit="Bps",
         ),
         graph(
             "Commits",
             "By operation, per hour, and those that lost a race since the start: some are normal.",
-            Ask(per_hour(metric.COMMITS, "operation"), "{{operation}}"),
-            Ask(total("reason", of(metric.COMMIT_CONFLICTS)), "lost race: {{reason}}"),
+            Query(per_hour(metric.COMMITS, "operation"), "{{operation}}"),
+            Query(total("reason", series(metric.COMMIT_CONFLICTS)), "lost race: {{reason}}"),
         ),
     )
 
@@ -91,27 +103,29 @@ def _splices() -> tuple[Panel, ...]:
         graph(
             "Pages copied and encoded",
             "Copied pages are neither decoded nor encoded.",
-            Ask(per_second(metric.SPLICED_PAGES, "how"), "{{how}}"),
+            Query(per_second(metric.SPLICED_PAGES, "how"), "{{how}}"),
             unit="cps",
         ),
         graph(
             "Bytes copied and encoded",
             "By what they cost: copied bytes cost a read and a write.",
-            Ask(per_second(metric.SPLICED_BYTES, "how"), "{{how}}"),
+            Query(per_second(metric.SPLICED_BYTES, "how"), "{{how}}"),
             unit="Bps",
         ),
         graph(
             "Share of pages copied",
             "Low for long: raise compaction.ratio_max, so that a page gets more changes. Equal: it"
             " was given only values that it had.",
-            Ask(ratio(per_second(metric.SPLICED_PAGES, "", how="copied"), pages, "1e-9"), "copied"),
-            Ask(ratio(per_second(metric.SPLICED_PAGES_EQUAL, ""), pages, "1e-9"), "equal"),
+            Query(
+                ratio(per_second(metric.SPLICED_PAGES, "", how="copied"), pages, "1e-9"), "copied"
+            ),
+            Query(ratio(per_second(metric.SPLICED_PAGES_EQUAL, ""), pages, "1e-9"), "equal"),
             unit="percentunit",
         ),
         graph(
             "What could not be copied",
             "Whole files and columns that were encoded again, by reason, since the start.",
-            Ask(total("what, reason", of(metric.SPLICE_FALLBACKS)), "{{what}}: {{reason}}"),
+            Query(total("what, reason", series(metric.SPLICE_FALLBACKS)), "{{what}}: {{reason}}"),
         ),
     )
 
@@ -125,26 +139,26 @@ def _base_files() -> tuple[Panel, ...]:
         graph(
             "Rows",
             "Rows of the base files, with deleted ones.",
-            Ask(total(LAKE, of(metric.BASE_ROWS)), "{{lake}} {{namespace}}"),
+            Query(total(PER_LAKE, series(metric.BASE_ROWS)), "{{lake}} {{namespace}}"),
             width=8,
         ),
         graph(
             "Base files",
             "All, and those that are small for their table (merge.small_bytes).",
-            Ask(total(LAKE, of(metric.BASE_FILES)), "{{lake}} all"),
-            Ask(total(LAKE, of(metric.SMALL_FILES)), "{{lake}} small"),
+            Query(total(PER_LAKE, series(metric.BASE_FILES)), "{{lake}} all"),
+            Query(total(PER_LAKE, series(metric.SMALL_FILES)), "{{lake}} small"),
             width=8,
         ),
         graph(
             "Small base files",
             "Of the ten tables that have most.",
-            ten_tables(total(EACH, of(metric.SMALL_FILES))),
+            ten_tables(total(PER_TABLE, series(metric.SMALL_FILES))),
             width=8,
         ),
         graph(
             "Bytes that aren't laid out",
             "Of the ten tables with cluster_by that have most.",
-            ten_tables(total(EACH, of(metric.UNCLUSTERED_BYTES))),
+            ten_tables(total(PER_TABLE, series(metric.UNCLUSTERED_BYTES))),
             unit="bytes",
             width=24,
         ),
@@ -152,24 +166,26 @@ def _base_files() -> tuple[Panel, ...]:
 
 
 def _row_index() -> tuple[Panel, ...]:
-    entries = ratio(total(LAKE, of(metric.INDEX_ENTRIES)), total(LAKE, of(metric.BASE_ROWS)))
+    entries = ratio(
+        total(PER_LAKE, series(metric.INDEX_ENTRIES)), total(PER_LAKE, series(metric.BASE_ROWS))
+    )
     return (
         graph(
             "Runs of the row index",
             "Of the ten tables that have most. Above index.runs_max for long: index merges fail.",
-            ten_tables(highest(EACH, of(metric.INDEX_RUNS))),
+            ten_tables(highest(PER_TABLE, series(metric.INDEX_RUNS))),
             width=8,
         ),
         graph(
             "Entries of the row index per row",
             "Far above 1: index merges are behind.",
-            Ask(entries, "{{lake}} {{namespace}}"),
+            Query(entries, "{{lake}} {{namespace}}"),
             width=8,
         ),
         graph(
             "Looked up in the row index",
             "Keys that were found are updates, the others inserts.",
-            Ask(per_second(metric.INDEX_LOOKUPS, "found"), "found: {{found}}"),
+            Query(per_second(metric.INDEX_LOOKUPS, "found"), "found: {{found}}"),
             unit="cps",
             width=8,
         ),
@@ -181,12 +197,16 @@ def _log() -> tuple[Panel, ...]:
         graph(
             "Commits since the last checkpoint",
             "Of ten tables. Far above log.checkpoint_every: checkpoints fail.",
-            ten_tables(highest(EACH, of(metric.LOG_TAIL))),
+            ten_tables(highest(PER_TABLE, series(metric.LOG_TAIL))),
         ),
         graph(
             "Versions whose files are kept",
             "Of the ten tables that have most.",
-            ten_tables(highest(EACH, f"{of(metric.TABLE_VERSION)} - {of(metric.RETAINED_FROM)}")),
+            ten_tables(
+                highest(
+                    PER_TABLE, f"{series(metric.TABLE_VERSION)} - {series(metric.RETAINED_FROM)}"
+                )
+            ),
         ),
     )
 
@@ -197,26 +217,26 @@ def _removal() -> tuple[Panel, ...]:
             "Files deleted",
             "Per hour. Expired: only versions past their retention named them. Orphans: nothing"
             " did.",
-            Ask(per_hour(metric.VACUUMED_FILES, "kind"), "{{kind}}"),
+            Query(per_hour(metric.VACUUMED_FILES, "kind"), "{{kind}}"),
             width=8,
         ),
         graph(
             "Bytes deleted",
             "By vacuums and sweeps.",
-            Ask(per_second(metric.VACUUMED_BYTES, "kind"), "{{kind}}"),
+            Query(per_second(metric.VACUUMED_BYTES, "kind"), "{{kind}}"),
             unit="Bps",
             width=8,
         ),
         graph(
             "Orphans left to the next sweep",
             "Of the ten tables that have most.",
-            ten_tables(total(EACH, of(metric.ORPHANS_LEFT))),
+            ten_tables(total(PER_TABLE, series(metric.ORPHANS_LEFT))),
             width=8,
         ),
         graph(
             "Time since the last vacuum",
             "Of ten tables. Far above vacuum.every: vacuums fail, or have no time.",
-            ten_tables(highest(EACH, of(metric.LAST_VACUUM))),
+            ten_tables(highest(PER_TABLE, series(metric.LAST_VACUUM))),
             unit="s",
             width=8,
         ),
@@ -224,16 +244,16 @@ def _removal() -> tuple[Panel, ...]:
             "Merged, laid out, purged and erased",
             "Small files that were merged, rows that were laid out by columns, deleted rows that "
             "purges removed, and rows that `lakesplice erase` removed, per hour.",
-            Ask(per_hour(metric.MERGED_FILES, ""), "files merged"),
-            Ask(per_hour(metric.CLUSTERED_ROWS, ""), "rows laid out"),
-            Ask(per_hour(metric.PURGED_ROWS, ""), "rows purged"),
-            Ask(per_hour(metric.ERASED_ROWS, ""), "rows erased"),
+            Query(per_hour(metric.MERGED_FILES, ""), "files merged"),
+            Query(per_hour(metric.CLUSTERED_ROWS, ""), "rows laid out"),
+            Query(per_hour(metric.PURGED_ROWS, ""), "rows purged"),
+            Query(per_hour(metric.ERASED_ROWS, ""), "rows erased"),
             width=8,
         ),
         graph(
             "Bytes of merged files",
             "Many times what is ingested: raise merge.files_max.",
-            Ask(per_second(metric.MERGED_BYTES, ""), "bytes"),
+            Query(per_second(metric.MERGED_BYTES, ""), "bytes"),
             unit="Bps",
             width=8,
         ),
@@ -245,20 +265,20 @@ def _mirrors() -> tuple[Panel, ...]:
         graph(
             "Lag of Iceberg mirrors",
             "Of the ten that are furthest behind. If it grows, the catalog doesn't answer.",
-            ten_tables(highest(EACH, of(metric.ICEBERG_LAG))),
+            ten_tables(highest(PER_TABLE, series(metric.ICEBERG_LAG))),
             unit="s",
             width=8,
         ),
         graph(
             "Commits to Iceberg mirrors",
             "By result, per hour.",
-            Ask(per_hour(metric.ICEBERG_COMMITS, "result"), "{{result}}"),
+            Query(per_hour(metric.ICEBERG_COMMITS, "result"), "{{result}}"),
             width=8,
         ),
         graph(
             "Duration of commits to Iceberg mirrors",
             "95 of 100. Ingest and compaction don't wait for them.",
-            Ask(quantile(0.95, metric.ICEBERG_SECONDS), "95 of 100"),
+            Query(quantile(0.95, metric.ICEBERG_SECONDS), "95 of 100"),
             unit="s",
             width=8,
         ),

@@ -36,25 +36,25 @@ GREEN, YELLOW, RED = "green", "#EAB839", "red"
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class Query:
     """A query, and what its series are called."""
 
     expression: str
     legend: str = "__auto"
 
 
-def ten_tables(expression: str, what: str = "") -> Ask:
-    """Ask for the ten tables with the highest values at each moment; `what` names the value if a
-    graph shows several.
+def ten_tables(expression: str, what: str = "") -> Query:
+    """Return the query for the ten tables with the highest values at each moment; `what` names the
+    value if a graph shows several.
     """
     legend = f"{what}: {TABLE_LEGEND}" if what else TABLE_LEGEND
-    return Ask(f"topk({SHOWN_MAX}, {expression})", legend)
+    return Query(f"topk({SHOWN_MAX}, {expression})", legend)
 
 
 def number(
     title: str,
     about: str,
-    *asked: Ask,
+    *queries: Query,
     unit: str = "short",
     width: int = 4,
     steps: Sequence[tuple[float, str]] = (),
@@ -71,19 +71,19 @@ def number(
         .no_value("none")
         .color_mode(BigValueColorMode.VALUE)
         .graph_mode(BigValueGraphMode.NONE)
-        .text_mode(BigValueTextMode.VALUE_AND_NAME if len(asked) > 1 else BigValueTextMode.AUTO)
+        .text_mode(BigValueTextMode.VALUE_AND_NAME if len(queries) > 1 else BigValueTextMode.AUTO)
         .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
         .thresholds(_thresholds(steps))
     )
-    for at, one in enumerate(asked):
-        panel.with_target(_query(one, at).instant())
+    for at, one in enumerate(queries):
+        panel.with_target(_target(one, at).instant())
     return panel
 
 
 def graph(
     title: str,
     about: str,
-    *asked: Ask,
+    *queries: Query,
     unit: str = "short",
     width: int = 12,
     least: float | None = 0,
@@ -116,8 +116,8 @@ def graph(
         panel.thresholds_style(
             common.GraphThresholdsStyleConfig().mode(GraphThresholdsStyleMode.LINE)
         )
-    for at, one in enumerate(asked):
-        panel.with_target(_query(one, at).range())
+    for at, one in enumerate(queries):
+        panel.with_target(_target(one, at).range())
     return panel
 
 
@@ -142,7 +142,7 @@ def table(
     """Return a table of one row per set of labels that the queries share, over the whole width, the
     highest value of a column first. `hidden` are queries that only bring labels.
     """
-    asked = [column for column in columns if column.expression]
+    measured = [column for column in columns if column.expression]
     panel = (
         table_panel.Panel()
         .title(title)
@@ -153,13 +153,13 @@ def table(
         .no_value("")
         .sort_by([common.TableSortByFieldState().display_name(sorted_by).desc(True)])
     )
-    expressions = [*(column.expression for column in asked), *hidden]
+    expressions = [*(column.expression for column in measured), *hidden]
     for at, expression in enumerate(expressions):
-        panel.with_target(_query(Ask(expression), at).instant().format(PromQueryFormat.TABLE))
-    fields = {f"Value #{_ref(at)}": column.name for at, column in enumerate(asked)}
+        panel.with_target(_target(Query(expression), at).instant().format(PromQueryFormat.TABLE))
+    fields = {f"Value #{_ref(at)}": column.name for at, column in enumerate(measured)}
     fields |= {column.label: column.name for column in columns if column.label}
     places = {name: at for at, name in enumerate(column.name for column in columns)}
-    only_labels = range(len(asked), len(expressions))
+    only_labels = range(len(measured), len(expressions))
     panel.with_transformation(DataTransformerConfig(id_val="merge", options={}))
     panel.with_transformation(
         DataTransformerConfig(
@@ -198,9 +198,9 @@ def _thresholds(steps: Sequence[tuple[float, str]]) -> base.ThresholdsConfig:
     return base.ThresholdsConfig().mode(ThresholdsMode.ABSOLUTE).steps(found)
 
 
-def _query(asked: Ask, at: int) -> Dataquery:
-    query = Dataquery().expr(asked.expression).legend_format(asked.legend).ref_id(_ref(at))
-    return query.datasource(SOURCE)
+def _target(query: Query, at: int) -> Dataquery:
+    target = Dataquery().expr(query.expression).legend_format(query.legend).ref_id(_ref(at))
+    return target.datasource(SOURCE)
 
 
 def _ref(at: int) -> str:

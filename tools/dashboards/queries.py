@@ -1,6 +1,6 @@
 """PromQL, written from the metrics of the catalogue, under the variables that all dashboards have.
 
-What is shown per table is told apart by `EACH`, since tables of two lakes may have one name.
+What is shown per table is told apart by `PER_TABLE`, since tables of two lakes may have one name.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from lakesplice.telemetry.catalogue import FRESHNESS, FRESHNESS_GOAL, OBJECTIVE, TOPIC_STATE
 from lakesplice.telemetry.metric import Metric
 
-LAKE = "lake, namespace"
-EACH = f"{LAKE}, table"
+PER_LAKE = "lake, namespace"
+PER_TABLE = f"{PER_LAKE}, table"
 TABLE_LEGEND = "{{table}} {{lake}}"
 SHOWN_MAX = 10
 """How many tables a graph shows; the fleet's table shows all."""
@@ -19,7 +19,7 @@ _TARGET = "lake, namespace, job"
 _BUDGET_MINUTES = 30 * 24 * 60
 
 
-def of(metric: Metric, part: str = "", **labels: str) -> str:
+def series(metric: Metric, part: str = "", **labels: str) -> str:
     """Return the selector of a metric's series that the variables choose. `part` is that of a
     histogram (`_bucket`, …); a value that begins with ~ is a regular expression.
     """
@@ -44,7 +44,7 @@ def highest(by: str, expression: str) -> str:
 
 def per_second(metric: Metric, by: str, **labels: str) -> str:
     """Return how fast a counter rises."""
-    return total(by, f"rate({of(metric, **labels)}[$__rate_interval])")
+    return total(by, f"rate({series(metric, **labels)}[$__rate_interval])")
 
 
 def per_hour(metric: Metric, by: str, **labels: str) -> str:
@@ -55,7 +55,7 @@ def per_hour(metric: Metric, by: str, **labels: str) -> str:
 def quantile(share: float, metric: Metric, by: str = "") -> str:
     """Return a quantile of a histogram."""
     labels = f"le, {by}" if by else "le"
-    buckets = total(labels, f"rate({of(metric, '_bucket')}[$__rate_interval])")
+    buckets = total(labels, f"rate({series(metric, '_bucket')}[$__rate_interval])")
     return f"histogram_quantile({share}, {buckets})"
 
 
@@ -66,7 +66,7 @@ def ratio(above: str, below: str, least: str = "1") -> str:
 
 def lateness(by: str, **labels: str) -> str:
     """Return how old a view is, as a share of the age that its goal allows."""
-    return highest(by, f"{of(FRESHNESS, **labels)} / {of(FRESHNESS_GOAL, **labels)}")
+    return highest(by, f"{series(FRESHNESS, **labels)} / {series(FRESHNESS_GOAL, **labels)}")
 
 
 def budget_left(by: str) -> str:
@@ -74,7 +74,7 @@ def budget_left(by: str) -> str:
     the rules, which count late minutes.
     """
     late = f"sum_over_time(lakesplice:table_late{{{_TABLES}}}[30d])"
-    allowed = f"{_BUDGET_MINUTES} * (1 - {highest(_TARGET, of(OBJECTIVE))})"
+    allowed = f"{_BUDGET_MINUTES} * (1 - {highest(_TARGET, series(OBJECTIVE))})"
     return f"min by ({by}) (1 - {late} / on ({_TARGET}) group_left () ({allowed}))"
 
 
@@ -82,4 +82,4 @@ def topic_state(by: str) -> str:
     """Return a series per table with the state of its topic as a label; of one of them, if several
     topics share the table.
     """
-    return highest(by, f"topk by ({EACH}) (1, {of(TOPIC_STATE)})")
+    return highest(by, f"topk by ({PER_TABLE}) (1, {series(TOPIC_STATE)})")

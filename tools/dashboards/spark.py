@@ -5,8 +5,8 @@ from __future__ import annotations
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from dashboards.board import Panel, board
-from dashboards.panels import Ask, graph, number
-from dashboards.queries import LAKE, highest, of, per_hour, per_second, quantile, total
+from dashboards.panels import Query, graph, number
+from dashboards.queries import PER_LAKE, highest, per_hour, per_second, quantile, series, total
 from lakesplice.telemetry import catalogue as metric
 
 _LAKE_LEGEND = "{{lake}} {{namespace}}"
@@ -27,23 +27,24 @@ def _drivers() -> tuple[Panel, ...]:
         number(
             "Last batch",
             "Time since a batch ended, or since there was nothing to read.",
-            Ask(highest(LAKE, of(metric.LAST_BATCH)), _LAKE_LEGEND),
+            Query(highest(PER_LAKE, series(metric.LAST_BATCH)), _LAKE_LEGEND),
             unit="s",
             width=8,
         ),
         number(
             "Generation",
             "A number that rises while nobody restarted the service: two of them fight.",
-            Ask(
-                highest(f"{LAKE}, instance", of(metric.DRIVER_GENERATION)), "{{lake}} {{instance}}"
+            Query(
+                highest(f"{PER_LAKE}, instance", series(metric.DRIVER_GENERATION)),
+                "{{lake}} {{instance}}",
             ),
             width=8,
         ),
         number(
             "Versions and standbys",
             "Processes by version, and those that wait for another driver.",
-            Ask(f"count by (version) ({of(metric.BUILD_INFO)})", "{{version}}"),
-            Ask(total("", of(metric.DRIVER_STANDBY)), "standbys"),
+            Query(f"count by (version) ({series(metric.BUILD_INFO)})", "{{version}}"),
+            Query(total("", series(metric.DRIVER_STANDBY)), "standbys"),
             width=8,
         ),
     )
@@ -55,37 +56,37 @@ def _batches() -> tuple[Panel, ...]:
             "Duration of batches",
             "Half of the batches, and 95 of 100, by phase. The whole above the trigger: give"
             " spark.master more cores, or lengthen the trigger.",
-            Ask(quantile(0.5, metric.BATCH_SECONDS, "phase"), "half: {{phase}}"),
-            Ask(quantile(0.95, metric.BATCH_SECONDS, "phase"), "95 of 100: {{phase}}"),
+            Query(quantile(0.5, metric.BATCH_SECONDS, "phase"), "half: {{phase}}"),
+            Query(quantile(0.95, metric.BATCH_SECONDS, "phase"), "95 of 100: {{phase}}"),
             unit="s",
         ),
         graph(
             "Batches",
             "By result, per hour.",
-            Ask(per_hour(metric.BATCHES, "result"), "{{result}}"),
+            Query(per_hour(metric.BATCHES, "result"), "{{result}}"),
         ),
         graph(
             "Restarts of the query",
             "By reason, per hour. More than one for `error`: the log names the error.",
-            Ask(per_hour(metric.QUERY_RESTARTS, "reason"), "{{reason}}"),
+            Query(per_hour(metric.QUERY_RESTARTS, "reason"), "{{reason}}"),
         ),
         graph(
             "Time since the last batch",
             "Well above the trigger: no batch ends.",
-            Ask(highest(LAKE, of(metric.LAST_BATCH)), _LAKE_LEGEND),
+            Query(highest(PER_LAKE, series(metric.LAST_BATCH)), _LAKE_LEGEND),
             unit="s",
         ),
         graph(
             "Changes",
             "What the batches of a lake read and committed.",
-            Ask(per_second(metric.CHANGES, LAKE), _LAKE_LEGEND),
+            Query(per_second(metric.CHANGES, PER_LAKE), _LAKE_LEGEND),
             unit="cps",
         ),
         graph(
             "Duration of commits",
             "With lost races. If it is long, the storage is slow, or logs lack checkpoints.",
-            Ask(quantile(0.5, metric.COMMIT_SECONDS), "half"),
-            Ask(quantile(0.95, metric.COMMIT_SECONDS), "95 of 100"),
+            Query(quantile(0.5, metric.COMMIT_SECONDS), "half"),
+            Query(quantile(0.95, metric.COMMIT_SECONDS), "95 of 100"),
             unit="s",
         ),
     )
@@ -96,25 +97,25 @@ def _processes() -> tuple[Panel, ...]:
         graph(
             "Errors of threads",
             "That nobody expected, by thread, per hour. The log has each as `thread-failed`.",
-            Ask(per_hour(metric.THREAD_ERRORS, "thread"), "{{thread}}"),
+            Query(per_hour(metric.THREAD_ERRORS, "thread"), "{{thread}}"),
         ),
         graph(
             "Memory",
             "Of the driver, Spark's JVM, and its Python workers. Near the limit of the machine or"
             " pod: give spark.master fewer cores, or make batches smaller.",
-            Ask(total("process", of(metric.MEMORY)), "{{process}}"),
+            Query(total("process", series(metric.MEMORY)), "{{process}}"),
             unit="bytes",
         ),
         graph(
             "Clock of the store",
             "How far it is ahead of the service's; below 0 it is behind.",
-            Ask(of(metric.CLOCK_DIFFERENCE), "{{lake}} {{namespace}}"),
+            Query(series(metric.CLOCK_DIFFERENCE), "{{lake}} {{namespace}}"),
             unit="s",
         ),
         graph(
             "Memory of lakes",
             "All processes of a lake's driver.",
-            Ask(total(LAKE, of(metric.MEMORY)), _LAKE_LEGEND),
+            Query(total(PER_LAKE, series(metric.MEMORY)), _LAKE_LEGEND),
             unit="bytes",
         ),
     )

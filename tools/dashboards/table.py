@@ -5,16 +5,16 @@ from __future__ import annotations
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from dashboards.board import Panel, board
-from dashboards.panels import RED, YELLOW, Ask, graph, number
+from dashboards.panels import RED, YELLOW, Query, graph, number
 from dashboards.queries import (
-    EACH,
+    PER_TABLE,
     budget_left,
     highest,
     lateness,
-    of,
     per_hour,
     per_second,
     ratio,
+    series,
     topic_state,
     total,
 )
@@ -54,30 +54,30 @@ def _numbers() -> tuple[Panel, ...]:
         number(
             "State",
             "The state of the table's topic; `lakesplice tables` says why it isn't running.",
-            Ask(topic_state("state"), "{{state}}"),
-            Ask(highest("code", of(metric.PARKED)), "parked: {{code}}"),
+            Query(topic_state("state"), "{{state}}"),
+            Query(highest("code", series(metric.PARKED)), "parked: {{code}}"),
         ),
         number(
             "Of its goal",
             "The age of the later view, as a share of the age that its goal allows.",
-            Ask(lateness("view"), "{{view}}"),
+            Query(lateness("view"), "{{view}}"),
             unit="percentunit",
             steps=((0.8, YELLOW), (1.0, RED)),
         ),
         number(
             "Error budget left",
             "Of the minutes of 30 days in which a view may be late. The rules must be loaded.",
-            Ask(budget_left("view"), "{{view}}"),
+            Query(budget_left("view"), "{{view}}"),
             unit="percentunit",
         ),
-        number("Lag", "Records that aren't committed yet.", Ask(total("", of(metric.LAG)))),
+        number("Lag", "Records that aren't committed yet.", Query(total("", series(metric.LAG)))),
         number(
             "Dead letters",
             "Those that were neither replayed nor dropped.",
-            Ask(total("", of(metric.OPEN_DEAD_LETTERS))),
+            Query(total("", series(metric.OPEN_DEAD_LETTERS))),
             steps=((1, YELLOW),),
         ),
-        number("Rows", "Of the base files.", Ask(total("", of(metric.BASE_ROWS)))),
+        number("Rows", "Of the base files.", Query(total("", series(metric.BASE_ROWS)))),
     )
 
 
@@ -87,14 +87,14 @@ def _freshness() -> tuple[Panel, ...]:
             "Age of the views, and their goals",
             "Every change that was made longer ago is in the view. A saw-tooth as long as the"
             " trigger is normal.",
-            Ask(highest("view", of(metric.FRESHNESS)), "{{view}}"),
-            Ask(f"min by (view) ({of(metric.FRESHNESS_GOAL)})", "goal of {{view}}"),
+            Query(highest("view", series(metric.FRESHNESS)), "{{view}}"),
+            Query(f"min by (view) ({series(metric.FRESHNESS_GOAL)})", "goal of {{view}}"),
             unit="s",
         ),
         graph(
             "Lag",
             "Records of the topic that aren't committed yet.",
-            Ask(total("", of(metric.LAG)), "records"),
+            Query(total("", series(metric.LAG)), "records"),
         ),
     )
 
@@ -104,7 +104,7 @@ def _changes() -> tuple[Panel, ...]:
         graph(
             "Changes",
             "Changes that were read and committed, before several of one row become one.",
-            Ask(per_second(metric.CHANGES, "op"), "{{op}}"),
+            Query(per_second(metric.CHANGES, "op"), "{{op}}"),
             unit="cps",
             width=8,
         ),
@@ -112,9 +112,9 @@ def _changes() -> tuple[Panel, ...]:
             "Without effect",
             "Changes of rows that have a later position, changes of insert-only tables that were"
             " stored before, and records that contain no change. Since the start.",
-            Ask(total("", of(metric.STALE_CHANGES)), "stale"),
-            Ask(total("", of(metric.DUPLICATES)), "duplicates"),
-            Ask(total("reason", of(metric.IGNORED)), "ignored: {{reason}}"),
+            Query(total("", series(metric.STALE_CHANGES)), "stale"),
+            Query(total("", series(metric.DUPLICATES)), "duplicates"),
+            Query(total("reason", series(metric.IGNORED)), "ignored: {{reason}}"),
             width=8,
         ),
         graph(
@@ -122,25 +122,25 @@ def _changes() -> tuple[Panel, ...]:
             "Changes before which one is missing, and rows of which only partial images were read:"
             " since the start. Records that were passed over and not read since. Rows that"
             " `lakesplice verify` found to differ.",
-            Ask(total("", of(metric.UNLINKED_CHANGES)), "unlinked"),
-            Ask(total("", of(metric.INCOMPLETE_ROWS)), "incomplete rows"),
-            Ask(total("", of(metric.GAP_RECORDS)), "passed over"),
-            Ask(total("", of(metric.DIFFERING_ROWS)), "unlike the database"),
+            Query(total("", series(metric.UNLINKED_CHANGES)), "unlinked"),
+            Query(total("", series(metric.INCOMPLETE_ROWS)), "incomplete rows"),
+            Query(total("", series(metric.GAP_RECORDS)), "passed over"),
+            Query(total("", series(metric.DIFFERING_ROWS)), "unlike the database"),
             width=8,
         ),
         graph(
             "Dead letters and drops",
             "Records that couldn't be decoded, by reason; those that couldn't be sent to their"
             " topic; drops of the table at the source. Since the start.",
-            Ask(total("reason", of(metric.DEAD_LETTERS)), "{{reason}}"),
-            Ask(total("", of(metric.OPEN_DEAD_LETTERS)), "open"),
-            Ask(total("", of(metric.UNSENT_DEAD_LETTERS)), "not sent"),
-            Ask(total("outcome", of(metric.TABLE_DROPS)), "drops: {{outcome}}"),
+            Query(total("reason", series(metric.DEAD_LETTERS)), "{{reason}}"),
+            Query(total("", series(metric.OPEN_DEAD_LETTERS)), "open"),
+            Query(total("", series(metric.UNSENT_DEAD_LETTERS)), "not sent"),
+            Query(total("outcome", series(metric.TABLE_DROPS)), "drops: {{outcome}}"),
         ),
         graph(
             "Settings of the connector that change values",
             "1 for each that an event of the last day shows.",
-            Ask(highest("setting", of(metric.SUSPECT_SETTING)), "{{setting}}"),
+            Query(highest("setting", series(metric.SUSPECT_SETTING)), "{{setting}}"),
         ),
     )
 
@@ -150,86 +150,89 @@ def _compaction() -> tuple[Panel, ...]:
         graph(
             "Waiting deltas",
             "At compaction.back_pressure_deltas ingest pauses.",
-            Ask(total("", of(metric.DELTA_FILES)), "deltas"),
+            Query(total("", series(metric.DELTA_FILES)), "deltas"),
             width=8,
         ),
         graph(
             "Oldest waiting delta",
             "Above compaction.age_max: compaction is behind or fails.",
-            Ask(highest("", of(metric.DELTA_OLDEST)), "age"),
+            Query(highest("", series(metric.DELTA_OLDEST)), "age"),
             unit="s",
             width=8,
         ),
         graph(
             "Waiting changes per row",
             "What a real-time read lays over each row of the base files.",
-            Ask(
-                ratio(total("", of(metric.DELTA_ROWS)), total("", of(metric.BASE_ROWS))), "changes"
+            Query(
+                ratio(total("", series(metric.DELTA_ROWS)), total("", series(metric.BASE_ROWS))),
+                "changes",
             ),
             width=8,
         ),
         graph(
             "Compactions",
             "By result, per hour; and commits that lost a race, since the start.",
-            Ask(per_hour(metric.COMPACTIONS, "result"), "{{result}}"),
-            Ask(total("reason", of(metric.COMMIT_CONFLICTS)), "lost race: {{reason}}"),
+            Query(per_hour(metric.COMPACTIONS, "result"), "{{result}}"),
+            Query(total("reason", series(metric.COMMIT_CONFLICTS)), "lost race: {{reason}}"),
         ),
         graph(
             "Bytes copied and encoded",
             "Of pages of base files: copied ones were neither decoded nor encoded.",
-            Ask(per_second(metric.SPLICED_BYTES, "how"), "{{how}}"),
+            Query(per_second(metric.SPLICED_BYTES, "how"), "{{how}}"),
             unit="Bps",
         ),
         graph(
             "Bytes of waiting deltas",
             "What the next compactions read, beside base files.",
-            Ask(total("", of(metric.DELTA_BYTES)), "bytes"),
+            Query(total("", series(metric.DELTA_BYTES)), "bytes"),
             unit="bytes",
         ),
         graph(
             "What could not be copied",
             "Whole files and columns that were encoded again, by reason, since the start.",
-            Ask(total("what, reason", of(metric.SPLICE_FALLBACKS)), "{{what}}: {{reason}}"),
+            Query(total("what, reason", series(metric.SPLICE_FALLBACKS)), "{{what}}: {{reason}}"),
         ),
     )
 
 
 def _files() -> tuple[Panel, ...]:
-    kept = f"{highest('', of(metric.TABLE_VERSION))} - {highest('', of(metric.RETAINED_FROM))}"
-    index = ratio(total("", of(metric.INDEX_ENTRIES)), total("", of(metric.BASE_ROWS)))
+    kept = (
+        f"{highest('', series(metric.TABLE_VERSION))} - {highest('', series(metric.RETAINED_FROM))}"
+    )
+    index = ratio(total("", series(metric.INDEX_ENTRIES)), total("", series(metric.BASE_ROWS)))
     return (
         graph(
             "Rows",
             "Of the base files, with deleted ones.",
-            Ask(total("", of(metric.BASE_ROWS)), "rows"),
+            Query(total("", series(metric.BASE_ROWS)), "rows"),
             width=8,
         ),
         graph(
             "Base files",
             "Small ones are small for the table (merge.small_bytes). Orphans are old files that no"
             " version names; the next sweep deletes them.",
-            Ask(total("", of(metric.BASE_FILES)), "all"),
-            Ask(total("", of(metric.SMALL_FILES)), "small"),
-            Ask(total("", of(metric.ORPHANS_LEFT)), "orphans"),
+            Query(total("", series(metric.BASE_FILES)), "all"),
+            Query(total("", series(metric.SMALL_FILES)), "small"),
+            Query(total("", series(metric.ORPHANS_LEFT)), "orphans"),
             width=8,
         ),
         graph(
             "Row index",
             "Runs, and entries per row of the base files.",
-            Ask(total("", of(metric.INDEX_RUNS)), "runs"),
-            Ask(index, "entries per row"),
+            Query(total("", series(metric.INDEX_RUNS)), "runs"),
+            Query(index, "entries per row"),
             width=8,
         ),
         graph(
             "Versions",
             "Versions whose files are all kept, and commits since the log's last checkpoint.",
-            Ask(kept, "kept"),
-            Ask(highest("", of(metric.LOG_TAIL)), "since the checkpoint"),
+            Query(kept, "kept"),
+            Query(highest("", series(metric.LOG_TAIL)), "since the checkpoint"),
         ),
         graph(
             "Time since the last vacuum",
             "Since versions past their retention were looked through to the end.",
-            Ask(highest(EACH, of(metric.LAST_VACUUM)), "age"),
+            Query(highest(PER_TABLE, series(metric.LAST_VACUUM)), "age"),
             unit="s",
         ),
     )
