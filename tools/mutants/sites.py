@@ -254,12 +254,3 @@ def _is_text(node: ast.expr) -> bool:
     if isinstance(node, ast.Constant):
         return isinstance(node.value, str | bytes)
     return isinstance(node, ast.JoinedStr | ast.List | ast.Tuple | ast.ListComp)
-
-
-def parses(source: bytes) -> bool:
-    """Whether a mutated module is Python still."""
-    try:
-        ast.parse(source)
-    except SyntaxError:
-        return False
-    return True
