@@ -17,7 +17,6 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from lakesplice.config.sections.schema_changes import SchemaChangeSettings, policy_of
-from lakesplice.model.offsets import Offset
 from lakesplice.planning.schema.policy import Behaviour, SchemaPolicy
 from lakesplice.storage.local import LocalStore
 from lakesplice.testing.shop import Event
@@ -342,9 +341,7 @@ def test_by_default_no_value_is_lost_and_each_is_under_its_name_in_any_batching(
 def take(life: Life, cuts: list[tuple[int, int, bool]]) -> None:
     """Take all in batches that end where the cuts say, some of them compacted."""
     for first, second, compacts in cuts:
-        at, ends = life.driver.table.next_offsets({0, 1}), life.topic.ends
-        to = {n: Offset(min(max(end, at[n]), ends[n])) for n, end in ((0, first), (1, second))}
-        life.batch_unless_parked(to)
+        life.batch_unless_parked(dict(life.driver.ends_near(first, second)))
         if compacts:
             life.driver.compact()
     life.batch_unless_parked()

@@ -159,6 +159,15 @@ class SimulatedDriver:
             at: Offset(here[at] + (end - here[at]) * percent // 100) for at, end in ends.items()
         }
 
+    def ends_near(self, *wanted: int) -> Offsets:
+        """Return the ends of a batch nearest to offsets that are wanted for partitions 0, 1, …: no
+        partition goes back, and none goes beyond its end.
+        """
+        here, ends = self.table.next_offsets(self._topic.ends), self._topic.ends
+        return {
+            at: Offset(min(max(offset, here[at]), ends[at])) for at, offset in enumerate(wanted)
+        }
+
     def drops(self, history: DropHistory) -> DropResult | None:
         """Apply the source's DROPs, as the service does between batches."""
         return handle_drops(
