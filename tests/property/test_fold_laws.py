@@ -14,7 +14,7 @@ from lakesplice.model.change import Op, changes_schema
 from lakesplice.model.schema import Column, TableSchema
 from lakesplice.model.types import ColumnType, Primitive
 from lakesplice.planning.rows.fold import fold
-from lakesplice.planning.rows.row_digest import row_digest
+from tests.support.change_records import change_record, digest_of
 from tests.support.drawing import examples
 
 WIDTH = 10
@@ -39,13 +39,12 @@ STABLE = [
 
 
 def digest(row: Row) -> int:
-    table = pa.table({f"c{at}": pa.array([value], pa.int64()) for at, value in enumerate(row)})
-    return int(row_digest(table, SCHEMA)[0])
+    return digest_of(SCHEMA, row)
 
 
 @dataclass(frozen=True)
 class Event:
-    """A change as a scalar: its images, and the set and digests that follow from them."""
+    """A change as a scalar: its place and its images."""
 
     position: int
     key: int
@@ -55,25 +54,12 @@ class Event:
 
     @property
     def record(self) -> dict[str, Any]:
-        image = self.after if self.op != Op.DELETE else self.before
-        assert image is not None
-        changed = bytearray(2)
-        if self.before is not None and self.after is not None:
-            for at in range(WIDTH):
-                changed[at // 8] |= (self.before[at] != self.after[at]) << at % 8
-        known = self.before is not None
-        return {
+        return change_record(SCHEMA, self.op, self.before, self.after) | {
             # Few distinct high halves, so that keys are told apart by both.
             "_key_high": (1 << 63) * (self.key % 2) + 5,
             "_key_low": (1 << 64) - 1 - self.key,
-            "_op": int(self.op),
             "_position_file": self.position // 4,
             "_position_offset": self.position % 4,
-            "_before_digest": digest(self.before) if self.before is not None else None,
-            "_row_digest": digest(self.after) if self.after is not None else None,
-            "_changed": bytes(changed) if known else None,
-            "_source_ts": None,
-            **{f"c{at}": value for at, value in enumerate(image)},
         }
 
 

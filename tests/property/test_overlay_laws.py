@@ -20,8 +20,8 @@ from lakesplice.planning.filtering.shown_columns import reader_needs
 from lakesplice.planning.rows.edits import apply_edits
 from lakesplice.planning.rows.fold import fold
 from lakesplice.planning.rows.overlay import overlay
-from lakesplice.planning.rows.row_digest import row_digest
 from lakesplice.planning.rows.waiting_changes import WaitingChanges
+from tests.support.change_records import change_record, digest_of
 
 WIDTH = 10
 KEYS = 4
@@ -44,15 +44,8 @@ ADDRESSES = ((7, 0), (3, 0), (3, 1), (3, 2))
 Row = tuple[Any, ...]
 
 
-def images(rows: list[Row]) -> pa.Table:
-    return pa.Table.from_pylist(
-        [dict(zip(SCHEMA.names, row, strict=True)) for row in rows],
-        schema=pa.schema(SCHEMA.user_fields),
-    )
-
-
 def digest(row: Row) -> int:
-    return int(row_digest(images([row]), SCHEMA)[0])
+    return digest_of(SCHEMA, row)
 
 
 @dataclass(frozen=True)
@@ -65,22 +58,11 @@ class Event:
 
     @property
     def record(self) -> dict[str, Any]:
-        image = self.before if self.op == Op.DELETE else self.after
-        assert image is not None
-        changed = bytearray(2)
-        for at in range(WIDTH):
-            differ = self.before and self.after and self.before[at] != self.after[at]
-            changed[at // 8] |= bool(differ) << at % 8
-        return {
+        return change_record(SCHEMA, self.op, self.before, self.after) | {
             "_key_high": self.key,
             "_key_low": 0,
-            "_op": int(self.op),
             "_position_file": self.position // 3,
             "_position_offset": self.position % 3,
-            "_before_digest": digest(self.before) if self.before else None,
-            "_row_digest": digest(self.after) if self.after else None,
-            "_changed": bytes(changed) if self.before else None,
-            **dict(zip(SCHEMA.names, image, strict=True)),
         }
 
 
