@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from lakesplice.formats.events.blocks.positions import Positions
+from lakesplice.formats.events.blocks.positions import Positions, other_tables
 from lakesplice.formats.events.blocks.wrong_units import of_another_unit
 from lakesplice.formats.events.cells.conversion import convert
 from lakesplice.formats.events.json_reading.strict import Flaw
@@ -17,7 +18,9 @@ from lakesplice.formats.events.json_reading.verdict_ledger import VerdictLedger
 from lakesplice.formats.events.values.column_types import PositionRange
 from lakesplice.formats.events.values.encoding import Cell
 from lakesplice.formats.events.values.refusals import DeadReason
-from lakesplice.model.arrays import Integers, Mask
+from lakesplice.model.arrays import Integers, Marks, Mask
+from lakesplice.model.change import Op
+from lakesplice.model.names import TableName
 from lakesplice.model.parking import ParkCode
 from lakesplice.model.position import Position
 
@@ -62,6 +65,24 @@ class BlockBuilder:
     def drop_marked(self, mask: Mask, reason: DeadReason, detail: str) -> None:
         """Make dead letters of marked rows that are still live."""
         self.drop(np.flatnonzero(mask & self.live), Flaw(reason, detail))
+
+    def refuse_other_tables(
+        self, databases: pa.Array, tables: pa.Array, expected: TableName
+    ) -> None:
+        """Make dead letters of live rows of other tables than the expected one."""
+        for row, flaw in other_tables(databases, tables, expected).items():
+            if self.live[row]:
+                self.drop([row], flaw)
+
+    def operations(self, stated: pa.Array, known: Mapping[str, Op]) -> Marks:
+        """Return the operation that each row states by its name in `known`; make dead letters of
+        live rows that state another one.
+        """
+        places = pc.index_in(stated, pa.array(list(known))).fill_null(-1).to_numpy()
+        detail = f"the type isn't one of {', '.join(known)}"
+        self.drop_marked(places < 0, DeadReason.UNKNOWN_OP, detail)
+        operations: Marks = np.array(list(known.values()), np.int8)[places]
+        return operations
 
     def refuse_missing_positions(self, positions: Positions) -> None:
         """Make dead letters of rows whose position is missing or doesn't fit."""

@@ -12,7 +12,6 @@ from lakesplice.formats.events.blocks.builder import BlockBuilder, mask_of, memb
 from lakesplice.formats.events.blocks.positions import (
     Positions,
     kafka_positions,
-    other_tables,
     source_times,
     tidb_positions,
 )
@@ -49,7 +48,7 @@ def build_block(
     build = BlockBuilder(group.records, ledger)
     members = build.members(group.payloads)
     _refuse_others(members, key, types, context, build)
-    op = _operations(members, build)
+    op = build.operations(members["type"], OPS)
     times, beyond = source_times((members["es"], _MILLI))
     build.drop_marked(beyond, DeadReason.OUT_OF_RANGE, "es is beyond the years 1 to 9999")
     lengths = lengths_of(members["data"])
@@ -82,9 +81,7 @@ def _refuse_others(
     context: DecodeContext,
     build: BlockBuilder,
 ) -> None:
-    for row, flaw in other_tables(members["database"], members["table"], context.table).items():
-        if build.live[row]:
-            build.drop([row], flaw)
+    build.refuse_other_tables(members["database"], members["table"], context.table)
     names = pc.binary_join(members["pkNames"], "\0").fill_null("")
     alike = mask_of(pc.equal(names, "\0".join(key)))
     stated = members_of(members["mysqlType"])
@@ -93,13 +90,6 @@ def _refuse_others(
     if "isDdl" in members:
         alike &= ~mask_of(members["isDdl"].fill_null(True))
     build.leave(np.flatnonzero(~alike & build.live))
-
-
-def _operations(members: dict[str, pa.Array], build: BlockBuilder) -> Marks:
-    places = pc.index_in(members["type"], pa.array(list(OPS))).fill_null(-1).to_numpy()
-    build.drop_marked(places < 0, DeadReason.UNKNOWN_OP, f"the type isn't one of {', '.join(OPS)}")
-    op: Marks = np.array(list(OPS.values()), np.int8)[places]
-    return op
 
 
 def _omitted(names: tuple[str, ...], context: DecodeContext) -> tuple[SourceField, ...]:

@@ -26,7 +26,6 @@ from lakesplice.formats.events.blocks.positions import (
     binlog_position,
     binlog_positions,
     kafka_positions,
-    other_tables,
     source_times,
 )
 from lakesplice.formats.events.debezium.block import check_keys, settle_operations, snapshot_marks
@@ -223,9 +222,7 @@ def _refuse_other_tables(
     if "table" not in added:
         return
     expected = pa.array([context.table.database]).take(pa.array(np.zeros(len(build.live), int)))
-    for at, flaw in other_tables(added.get("db", expected), added["table"], context.table).items():
-        if build.live[at]:
-            build.drop([at], flaw)
+    build.refuse_other_tables(added.get("db", expected), added["table"], context.table)
 
 
 def _operations(added: Mapping[str, pa.Array], build: BlockBuilder) -> Marks:

@@ -14,7 +14,6 @@ from lakesplice.formats.events.blocks.positions import (
     Positions,
     binlog_positions,
     kafka_positions,
-    other_tables,
     source_times,
 )
 from lakesplice.formats.events.event_format import Group
@@ -114,12 +113,8 @@ def _operations(
     """Return the operations; make dead letters of events of other tables, kinds, or without a
     row.
     """
-    for row, flaw in other_tables(members["database"], members["table"], context.table).items():
-        if build.live[row]:
-            build.drop([row], flaw)
-    places = pc.index_in(members["type"], pa.array(list(OPS))).fill_null(-1).to_numpy()
-    build.drop_marked(places < 0, DeadReason.UNKNOWN_OP, f"the type isn't one of {', '.join(OPS)}")
-    op: Marks = np.array(list(OPS.values()), np.int8)[places]
+    build.refuse_other_tables(members["database"], members["table"], context.table)
+    op = build.operations(members["type"], OPS)
     build.drop_marked(
         mask_of(members["data"].is_null()), DeadReason.MISSING_IMAGE, "the event has no row"
     )
