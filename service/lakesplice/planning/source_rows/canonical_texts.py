@@ -47,7 +47,7 @@ def canonical_texts(column: ReadColumn, values: pa.Array) -> pa.LargeStringArray
     """Return the texts of values of the column's type; null stays null, and characters stay as they
     are.
     """
-    return _TEXTS[column.form](column, values)
+    return _CONVERSIONS[column.form](column, values)
 
 
 def _digits(column: ReadColumn, values: pa.Array) -> pa.LargeStringArray:
@@ -141,7 +141,7 @@ def _texts(values: pa.Array) -> pa.LargeStringArray:
     return values.cast(pa.large_string())
 
 
-_TEXTS: dict[TextForm, Callable[[ReadColumn, pa.Array], pa.LargeStringArray]] = {
+_CONVERSIONS: dict[TextForm, Callable[[ReadColumn, pa.Array], pa.LargeStringArray]] = {
     TextForm.DIGITS: _digits,
     TextForm.FLOAT_BITS: _float_bits,
     TextForm.DAYS: _days,

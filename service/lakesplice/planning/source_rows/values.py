@@ -37,7 +37,7 @@ def values_of(column: ReadColumn, texts: pa.Array) -> Column:
     `texts` has the type of `text_type`; for bytes it may hold the bytes themselves. A text whose
     value doesn't fit the type is a flaw, as in an event.
     """
-    return _READ[column.form](column, texts)
+    return _CONVERSIONS[column.form](column, texts)
 
 
 def _converted(raw: pa.Array, type_: ColumnType, encoding: Encoding, source: str = "") -> Column:
@@ -114,7 +114,7 @@ def _hexadecimal(texts: pa.Array) -> tuple[pa.Array, Mask | None]:
     return decoded, np.asarray(pc.and_(decoded.is_null(), texts.is_valid()))
 
 
-_READ: dict[TextForm, Callable[[ReadColumn, pa.Array], Column]] = {
+_CONVERSIONS: dict[TextForm, Callable[[ReadColumn, pa.Array], Column]] = {
     TextForm.DIGITS: _digits,
     TextForm.FLOAT_BITS: _float_bits,
     TextForm.DAYS: _days,
