@@ -27,7 +27,7 @@ from lakesplice.splicing.input_values import NewColumn, check_new, constant, fit
 from lakesplice.splicing.metadata.geography import unbounded
 from lakesplice.splicing.metadata.same_meaning import disagreements
 from lakesplice.splicing.metadata.schemas import column_of, inserted, removed, renumbered
-from lakesplice.splicing.metadata.writer_names import signed_for, writers
+from lakesplice.splicing.metadata.writer_names import with_our_name_over, writers
 from lakesplice.splicing.options import Options
 from lakesplice.splicing.output.assemble import GroupPlan, assemble
 from lakesplice.splicing.output.copying import Sink
@@ -69,7 +69,7 @@ def merge_files(
             )
         groups += _copied(file, options)
     rows = sum(file.footer.num_rows for file in files)
-    like = signed_for(like, (name for file in files for name in writers(file.footer)))
+    like = with_our_name_over(like, (name for file in files for name in writers(file.footer)))
     return finished(assemble(like, groups, sink, options.threads), rows, files[0].name, options)
 
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakesplice.errors import UnsupportedError
-from lakesplice.splicing.metadata.writer_faults import believed
+from lakesplice.splicing.metadata.writer_faults import without_ignored_bounds
 from lakesplice.splicing.operations import drop_column, merge_files
 from lakesplice.splicing.structures.footer import Statistics
 from lakesplice.splicing.thrift.compact import EMPTY
@@ -106,7 +106,7 @@ def test_old_fields_of_bounds_need_a_writer_that_is_known(
     text = next(leaf for leaf in file.footer.leaves if leaf.name == "text")
     bounds = Statistics(null_count=0, min_legacy=b"a", max_legacy=b"b", min_value=b"a")
     chunk = replace(file.chunk(0, text.column), statistics=bounds.to_struct())
-    after = believed(chunk, text, created_by, PLACE).statistics
+    after = without_ignored_bounds(chunk, text, created_by, PLACE).statistics
     found = Statistics.from_struct(after or EMPTY, PLACE)
     assert (found.min_legacy is not None, found.max_legacy is not None) == (kept, kept)
     assert found.min_value == b"a"

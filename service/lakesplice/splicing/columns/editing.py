@@ -20,7 +20,7 @@ from lakesplice.planning.rows.edits import ColumnEdit
 from lakesplice.splicing.columns.chunk_statistics import described
 from lakesplice.splicing.columns.rewriting import rewritten_chunk
 from lakesplice.splicing.faults import Reason
-from lakesplice.splicing.metadata.encodings import covering
+from lakesplice.splicing.metadata.encodings import with_new_pages_counted
 from lakesplice.splicing.options import Options, SpliceCounts
 from lakesplice.splicing.output.images import ChunkImage, CopiedRange, Piece, dictionary_bytes
 from lakesplice.splicing.pages.dictionaries import (
@@ -256,7 +256,9 @@ class _Chunk:
         index = OffsetIndex(head + np.cumsum(sizes) - sizes, sizes, self._index.first_rows)
         bounds = described(self._source, self._row_group, self._column, done)
         encoding = None if page is None else self._header(page)[0].encoding
-        chunk = covering(chunk, [one.part.chunk for one in done], len(index), encoding)
+        chunk = with_new_pages_counted(
+            chunk, [one.part.chunk for one in done], len(index), encoding
+        )
         size = head + int(sizes.sum())
         new_bytes = int(sizes[self._pages].sum()) + (head if grown else 0)
         return ChunkImage(

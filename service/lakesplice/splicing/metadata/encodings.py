@@ -26,7 +26,7 @@ def of_version(chunk: Chunk, *, v2: bool) -> Chunk:
     return replace(chunk, encoding_stats=tuple(counts))
 
 
-def covering(
+def with_new_pages_counted(
     chunk: Chunk, new: Sequence[Chunk], pages: int, dictionary_encoding: int | None
 ) -> Chunk:
     """Return the description of an edited chunk of `pages` data pages. `new` describes the

@@ -22,7 +22,9 @@ _BYTES = frozenset((PhysicalType.BYTE_ARRAY, PhysicalType.FIXED_LEN_BYTE_ARRAY))
 _NONE = (None, None)
 
 
-def believed(chunk: Chunk, leaf: Leaf, created_by: str | None, file_part: FilePart) -> Chunk:
+def without_ignored_bounds(
+    chunk: Chunk, leaf: Leaf, created_by: str | None, file_part: FilePart
+) -> Chunk:
     """Return a chunk without bounds that readers ignore from this writer; counts are kept."""
     if chunk.statistics is None:
         return chunk

@@ -32,12 +32,14 @@ def writers(footer: Footer) -> tuple[bytes, ...]:
     return tuple(dict.fromkeys(found)) or (_NOBODY,)
 
 
-def signed(footer: Footer) -> Footer:
+def with_our_name(footer: Footer) -> Footer:
     """Return the footer of a spliced file with our name as its writer."""
-    return footer if footer.created_by == CREATED_BY else signed_for(footer, writers(footer))
+    return (
+        footer if footer.created_by == CREATED_BY else with_our_name_over(footer, writers(footer))
+    )
 
 
-def signed_for(footer: Footer, names: Iterable[bytes]) -> Footer:
+def with_our_name_over(footer: Footer, names: Iterable[bytes]) -> Footer:
     """Return the footer with our name as its writer; `names` wrote its pages."""
     before = b"\n".join(dict.fromkeys(names))
     pairs = [pair for pair in footer.key_values or () if pair[0] != ORIGINAL_CREATED_BY]

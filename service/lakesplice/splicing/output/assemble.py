@@ -19,7 +19,7 @@ from functools import partial
 import pyarrow as pa
 
 from lakesplice.errors import CorruptFileError
-from lakesplice.splicing.metadata.writer_names import signed
+from lakesplice.splicing.metadata.writer_names import with_our_name
 from lakesplice.splicing.options import SpliceCounts
 from lakesplice.splicing.output.copying import Sink
 from lakesplice.splicing.output.images import (
@@ -99,7 +99,7 @@ def assemble(like: Footer, groups: Iterable[GroupPlan], sink: Sink, threads: int
             chunk.write_column_index(writer)
     _write_offset_indexes([chunk for _, chunks in placed for chunk in chunks], writer)
     row_groups = [_row_group(group, chunks, at) for at, (group, chunks) in enumerate(placed)]
-    footer = signed(
+    footer = with_our_name(
         replace(
             like.known(),
             num_rows=sum(group.num_rows for group in row_groups),

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import pyarrow as pa
 
 from lakesplice.errors import CorruptFileError
-from lakesplice.splicing.metadata.writer_faults import believed
+from lakesplice.splicing.metadata.writer_faults import without_ignored_bounds
 from lakesplice.splicing.options import SpliceCounts
 from lakesplice.splicing.output.copying import Readable
 from lakesplice.splicing.structures.checksums import check_chunks
@@ -124,7 +124,7 @@ def _copied(source: SourceFile, row_group: int, column: int) -> ChunkImage:
     index = source.page_locations(row_group, column)
     span, bloom = chunk.column_index, _bloom(source, chunk)
     return ChunkImage(
-        chunk=believed(
+        chunk=without_ignored_bounds(
             chunk,
             source.leaf(column),
             source.footer.created_by,

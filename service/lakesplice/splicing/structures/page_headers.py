@@ -22,7 +22,8 @@ from lakesplice.splicing.thrift.fields import Fields, boolean, i32, struct
 _WINDOW_BYTES = 16 * 1024
 _HEADER_BYTES_MAX = 16 * 1024 * 1024
 _LIMITS = Limits(values_max=10_000)
-_HEADERS = {PageKind.DATA: 5, PageKind.DICTIONARY: 7, PageKind.DATA_V2: 8}
+# The field of PageHeader that describes a page of each kind.
+_DETAILS_FIELD = {PageKind.DATA: 5, PageKind.DICTIONARY: 7, PageKind.DATA_V2: 8}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +90,7 @@ class PageHeader:
             3: i32(self.compressed_size),
             4: i32(crc),
         }
-        for kind, field_id in _HEADERS.items():
+        for kind, field_id in _DETAILS_FIELD.items():
             before = self.raw.get(field_id)
             details = self._details(before if isinstance(before, Struct) else EMPTY)
             changes[field_id] = struct(details) if kind == self.kind else None
@@ -126,7 +127,7 @@ class PageHeader:
 def _details(kind: PageKind, fields: Fields, file_part: FilePart) -> dict[str, Any]:
     if kind is PageKind.INDEX:
         return {"num_values": 0, "encoding": int(Encoding.PLAIN)}
-    of = Fields(fields.struct(_HEADERS[kind], f"the header of {kind.name}"), file_part)
+    of = Fields(fields.struct(_DETAILS_FIELD[kind], f"the header of {kind.name}"), file_part)
     found: dict[str, Any] = {"num_values": of.i32(1, "num_values", 0)}
     if kind is PageKind.DICTIONARY:
         found |= {"encoding": of.i32(2, "encoding")}
