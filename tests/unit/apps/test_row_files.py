@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -101,6 +102,12 @@ def test_a_file_that_is_not_the_tables_is_refused(path: Path) -> None:
     (path / "b.csv").write_text("id,name\n1,x\n")
     with pytest.raises(UsageError, match="changed since it was listed"):
         RowFiles(files, read.schema).rows(text)
+    (again,) = file_parts(files, "*.csv")
+    moment_ns = (path / "b.csv").stat().st_mtime_ns
+    (path / "b.csv").write_text("id,name\n2,x\n")
+    os.utime(path / "b.csv", ns=(moment_ns, moment_ns + 10**9))
+    with pytest.raises(UsageError, match="changed since it was listed"):
+        RowFiles(files, read.schema).rows(again)
     (again,) = file_parts(files, "*.csv")
     with pytest.raises(UsageError, match="lacks columns"):
         RowFiles(files, read.schema).rows(again)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
 
 import numpy as np
@@ -32,29 +32,37 @@ _INT96 = "INT96"
 @dataclass(frozen=True, slots=True)
 class FilePart:
     """A row group of a Parquet file (`first`), or rows of a CSV file, from `first` to before
-    `stop`; `size` is the file's, in bytes.
+    `stop`; `size` is the file's, in bytes, and `modified_ms` says when it was written.
     """
 
     path: str
     first: int
     stop: int
     size: int
+    modified_ms: int
 
     @property
     def as_bound(self) -> KeyBound:
         """The part in the form in which a shadow's plan stores it."""
-        return self.path, str(self.first), str(self.stop), str(self.size)
+        return self.path, *map(str, (self.first, self.stop, self.size, self.modified_ms))
 
     @classmethod
     def of_bound(cls, bound: KeyBound) -> FilePart:
         """Read `as_bound` back. Raises `UsageError` for one that an older version stored."""
-        if len(bound) != len(("path", "first", "stop", "size")):
+        if len(bound) != len(fields(cls)):
             raise UsageError(
                 "an older version began to fill the table, and divided files in another way; give"
                 " --again"
             )
-        path, first, stop, size = bound
-        return cls(path, int(first), int(stop), int(size))
+        path, *numbers = bound
+        return cls(path, *map(int, numbers))
+
+    def is_changed(self, store: AnyStore) -> bool:
+        """Whether the file isn't the one that was listed. Blocks."""
+        return (store.size(self.path), store.modified_ms(self.path)) != (
+            self.size,
+            self.modified_ms,
+        )
 
 
 def split_glob(glob: str) -> tuple[str, str]:
@@ -119,7 +127,7 @@ class RowFiles:
         self._open = None
 
     def _read(self, part: FilePart) -> pa.Table:
-        if self.store.size(part.path) != part.size:
+        if part.is_changed(self.store):
             raise UsageError("a file changed since it was listed; give --again", path=part.path)
         return self._of_csv(part) if part.path.endswith(_CSV) else _row_group(self.store, part)
 
@@ -171,22 +179,28 @@ def _require_same(path: str, there: set[str], wanted: set[str]) -> None:
 
 
 def _parts(store: AnyStore, path: str, block_bytes: int) -> list[FilePart]:
-    size = store.size(path) or 0
+    size, modified_ms = store.size(path) or 0, store.modified_ms(path) or 0
     if path.endswith(_CSV):
-        return _parts_of_csv(store, path, size, block_bytes)
+        stops = _stops_of_csv(store, path, block_bytes)
+        firsts = [0, *stops[:-1]]
+        return [
+            FilePart(path, first, stop, size, modified_ms)
+            for first, stop in zip(firsts, stops, strict=True)
+        ]
     if not path.endswith(_PARQUET):
         raise UsageError("a file is neither .parquet nor .csv", path=path)
     with _opened(store, path) as file:
-        return [FilePart(path, group, group + 1, size) for group in range(file.num_row_groups)]
+        return [
+            FilePart(path, group, group + 1, size, modified_ms)
+            for group in range(file.num_row_groups)
+        ]
 
 
-def _parts_of_csv(store: AnyStore, path: str, size: int, block_bytes: int) -> list[FilePart]:
+def _stops_of_csv(store: AnyStore, path: str, block_bytes: int) -> list[int]:
+    """Return the number of the first row behind each part."""
     require_dialect(store, path)
     with closing(CsvRows(store, path, block_bytes)) as rows:
-        stops = list(rows.stops()) or [0]
-    return [
-        FilePart(path, first, stop, size) for first, stop in zip([0, *stops], stops, strict=False)
-    ]
+        return list(rows.stops()) or [0]
 
 
 def _row_group(store: AnyStore, part: FilePart) -> pa.Table:
