@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from lakesplice.apps.bootstrap.files_fill import (
 from lakesplice.apps.bootstrap.repeated_keys import repeated_keys
 from lakesplice.apps.bootstrap.row_files import FilePart, RowFiles, file_parts, split_glob
 from lakesplice.errors import UsageError
+from lakesplice.model.choices import TypeMapping
 from lakesplice.model.offsets import Offset
 from lakesplice.model.position import Position
 from lakesplice.model.progress.shadow_plan import FilledFrom
@@ -133,19 +135,42 @@ def test_timestamps_of_the_older_kind_are_taken_beyond_the_range_of_nanoseconds(
     for name, values in (
         ("a", pa.array([*moments, None], pa.timestamp("us"))),
         ("b", pa.array([1_000, 1_001], pa.timestamp("ns"))),
+        # As microseconds it would be in the year 1970.
+        ("b2", pa.array([-(-(1 << 64) // 10**6)], pa.timestamp("s"))),
         ("c", pa.array([moments], pa.list_(pa.timestamp("us")))),
     ):
         made = pa.table({"at": values})
         pq.write_table(made, path / f"{name}.parquet", use_deprecated_int96_timestamps=True)
     files = LocalStore(path)
-    good, fraction, nested = file_parts(files, "*.parquet")
+    good, fraction, distant, nested = file_parts(files, "*.parquet")
     reading = RowFiles(files, SourceSchema((kind,), ()))
     found = reading.rows(good)["at"].to_pylist()
     assert found == [*moments, None]
     with pytest.raises(UsageError, match="fraction of a microsecond"):
         reading.rows(fraction)
+    with pytest.raises(UsageError, match="beyond the year 9999"):
+        reading.rows(distant)
     with pytest.raises(UsageError, match="can't be a timestamp"):
         reading.rows(nested)
+
+
+def test_rows_are_mapped_as_those_of_records(path: Path) -> None:
+    """A DOUBLE of a DECIMAL's digits would often differ in its last bit."""
+    fields = tuple(
+        SourceField(name, ColumnType.parse(kind), "")
+        for name, kind in (("n", "decimal(12,10)"), ("u", "decimal(20,0)"))
+    )
+    mappings = (TypeMapping.DECIMAL_TO_DOUBLE, TypeMapping.BIGINT_UNSIGNED_TO_BIGINT)
+    number = Decimal("-0.0082522782")
+    (path / "a.csv").write_text(f"n,u\n{number},7\n")
+    (path / "b.csv").write_text(f"n,u\n1,{2**63}\n")
+    files = LocalStore(path)
+    good, beyond = file_parts(files, "*.csv")
+    reading = RowFiles(files, SourceSchema(fields, ()), mappings=mappings)
+    streamed = pa.array([number], pa.decimal128(12, 10)).cast(pa.float64())
+    assert reading.rows(good).to_pydict() == {"n": streamed.to_pylist(), "u": [7]}
+    with pytest.raises(UsageError, match=r"type_mapping.*column='u'"):
+        reading.rows(beyond)
 
 
 @pytest.mark.slow

@@ -10,17 +10,22 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lakesplice.model.source_schema import SourceField
+from lakesplice.formats.events import declare
+from lakesplice.formats.events.values.declared_types import DeclaredType
+from lakesplice.formats.events.values.encoding import Encoding
+from lakesplice.model.source_schema import SourceField, SourceSchema
 from lakesplice.model.types import ColumnType
 from lakesplice.planning.source_rows.file_values import (
     InexactError,
     exact_values,
     values_of_texts,
+    with_stated_types,
 )
 
 _TIME = "int64 io.debezium.time.MicroTime"
 _POINT = b"\1\1\0\0\0" + bytes(16)
 _MOMENT = dt.datetime(2026, 11, 24, 9, 0, 0, 1, dt.UTC)
+_SECOND = _MOMENT.replace(microsecond=0)
 
 
 def field(type_: str, source_type: str = "") -> SourceField:
@@ -94,12 +99,16 @@ def test_a_value_that_would_change_is_refused(type_: str, stored: pa.DataType, v
 @pytest.mark.parametrize(
     ("type_", "source_type", "sent", "others"),
     [
-        ("string", "bytes:org.apache.kafka.connect.data.Decimal(65,2)", "1.50", ["1.5", "abc"]),
+        ("string", "bytes:org.apache.kafka.connect.data.Decimal(65,2)", "1.50",
+         ["1.5", "abc", "01.50", "-0.00"]),
+        ("decimal(20,0)", "int64:bigint unsigned", Decimal(2**64 - 1), [Decimal(-1)]),
+        ("timestamp", "int64:io.debezium.time.Timestamp", _SECOND, [_MOMENT]),
+        ("timestamp", "declared:timestamp_millis", _SECOND, [_MOMENT]),
         # Of a TIME nanoseconds; of a YEAR zero as the database has it.
         ("long", "int64:io.debezium.time.MicroTime", -3_020_399_999_999, [36_000_000_000_000]),
         ("integer", "int32:io.debezium.time.Year", 1900, [0, 70, 2156]),
         ("binary", "struct:io.debezium.data.geometry.Point", _POINT,
-         [b"\0\0\0\0" + _POINT, b"\0\0\0\0\1" + bytes(16), b""]),
+         [b"\0\0\0\0" + _POINT, b"\0\0\0\0\1" + bytes(16), b"", b"\1\1\0\0\x20" + bytes(20)]),
     ],
 )  # fmt: skip
 def test_a_value_of_another_notation_than_the_connectors_is_refused(
@@ -110,6 +119,48 @@ def test_a_value_of_another_notation_than_the_connectors_is_refused(
     for other in others:
         with pytest.raises(InexactError):
             exact_values(column, pa.array([sent, other, None]))
+
+
+@pytest.mark.parametrize(
+    ("declared", "sent", "others"),
+    [
+        ("year", 1900, [0]),
+        ("time", -1, [36_000_000_000_000]),
+        ("geometry", _POINT, [b"\0\0\0\0" + _POINT]),
+        ("bigint unsigned", Decimal(2**64 - 1), [Decimal(-1)]),
+        ("unsigned_long", Decimal(2**64 - 1), [Decimal(-1)]),
+        ("bit(12)", b"\x34\x0a", [b"\x34\xa3", b"\x34", b"\x34\x0a\0", b""]),
+        ("bit(8)", b"\xff", [b"\0\1"]),
+        ("binary(3)", b"a\0\0", [b"a\0\0\0"]),
+    ],
+)
+def test_a_declared_type_says_what_a_value_means(
+    declared: str, sent: Any, others: list[Any]
+) -> None:
+    column = stated(declared)
+    assert exact_values(column, pa.array([sent, None])).to_pylist() == [sent, None]
+    for other in others:
+        with pytest.raises(InexactError):
+            exact_values(column, pa.array([sent, other, None]))
+
+
+def stated(declared: str) -> SourceField:
+    types = declare({"c": declared})
+    return with_stated_types(SourceSchema((types["c"].cell("c").field,), ()), types).fields[0]
+
+
+def test_zeros_that_a_file_lacks_are_added_to_a_declared_length() -> None:
+    values = pa.array([b"a", b"", None], pa.binary())
+    assert exact_values(stated("binary(3)"), values).to_pylist() == [b"a\0\0", bytes(3), None]
+
+
+def test_a_wide_decimal_that_the_sources_ddl_told_has_its_digits() -> None:
+    name, kind = "wide_decimal(65,2)", ColumnType.parse("string")
+    types = {"c": DeclaredType(name, kind, Encoding.WIDE_DECIMAL_BASE64, name)}
+    (column,) = with_stated_types(SourceSchema((types["c"].cell("c").field,), ()), types).fields
+    assert exact_values(column, pa.array(["1.50"])).to_pylist() == ["1.50"]
+    with pytest.raises(InexactError):
+        exact_values(column, pa.array(["1.5"]))
 
 
 def test_a_text_that_is_no_unicode_is_refused() -> None:

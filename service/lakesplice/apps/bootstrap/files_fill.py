@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lakesplice.apps.bootstrap.fill_request import FillRequest
 from lakesplice.apps.bootstrap.fill_tools import FillTools
@@ -21,13 +21,17 @@ from lakesplice.apps.bootstrap.source_chunks import position_of
 from lakesplice.apps.bootstrap.table_filling import FEED_SECONDS, settled
 from lakesplice.apps.bootstrap.topic_images import first_positions, newest_schema
 from lakesplice.errors import UsageError
+from lakesplice.formats.events.blocks.type_mappings import mapped_schema
+from lakesplice.formats.events.values.declared_types import DeclaredType
 from lakesplice.model.names import TableName
 from lakesplice.model.offsets import Offsets
 from lakesplice.model.position import Position
 from lakesplice.model.progress.shadow_plan import FilledFrom, ShadowPlan
 from lakesplice.model.progress.source_state import SourceState
 from lakesplice.model.source_schema import SourceSchema
+from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.intake.read_rows import ReadRows
+from lakesplice.planning.source_rows.file_values import with_stated_types
 from lakesplice.spark.kafka.topics import Topic
 from lakesplice.storage.source.binlog_places import BinlogPlace
 from lakesplice.storage.stores import AnyStore
@@ -83,9 +87,7 @@ class FilesFill:
         """
         tools = self.tools
         reading = tools.reading(self.origin, table.source)
-        topic = tools.catalogue.describe([self.topic.name])[self.topic.name]
-        schema = newest_schema(tools.reader, topic, reading, tools.shadow_feed.schemas)
-        excluded = self.request.excluded_from(self.origin.table)
+        schema, row_files = self._row_files(self._files(plan.server), reading)
         runs = RunCache()
         upkeep = ShadowUpkeep(table, tools.entropy, runs)
 
@@ -98,10 +100,7 @@ class FilesFill:
         tools.progress.expect(len(missing))
         feed()
         fed = tools.clock.monotonic()
-        with (
-            closing(RowFiles(self._files(plan.server), schema, excluded)) as files,
-            repeated_keys() as keys,
-        ):
+        with closing(row_files) as files, repeated_keys() as keys:
             for chunk, bound in enumerate(plan.bounds):
                 part = FilePart.of_bound(bound)
                 if chunk not in missing:
@@ -128,8 +127,25 @@ class FilesFill:
                 )
         return settled(table, feed, tools.clock, self.request.settle_seconds)
 
+    def _row_files(self, store: AnyStore, reading: RecordReading) -> tuple[SourceSchema, RowFiles]:
+        """Return the columns of the topic's newest record, and the files' rows in them."""
+        tools, unmapped = self.tools, replace(reading, mappings=())
+        topic = tools.catalogue.describe([self.topic.name])[self.topic.name]
+        sent = newest_schema(tools.reader, topic, unmapped, tools.shadow_feed.schemas)
+        stated = with_stated_types(sent, declared_types(reading))
+        excluded = self.request.excluded_from(self.origin.table)
+        row_files = RowFiles(store, stated, excluded, reading.mappings)
+        return mapped_schema(sent, reading.mappings), row_files
+
     def _files(self, folder: str) -> AnyStore:
         return files_in(folder, self.tools.settings.lake.options)
+
+
+def declared_types(reading: RecordReading) -> Mapping[str, DeclaredType]:
+    """Return the newest types of columns that records don't describe, by column."""
+    versions = () if reading.history is None else reading.history.versions
+    reported = versions[-1].columns if versions else {}
+    return {**(reading.declared or {}), **reported}
 
 
 def require_key(schema: SourceSchema) -> None:

@@ -14,8 +14,10 @@ import pyarrow.parquet as pq
 
 from lakesplice.apps.bootstrap.csv_rows import BLOCK_BYTES, CsvRows, require_dialect
 from lakesplice.errors import UsageError
+from lakesplice.formats.events.blocks.type_mappings import mapped_column
+from lakesplice.model.choices import TypeMapping
 from lakesplice.model.progress.shadow_plan import KeyBound
-from lakesplice.model.source_schema import SourceSchema
+from lakesplice.model.source_schema import SourceField, SourceSchema
 from lakesplice.planning.source_rows.file_values import (
     InexactError,
     exact_values,
@@ -95,12 +97,15 @@ def file_parts(store: AnyStore, pattern: str, *, block_bytes: int = BLOCK_BYTES)
 @dataclass
 class RowFiles:
     """Reads parts of files in a store, in the columns and types of a schema; `excluded` columns are
-    left out. Parts of a CSV file that follow one another are read in one pass. Not thread-safe.
+    left out. The schema is that of records without type mappings, and says of declared columns
+    what their values mean (`with_stated_types`); `mappings` are made here. Parts of a CSV file that
+    follow one another are read in one pass. Not thread-safe.
     """
 
     store: AnyStore
     schema: SourceSchema
     excluded: Collection[str] = ()
+    mappings: tuple[TypeMapping, ...] = ()
     block_bytes: int = BLOCK_BYTES
     _open: CsvRows | None = None
 
@@ -110,7 +115,7 @@ class RowFiles:
         Raises `UsageError` if the file has changed, if it has other columns, or if a value doesn't
         fit its column's type exactly.
         """
-        return _typed(self._read(part), part.path, self.schema, self.excluded)
+        return self._typed(self._read(part), part.path, self.schema, self.excluded)
 
     def keys(self, part: FilePart) -> pa.Table:
         """Return the keys of a part's rows. Blocks; errors as `rows`."""
@@ -118,13 +123,32 @@ class RowFiles:
         fields = tuple(field for field in self.schema.fields if field.name in names)
         read = self._read(part)
         others = set(read.column_names) - set(names)
-        return _typed(read, part.path, SourceSchema(fields, names), others)
+        return self._typed(read, part.path, SourceSchema(fields, names), others)
 
     def close(self) -> None:
         """Close the file that is open, if one is."""
         if self._open is not None:
             self._open.close()
         self._open = None
+
+    def _typed(
+        self, read: pa.Table, path: str, schema: SourceSchema, excluded: Collection[str]
+    ) -> pa.Table:
+        names = [field.name for field in schema.fields]
+        _require_once(path, read.column_names)
+        _require_same(path, set(read.column_names) - set(excluded), set(names))
+        columns = {}
+        for field in schema.fields:
+            raw = read.column(field.name).combine_chunks()
+            try:
+                columns[field.name] = _values(field, raw, self.mappings, path.endswith(_CSV))
+            except InexactError as error:
+                raise UsageError(
+                    f"a column of a file can't be taken: {error}; {error.remedy}",
+                    path=path,
+                    column=field.name,
+                ) from error
+        return pa.table(columns)
 
     def _read(self, part: FilePart) -> pa.Table:
         if part.is_changed(self.store):
@@ -138,21 +162,15 @@ class RowFiles:
         return self._open.take(part.first, part.stop)
 
 
-def _typed(read: pa.Table, path: str, schema: SourceSchema, excluded: Collection[str]) -> pa.Table:
-    is_text = path.endswith(_CSV)
-    names = [field.name for field in schema.fields]
-    _require_once(path, read.column_names)
-    _require_same(path, set(read.column_names) - set(excluded), set(names))
-    columns = {}
-    for field in schema.fields:
-        raw = read.column(field.name).combine_chunks()
-        try:
-            columns[field.name] = (values_of_texts if is_text else exact_values)(field, raw)
-        except InexactError as error:
-            raise UsageError(
-                f"a column of a file can't be taken: {error}", path=path, column=field.name
-            ) from error
-    return pa.table(columns)
+def _values(
+    field: SourceField, raw: pa.Array, mappings: tuple[TypeMapping, ...], is_text: bool
+) -> pa.Array:
+    values = (values_of_texts if is_text else exact_values)(field, raw)
+    mapped, wrong = mapped_column(field, values, mappings)
+    if wrong is not None and wrong.any():
+        first = values.filter(pa.array(wrong))[0]
+        raise InexactError(f"{first} is beyond the type to which type_mapping maps the column's")
+    return mapped
 
 
 def _require_once(path: str, names: Sequence[str]) -> None:
@@ -209,24 +227,39 @@ def _row_group(store: AnyStore, part: FilePart) -> pa.Table:
         columns = [file.schema.column(at) for at in range(len(file.schema))]
         old = [one.name for one in columns if one.physical_type == _INT96 and one.path == one.name]
         if old:
-            with _opened(store, part.path, "ns") as precise:
-                whole = precise.read_row_group(part.first, columns=old, use_threads=False)
-            _require_micros(part.path, rows.select(whole.column_names), whole)
+            others = [_old_timestamps(store, part, old, unit) for unit in ("ms", "ns")]
+            _require_micros(part.path, rows.select(others[0].column_names), *others)
         return rows
 
 
-def _require_micros(path: str, micros: pa.Table, nanos: pa.Table) -> None:
+def _old_timestamps(store: AnyStore, part: FilePart, names: list[str], unit: str) -> pa.Table:
+    with _opened(store, part.path, unit) as file:
+        return file.read_row_group(part.first, columns=names, use_threads=False)
+
+
+def _require_micros(path: str, micros: pa.Table, millis: pa.Table, nanos: pa.Table) -> None:
     """Check that timestamps of the type INT96, which are read as whole microseconds, have no
-    fraction. As nanoseconds those of distant years wrap around, as the products here do.
+    fraction, and that none wrapped around: Arrow doesn't notice either (pyarrow 26).
+
+    As milliseconds no timestamp wraps around. As nanoseconds those of distant years do, as the
+    products here do.
     """
     for name in micros.column_names:
-        short, precise = (
+        rough, whole, precise = (
             pc.fill_null(rows.column(name).cast(pa.int64()), 0).to_numpy()
-            for rows in (micros, nanos)
+            for rows in (millis, micros, nanos)
         )
-        if not np.array_equal(short * 1000, precise):
+        if not np.array_equal(whole // 1000, rough):
             raise UsageError(
-                "a timestamp of a file has a fraction of a microsecond", path=path, column=name
+                "a timestamp of a file is beyond the year 9999; write null instead",
+                path=path,
+                column=name,
+            )
+        if not np.array_equal(whole * 1000, precise):
+            raise UsageError(
+                "a timestamp of a file has a fraction of a microsecond; write microseconds",
+                path=path,
+                column=name,
             )
 
 

@@ -19,7 +19,7 @@ from lakesplice.formats.events.values.blocks import ImageBlock
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.arrays import Mask
 from lakesplice.model.choices import TypeMapping
-from lakesplice.model.source_schema import SourceField
+from lakesplice.model.source_schema import SourceField, SourceSchema
 from lakesplice.model.types import ColumnType, Primitive
 
 _LONG_MAX = (1 << 63) - 1
@@ -38,29 +38,53 @@ def map_types(ledger: VerdictLedger, chosen: Collection[TypeMapping]) -> None:
     """Change the types of the ledger's blocks; of several mappings for one column the first in the
     order of `TypeMapping` counts.
     """
-    rules = [_RULES[mapping] for mapping in TypeMapping if mapping in chosen]
+    rules = _chosen_rules(chosen)
     if rules:
         ledger.blocks = [_mapped(block, rules, ledger) for block in ledger.blocks]
 
 
+def mapped_schema(schema: SourceSchema, chosen: Collection[TypeMapping]) -> SourceSchema:
+    """Return the schema of rows with their types changed."""
+    return _mapped_schema(schema, _chosen_rules(chosen))
+
+
+def mapped_column(
+    field: SourceField, values: pa.Array, chosen: Collection[TypeMapping]
+) -> tuple[pa.Array, Mask | None]:
+    """Return the values of a column that no record sent in the type that records give it, and which
+    of them are beyond it.
+    """
+    rule = _rule_of(field, _chosen_rules(chosen))
+    return (values, None) if rule is None else rule.convert(values)
+
+
+def _chosen_rules(chosen: Collection[TypeMapping]) -> list[_Rule]:
+    return [_RULES[mapping] for mapping in TypeMapping if mapping in chosen]
+
+
 def _mapped(block: ImageBlock, rules: list[_Rule], ledger: VerdictLedger) -> ImageBlock:
-    fields, wrong = [], np.zeros(len(block), np.bool_)
+    wrong = np.zeros(len(block), np.bool_)
     before, after = block.before, block.after
     for at, field in enumerate(block.schema.fields):
         rule = _rule_of(field, rules)
         if rule is None:
-            fields.append(field)
             continue
         before, before_wrong = _with_column(before, at, rule)
         after, after_wrong = _with_column(after, at, rule)
         beyond = (before_wrong & block.before_present) | (after_wrong & block.after_present)
         _refuse(block, beyond, field, rule, ledger)
         wrong |= beyond
-        fields.append(_mapped_field(field, rules))
-    omitted = tuple(_mapped_field(field, rules) for field in block.schema.omitted)
-    schema = replace(block.schema, fields=tuple(fields), omitted=omitted)
+    schema = _mapped_schema(block.schema, rules)
     mapped = replace(block, schema=schema, before=before, after=after)
     return mapped.filter(~np.isin(block.rows, block.rows[wrong])) if wrong.any() else mapped
+
+
+def _mapped_schema(schema: SourceSchema, rules: list[_Rule]) -> SourceSchema:
+    fields, omitted = (
+        tuple(_mapped_field(field, rules) for field in some)
+        for some in (schema.fields, schema.omitted)
+    )
+    return replace(schema, fields=fields, omitted=omitted)
 
 
 def _rule_of(field: SourceField, rules: list[_Rule]) -> _Rule | None:
