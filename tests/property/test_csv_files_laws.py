@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import event, example, given, settings
+from hypothesis import assume, event, example, given, settings
 from hypothesis import strategies as st
 
 from lakesplice.apps.bootstrap.row_files import RowFiles, file_parts
@@ -20,7 +20,8 @@ from lakesplice.storage.local import LocalStore
 from tests.support.drawing import examples
 from tests.support.simulated import folder
 
-PIECES = ['"', ",", "\n", "\r", "\r\n", "a", "é", " ", "\\N", "NULL", "nan", "\ufeff", "\x00", "1"]
+MARK = "\ufeff"
+PIECES = ['"', ",", "\n", "\r", "\r\n", "a", "é", " ", "\\N", "NULL", "nan", MARK, "\x00", "1"]
 TEXTS = st.none() | st.lists(st.sampled_from(PIECES), max_size=3).map("".join)
 FILES = st.integers(1, 3).flatmap(
     lambda width: st.tuples(
@@ -52,6 +53,8 @@ def line(cells: tuple[str | None, ...], quotes: bool, null: str, end: str) -> st
     st.sampled_from([64, 200, 1 << 20]),
 )
 @example((["a"], [(None,), ("x",), ("",)]), "\n", (False, False, False), "", 64)
+@example(([MARK], [(MARK,)]), "\n", (False, True, False), "", 64)
+@example(([MARK], [(MARK,)]), "\n", (True, False, False), "", 64)
 def test_every_row_of_a_file_is_read_as_it_was_written_or_the_file_is_refused(
     file: tuple[list[str], list[tuple[str | None, ...]]],
     end: str,
@@ -64,8 +67,10 @@ def test_every_row_of_a_file_is_read_as_it_was_written_or_the_file_is_refused(
     names = [f"{head}{at}" for at, head in enumerate(heads)]
     # Where a row has several values, an empty line can't be one.
     blank = end if has_blank and len(names) > 1 else ""
-    text = "\ufeff" * has_mark + line(tuple(names), quotes, null, end)
+    text = MARK * has_mark + line(tuple(names), quotes, null, end)
     text += "".join(line(row, quotes, null, end) + blank for row in rows)
+    # A first name that begins with a mark can't be told from a mark before the name.
+    assume(has_mark or not text.startswith(MARK))
     fields = tuple(SourceField(name, ColumnType.parse("string"), "") for name in names)
     found, why = [], ""
     try:
