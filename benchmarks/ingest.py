@@ -1,7 +1,7 @@
 """Ingest of changes into a 2 M row table, from topic to commit, beside its floor and its peers.
 
 Run: python -m benchmarks.ingest [--rows N] [--batches N] [--sizes 100000,10000]
-    [--contenders lakesplice,floor] [--out FILE]
+    [--malformed 0.01] [--contenders lakesplice,floor] [--out FILE]
 
 A real broker holds one topic of 23-column Debezium updates, two columns changed, and every
 contender takes the same records in the same batches with two cores: we, as the service runs; the
@@ -10,7 +10,8 @@ foreachBatch, copy-on-write and with deletion vectors, into the same rows, tuned
 counts is the time from one commit to the next, so that everything between is in it, and what all
 processes of a contender used of the processor meanwhile; medians. Our compaction is left out of
 that and measured by itself: one batch's changes, on one core. A size that is named again is
-measured again with new changes, so that contenders take turns.
+measured again with new changes, so that contenders take turns. With `--malformed` each size is
+measured a second time, with that share of the records malformed (`benchmarks.malformed` says how).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import numpy as np
 from kafka import KafkaConsumer, TopicPartition
 
 from benchmarks.filling import fill
+from benchmarks.malformed import damaged
 from benchmarks.spending import Spending
 from lakesplice.spark.jars import KAFKA_BROKER, ensure_jars
 from lakesplice.testing.broker import LocalBroker
@@ -42,9 +44,15 @@ _SECONDS_MAX = 1800
 
 
 def measure(
-    work: Path, rows: int, sizes: Sequence[int], batches: int, contenders: Sequence[str]
+    work: Path,
+    rows: int,
+    sizes: Sequence[tuple[int, float]],
+    batches: int,
+    contenders: Sequence[str],
 ) -> list[dict[str, object]]:
-    """Run the contenders at all batch sizes in `work` and return one row of figures for each."""
+    """Run the contenders in `work` at all batch sizes, each with the share of its records that are
+    malformed, and return one row of figures for each.
+    """
     found: list[dict[str, object]] = []
     with LocalBroker(ensure_jars(KAFKA_BROKER), work / "broker") as broker:
         servers = broker.bootstrap_servers
@@ -59,12 +67,13 @@ def measure(
             _run(contender="seed", servers=servers, work=work, rows=rows, size=0, start=0, end=0)
         skip = rows
         chosen = np.random.default_rng(7)
-        for size in sizes:
+        for size, malformed in sizes:
             count = size * (batches + 1)
-            _say(f"{batches + 1} batches of {size:,} updates")
+            _say(f"{batches + 1} batches of {size:,} updates, {malformed:.0%} malformed")
             (work / f"starts-{size}.json").write_text(json.dumps(_ends(servers)))
             for _ in range(batches + 1):
-                fill(servers, sales.updates(chosen.choice(rows, size, replace=False) + 1))
+                updates = sales.updates(chosen.choice(rows, size, replace=False) + 1)
+                fill(servers, damaged(updates, malformed))
             for contender in contenders:
                 moments, spending = _run(
                     contender=contender,
@@ -78,7 +87,8 @@ def measure(
                 # Proportional shares are rounded down, so a small batch may be left at the end.
                 seconds = [b - a for a, b in pairwise(moments)][:batches]
                 processor = spending.between(moments)[:batches]
-                found.append(_figures(contender, size, seconds, processor))
+                figures = _figures(contender, size, seconds, processor)
+                found.append({**figures, "malformed": malformed})
                 _say(_line(found[-1]))
             skip += count
     return found
@@ -118,6 +128,7 @@ def _figures(
         "seconds_min": round(min(seconds), 3),
         "seconds_max": round(max(seconds), 3),
         "processor_median": round(statistics.median(processor), 3),
+        "processor_min": round(min(processor), 3),
         "batches": len(seconds),
         "changes_per_second": round(size / median),
     }
@@ -146,10 +157,12 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=2_000_000)
     parser.add_argument("--batches", type=int, default=4)
     parser.add_argument("--sizes", default="100000,10000")
+    parser.add_argument("--malformed", type=float, help="a share of the records, from 0 to 1")
     parser.add_argument("--contenders", default=",".join(CONTENDERS))
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
-    sizes = [int(size) for size in args.sizes.split(",")]
+    shares = [0.0] if args.malformed is None else [0.0, args.malformed]
+    sizes = [(int(size), share) for size in args.sizes.split(",") for share in shares]
     with tempfile.TemporaryDirectory(prefix="bench-ingest-") as work:
         found = measure(Path(work), args.rows, sizes, args.batches, args.contenders.split(","))
     if args.out:
