@@ -1,5 +1,5 @@
-"""Values of a column: the fill of existing rows when it was added, as text; and the conversion of
-values of an earlier type to the present type.
+"""Values of a column: the fill of existing rows when it was added, as text; the conversion of
+values of an earlier type to the present type; and decimals as texts and as doubles.
 
 A fill is written as text, so that schemas stay plain values:
 
@@ -19,6 +19,7 @@ from base64 import b64decode, b64encode
 from typing import TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakesplice.model.types import WHOLE_DIGITS, ColumnType, Primitive
 
@@ -53,6 +54,7 @@ def counted(values: AnyValues, kind: ColumnType) -> AnyValues:
 _DIGITS = {ColumnType(kind).arrow: digits for kind, digits in WHOLE_DIGITS.items()}
 
 Values = TypeVar("Values", pa.Array, pa.ChunkedArray)
+Expressed = TypeVar("Expressed", pa.Array, pc.Expression)
 
 
 def promoted(values: Values, to: pa.DataType) -> Values:
@@ -69,3 +71,29 @@ def promoted(values: Values, to: pa.DataType) -> Values:
         # Arrow wants room for all digits that the integer type could have.
         values = values.cast(pa.decimal128(min(38, _DIGITS[values.type] + to.scale), to.scale))
     return values.cast(to)
+
+
+def decimal_texts(values: pa.Array) -> pa.Array:
+    """Return decimals as plain digits, all those of the scale behind the point: Arrow's own cast
+    writes small ones with an exponent, among them a zero of seven places (0E-7).
+    """
+    scale = values.type.scale
+    unscaled = pa.Array.from_buffers(
+        pa.decimal128(38, 0), len(values), values.buffers(), values.null_count, values.offset
+    )
+    texts = unscaled.cast(pa.string())
+    if not scale:
+        return texts
+    sign = pc.if_else(pc.starts_with(texts, "-"), "-", "")
+    digits = pc.utf8_lpad(pc.utf8_ltrim(texts, "-"), scale + 1, "0")
+    whole = pc.utf8_slice_codeunits(digits, 0, -scale)
+    return pc.binary_join_element_wise(
+        sign, whole, ".", pc.utf8_slice_codeunits(digits, -scale), ""
+    )
+
+
+def decimals_as_doubles(values: Expressed) -> Expressed:
+    """Return for decimals, an array or an expression of them, the nearest doubles: Arrow's own cast
+    misses those of one decimal(7,2) in seven by a bit.
+    """
+    return values.cast(pa.string()).cast(pa.float64())

@@ -1,7 +1,7 @@
 """Casts of the values of edits: which kinds of values become which, without being altered silently.
 
 Arrow converts more than that: it takes numbers for microseconds or days since 1970, and rounds a
-double to a decimal's digits.
+double to a decimal's digits. And the double that it makes of a decimal often isn't the nearest one.
 """
 
 from __future__ import annotations
@@ -27,14 +27,17 @@ def cast_value(value: pc.Expression, of: pa.DataType, to: pa.DataType) -> pc.Exp
     """
     if not is_castable(of, to):
         return None
-    if _is_rounded(of, to):
-        return value.cast(pa.string()).cast(to)
     if _is_text(to):
         return _as_text(value, of)
     if _is_text(of) and pa.types.is_timestamp(to):
         in_utc = pc.binary_join_element_wise(value, "Z", "")
         value = pc.if_else(pc.match_substring_regex(value, _ZONE), value, in_utc)
-    return value.cast(to)
+    return nearest(value, of, to)
+
+
+def nearest(values: Values, of: pa.DataType, to: pa.DataType) -> Values:
+    """Return numbers of one type in another, rounded to its nearest ones."""
+    return (values.cast(pa.string()) if is_rounded(of, to) else values).cast(to)
 
 
 def _as_text(values: Values, of: pa.DataType) -> Values:
@@ -83,8 +86,7 @@ def fitted(values: pa.Array, kind: pa.DataType) -> pa.Array:
     try:
         if not is_castable(of, kind):
             raise pa.ArrowInvalid(f"{of} isn't {kind}")
-        read = values.cast(pa.string()) if _is_rounded(of, kind) else values
-        found = _as_text(values, of) if _is_text(kind) else read.cast(kind)
+        found = _as_text(values, of) if _is_text(kind) else nearest(values, of, kind)
         if _may_alter(of, kind) and found.cast(of) != values:
             raise pa.ArrowInvalid(f"{values[0]} isn't {found[0]}")
     except pa.ArrowException as error:
@@ -92,8 +94,10 @@ def fitted(values: pa.Array, kind: pa.DataType) -> pa.Array:
     return found
 
 
-def _is_rounded(of: pa.DataType, to: pa.DataType) -> bool:
-    return bool(pa.types.is_floating(of) and pa.types.is_decimal(to))
+def is_rounded(of: pa.DataType, to: pa.DataType) -> bool:
+    """Whether one is a decimal's type and the other that of floating-point numbers."""
+    kinds = [(pa.types.is_floating(kind), pa.types.is_decimal(kind)) for kind in (of, to)]
+    return kinds in ([(True, False), (False, True)], [(False, True), (True, False)])
 
 
 def _may_alter(of: pa.DataType, to: pa.DataType) -> bool:

@@ -115,12 +115,13 @@ class ConditionTranslation:
         if isinstance(node, exp.NullSafeEQ):
             if isinstance(node.expression, exp.Null):
                 return field.is_null()
-            return (field == self._value(node.expression, kind)) & field.is_valid()
+            left, right = self._sides(field, kind, node.expression)
+            return (left == right) & field.is_valid()
         if isinstance(node, exp.Is):
             return self._is(field, kind, node.expression)
         if isinstance(node, exp.Between):
-            low, high = (self._value(node.args[end], kind) for end in ("low", "high"))
-            return (field >= low) & (field <= high)
+            low, high = (self._sides(field, kind, node.args[end]) for end in ("low", "high"))
+            return ge(*low) & le(*high)
         if isinstance(node, exp.In) and node.expressions:
             return self._among(field, kind, node.expressions)
         if isinstance(node, exp.Like) and is_text(node.expression) and pa.types.is_string(kind):
@@ -138,7 +139,7 @@ class ConditionTranslation:
         if isinstance(right, exp.Column) and not isinstance(left, exp.Column):
             kind, left, right = MIRRORED.get(kind, kind), right, left
         field, of = self._column(left)
-        return COMPARISONS[kind](field, self._value(right, of))
+        return COMPARISONS[kind](*self._sides(field, of, right))
 
     def _is(self, field: pc.Expression, kind: pa.DataType, what: exp.Expr) -> pc.Expression:
         if isinstance(what, exp.Null):
@@ -151,7 +152,7 @@ class ConditionTranslation:
         self, field: pc.Expression, kind: pa.DataType, nodes: list[exp.Expr]
     ) -> pc.Expression:
         """One comparison with each value, so that nulls stay null, also under NOT."""
-        return _balanced([field == self._value(node, kind) for node in nodes], or_)
+        return _balanced([eq(*self._sides(field, kind, node)) for node in nodes], or_)
 
     def _flag(self, node: exp.Column) -> pc.Expression:
         field, kind = self._column(node)
@@ -173,6 +174,12 @@ class ConditionTranslation:
             )
         self._count()
         return pc.field(node.name), self._schema.field(node.name).type
+
+    def _sides(
+        self, field: pc.Expression, kind: pa.DataType, node: exp.Expr
+    ) -> tuple[pc.Expression, pa.Scalar | pc.Expression]:
+        """Return both sides of a comparison, in types that compare exactly."""
+        return field, self._value(node, kind)
 
     def _value(self, node: exp.Expr, kind: pa.DataType) -> pa.Scalar:
         """A literal as a scalar that compares exactly with values of the column's type."""

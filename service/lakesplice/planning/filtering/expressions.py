@@ -26,7 +26,7 @@ from sqlglot import exp
 
 from lakesplice.errors import LakespliceError, UsageError
 from lakesplice.model.types import DECIMAL_PRECISION_MAX, ColumnType
-from lakesplice.planning.filtering.casts import cast_value, fitted
+from lakesplice.planning.filtering.casts import cast_value, fitted, is_rounded, nearest
 from lakesplice.planning.filtering.conditions import (
     COMPARISONS,
     MIRRORED,
@@ -174,11 +174,11 @@ class _ValueTranslation(ConditionTranslation):
         hints = [kinds[1], kinds[0]]
         sides = [self.value(part, hint) for part, hint in zip(pair, hints, strict=True)]
         if isinstance(node, exp.Div):
-            return pc.divide_checked(*(side.cast(pa.float64()) for side, _ in sides))
+            return pc.divide_checked(*(nearest(side, kind, pa.float64()) for side, kind in sides))
         if isinstance(node, exp.Mod) and not all(pa.types.is_integer(kind) for _, kind in sides):
             raise self._unfit(node, "% takes whole numbers")
         to = computed_in([kind for _, kind in sides])
-        wide = [s.cast(to) if to is not None and kind != to else s for s, kind in sides]
+        wide = [s if to in (None, kind) else nearest(s, kind, to) for s, kind in sides]
         return _ARITHMETIC[type(node)](*wide)
 
     def _cast(self, node: exp.Cast) -> pc.Expression:
@@ -251,7 +251,7 @@ class _ValueTranslation(ConditionTranslation):
         common = common_type([kind for _, kind in found])
         if common is None:
             raise self._unfit(parent, "its values have no type in common; cast them")
-        return [one if kind == common else one.cast(common) for one, kind in found]
+        return [one if kind == common else nearest(one, kind, common) for one, kind in found]
 
     def _roomy(self, node: exp.Expr) -> pc.Expression:
         """A number with room for the digit that rounding may add; whole numbers in 64 bits."""
@@ -308,7 +308,7 @@ class _ValueTranslation(ConditionTranslation):
 
     def _predicate(self, node: exp.Expr) -> pc.Expression:
         if isinstance(node, exp.NullSafeEQ) and not is_literal(node.expression):
-            left, right = self._column(node.this)[0], self._column(node.expression)[0]
+            left, right = self._sides(*self._column(node.this), node.expression)
             return pc.coalesce(left == right, left.is_null() & right.is_null())
         if isinstance(node, _BOOLEAN):
             return super()._predicate(node)
@@ -322,7 +322,7 @@ class _ValueTranslation(ConditionTranslation):
         if is_literal(left):
             kind, left, right = MIRRORED.get(kind, kind), right, left
         field, of = self._column(left)
-        compared = COMPARISONS[kind](field, self._value(right, of))
+        compared = COMPARISONS[kind](*self._sides(field, of, right))
         self._type_of(compared, node)
         return compared
 
@@ -331,8 +331,15 @@ class _ValueTranslation(ConditionTranslation):
             raise self._unfit(node, "a condition must compare columns, or values composed of them")
         return self.value(node)
 
-    def _value(self, node: exp.Expr, kind: pa.DataType) -> pa.Scalar | pc.Expression:
-        return super()._value(node, kind) if is_literal(node) else self.value(node)[0]
+    def _sides(
+        self, field: pc.Expression, kind: pa.DataType, node: exp.Expr
+    ) -> tuple[pc.Expression, pa.Scalar | pc.Expression]:
+        if is_literal(node):
+            return super()._sides(field, kind, node)
+        value, of = self._column(node)
+        if is_rounded(kind, of):
+            return nearest(field, kind, pa.float64()), nearest(value, of, pa.float64())
+        return field, value
 
 
 def _certain(condition: pc.Expression) -> pc.Expression:

@@ -160,13 +160,13 @@ def computed_in(kinds: Sequence[pa.DataType]) -> pa.DataType | None:
     choice is right.
 
     Whole numbers of less than 64 bits would overflow too early, and Arrow computes with a FLOAT if
-    one side is a constant, which has no room for whole numbers beyond 2**24.
+    one side is a constant, which has no room for whole numbers beyond 2**24, or for most decimals.
     """
     if all(map(pa.types.is_integer, kinds)):
         return pa.int64()
-    whole = any(map(pa.types.is_integer, kinds))
+    others = any(pa.types.is_integer(kind) or pa.types.is_decimal(kind) for kind in kinds)
     floating = any(map(pa.types.is_floating, kinds))
-    return pa.float64() if floating and (whole or pa.float64() in kinds) else None
+    return pa.float64() if floating and (others or pa.float64() in kinds) else None
 
 
 def _is_number(kind: pa.DataType) -> bool:

@@ -53,6 +53,22 @@ def test_a_chosen_mapping_changes_its_columns(
     assert found[column] == value
 
 
+def test_a_decimal_becomes_the_nearest_double_and_plain_digits() -> None:
+    """Arrow's own casts miss that of one in seven by a bit, and write `0E-7`."""
+    texts = [str(Decimal(cents).scaleb(-2)) for cents in range(-500, 501)]
+    places = ["0.0000000", "-0.0000001", "12345.0000000"]
+    for type_, some in (("decimal_text(8,2)", texts), ("decimal_text(12,7)", places)):
+        declared = declare({**TYPES, "price": type_})
+        records = [record(row, price=text) for row, text in enumerate(some)]
+        for mapping, expected in (
+            (TypeMapping.DECIMAL_TO_DOUBLE, list(map(float, some))),
+            (TypeMapping.TO_STRING, some),
+        ):
+            reading = DecodeContext(TABLE, declared, mappings=(mapping,))
+            (block,) = decode_all(records, reading).blocks
+            assert block.after.column("price").to_pylist() == expected
+
+
 def test_a_mapped_column_is_another_column_to_its_table() -> None:
     kept = decode_all([record(1)], context()).blocks[0].schema
     changed = decode_all([record(1)], context(TypeMapping.DECIMAL_TO_DOUBLE)).blocks[0].schema

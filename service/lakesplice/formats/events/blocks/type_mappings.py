@@ -19,6 +19,7 @@ from lakesplice.formats.events.values.blocks import ImageBlock
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.arrays import Mask
 from lakesplice.model.choices import TypeMapping
+from lakesplice.model.column_values import decimal_texts, decimals_as_doubles
 from lakesplice.model.source_schema import SourceField, SourceSchema
 from lakesplice.model.types import ColumnType, Primitive
 
@@ -120,6 +121,15 @@ def _to_long(values: pa.Array) -> tuple[pa.Array, Mask | None]:
     return fitting.cast(pa.int64()), beyond.to_numpy(zero_copy_only=False)
 
 
+def _to_double(values: pa.Array) -> tuple[pa.Array, Mask | None]:
+    return decimals_as_doubles(values), None
+
+
+def _to_text(values: pa.Array) -> tuple[pa.Array, Mask | None]:
+    is_decimal = pa.types.is_decimal(values.type)
+    return decimal_texts(values) if is_decimal else values.cast(pa.string()), None
+
+
 def _cast(to: pa.DataType) -> Callable[[pa.Array], tuple[pa.Array, Mask | None]]:
     return lambda values: (values.cast(to), None)
 
@@ -134,7 +144,7 @@ _RULES = {
         lambda type_: type_ == _UNSIGNED, ColumnType(Primitive.LONG), _to_long
     ),
     TypeMapping.DECIMAL_TO_DOUBLE: _Rule(
-        _is(Primitive.DECIMAL), ColumnType(Primitive.DOUBLE), _cast(pa.float64())
+        _is(Primitive.DECIMAL), ColumnType(Primitive.DOUBLE), _to_double
     ),
     TypeMapping.TINYINT1_NOT_BOOL: _Rule(
         _is(Primitive.BOOLEAN), ColumnType(Primitive.BYTE), _cast(pa.int8())
@@ -142,6 +152,6 @@ _RULES = {
     TypeMapping.TO_STRING: _Rule(
         lambda type_: type_.kind not in (Primitive.STRING, Primitive.BINARY),
         ColumnType(Primitive.STRING),
-        _cast(pa.string()),
+        _to_text,
     ),
 }

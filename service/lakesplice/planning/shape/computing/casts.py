@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from lakesplice.errors import ConfigurationError
 from lakesplice.formats.events.values.encoding import DAY_MIN
+from lakesplice.model.column_values import decimal_texts
 from lakesplice.model.types import WHOLE_DIGITS, WHOLE_NUMBERS, ColumnType, Primitive
 from lakesplice.planning.shape.computing.moments import Pattern
 
@@ -88,24 +89,8 @@ def _written(values: pa.Array, kind: ColumnType) -> pa.Array:
     if kind.kind is Primitive.TIMESTAMP:
         return _MOMENT.written(values)
     if kind.kind is Primitive.DECIMAL:
-        return _plain(values, kind)
+        return decimal_texts(values)
     return values.cast(pa.string())
-
-
-def _plain(values: pa.Array, kind: ColumnType) -> pa.Array:
-    """Write decimals without an exponent, which Arrow writes small ones with."""
-    unscaled = pa.Array.from_buffers(
-        pa.decimal128(38, 0), len(values), values.buffers(), values.null_count, values.offset
-    )
-    texts = unscaled.cast(pa.string())
-    if not kind.scale:
-        return texts
-    sign = pc.if_else(pc.starts_with(texts, "-"), "-", "")
-    digits = pc.utf8_lpad(pc.utf8_ltrim(texts, "-"), kind.scale + 1, "0")
-    whole = pc.utf8_slice_codeunits(digits, 0, -kind.scale)
-    return pc.binary_join_element_wise(
-        sign, whole, ".", pc.utf8_slice_codeunits(digits, -kind.scale), ""
-    )
 
 
 def _matching(texts: pa.Array, pattern: str) -> pa.Array:
