@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -14,18 +15,22 @@ import pytest
 
 from lakesplice.apps.bootstrap.files_fill import (
     binlog_place,
+    declared_types,
     require_key,
     require_stream_since,
 )
 from lakesplice.apps.bootstrap.repeated_keys import repeated_keys
 from lakesplice.apps.bootstrap.row_files import FilePart, RowFiles, file_parts, split_glob
 from lakesplice.errors import UsageError
+from lakesplice.formats.events import TypeHistory, TypeVersion, declare
 from lakesplice.model.choices import TypeMapping
+from lakesplice.model.names import TableName
 from lakesplice.model.offsets import Offset
 from lakesplice.model.position import Position
 from lakesplice.model.progress.shadow_plan import FilledFrom
 from lakesplice.model.source_schema import SourceField, SourceSchema
 from lakesplice.model.types import ColumnType
+from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.intake.read_rows import ReadRows
 from lakesplice.storage.local import LocalStore
 from lakesplice.testing.doubles import FixedClock
@@ -171,6 +176,21 @@ def test_rows_are_mapped_as_those_of_records(path: Path) -> None:
     assert reading.rows(good).to_pydict() == {"n": streamed.to_pylist(), "u": [7]}
     with pytest.raises(UsageError, match=r"type_mapping.*column='u'"):
         reading.rows(beyond)
+
+
+def test_the_newest_types_of_the_sources_ddl_come_before_declared_ones() -> None:
+    versions = (
+        TypeVersion(P, declare({"a": "int"})),
+        TypeVersion(AFTER, declare({"a": "year"})),
+    )
+    reading = RecordReading(
+        table=TableName("shop", "goods"),
+        declared=declare({"a": "int", "b": "time"}),
+        history=TypeHistory(versions),
+    )
+    found = declared_types(reading)
+    assert {name: of.written for name, of in found.items()} == {"a": "year", "b": "time"}
+    assert declared_types(replace(reading, history=None, declared=None)) == {}
 
 
 @pytest.mark.slow
