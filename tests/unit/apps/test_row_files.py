@@ -118,6 +118,11 @@ def test_a_file_that_is_not_the_tables_is_refused(path: Path) -> None:
     (again,) = file_parts(files, "*.csv")
     with pytest.raises(UsageError, match="lacks columns"):
         RowFiles(files, read.schema).rows(again)
+    (path / "b.csv").write_text("id,name,n\n1,y,1\n,y,1\n")
+    (again,) = file_parts(files, "*.csv")
+    for read_rows in (RowFiles(files, read.schema).rows, RowFiles(files, read.schema).keys):
+        with pytest.raises(UsageError, match=r"no value of its key.*column='id'"):
+            read_rows(again)
     (path / "b.csv").write_text("id,name,n\nx,y,1\n")
     (again,) = file_parts(files, "*.csv")
     with pytest.raises(UsageError, match="'x' isn't a long"):

@@ -142,6 +142,8 @@ class RowFiles:
             raw = read.column(field.name).combine_chunks()
             try:
                 columns[field.name] = _values(field, raw, self.mappings, path.endswith(_CSV))
+                if field.name in schema.key and columns[field.name].null_count:
+                    raise InexactError("a row has no value of its key", "give each row its key")
             except InexactError as error:
                 raise UsageError(
                     f"a column of a file can't be taken: {error}; {error.remedy}",
