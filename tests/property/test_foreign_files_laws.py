@@ -178,12 +178,24 @@ def rows_of(schema: TableSchema, changes: Sequence[pa.Table]) -> list[dict[str, 
     return sorted(rows, key=lambda row: str(row["id"]))
 
 
-def can_be_streamed(scene: Scene, name: str) -> bool:
-    alone = scene.only([name])
-    if CANNOT_BE_SENT in alone.columns[name].sent:
-        return False
-    reading = alone.reading
-    return not len(decode_all(alone.records, reading.context(None, None)).dead.rows)
+def sound_columns(scene: Scene) -> set[str]:
+    """The columns of which records can have all values; columns of a type are tried together."""
+    found, alike = set[str](), dict[str, list[str]]()
+    for name, column in scene.columns.items():
+        alike.setdefault(column.type_name, []).append(name)
+    for names in alike.values():
+        values = dict.fromkeys(value for name in names for value in scene.columns[name].values)
+        every = replace(scene.columns[names[0]], values=tuple(values))
+        wrong = {
+            value for value, sent in zip(values, every.sent, strict=True) if sent is CANNOT_BE_SENT
+        }
+        sent = tuple(value for value in values if value not in wrong)
+        if sent:
+            alone = replace(scene, columns={names[0]: replace(every, values=sent)})
+            dead = decode_all(alone.records, alone.reading.context(None, None)).dead
+            wrong |= {sent[row] for row in dead.rows.tolist()}
+        found |= {name for name in names if wrong.isdisjoint(scene.columns[name].values)}
+    return found
 
 
 def schema_of(scene: Scene) -> SourceSchema:
@@ -198,21 +210,24 @@ def require_law(scene: Scene, store: LocalStore, *, may_doubt: bool = False) -> 
     """Read the file's columns but those that it is refused for, and compare the rest."""
     schema, refused = schema_of(scene), dict[str, UsageError]()
     stated = with_stated_types(schema, scene.reading.declared or {})
-    sound = {name for name in scene.columns if can_be_streamed(scene, name)}
+    sound = sound_columns(scene)
+    try:
+        (part,) = file_parts(store, "*")
+    except UsageError as error:
+        if not may_doubt:
+            raise
+        event(error.message[:60])
+        return
     images = None
     while images is None:
         fields = tuple(field for field in stated.fields if field.name not in refused)
         now, excluded = replace(stated, fields=fields), frozenset(refused)
         try:
-            (part,) = file_parts(store, "*")
             images = RowFiles(store, now, excluded, scene.mappings).rows(part)
         except UsageError as error:
             why = error
         if images is None:
             assert "; " in why.message
-            if may_doubt and "column" not in why.facts:
-                event(why.message[:60])
-                return
             refused[str(why.facts["column"])] = why
     for name, why in refused.items():
         event(f"refused: {scene.columns[name].kind.family}")
