@@ -88,6 +88,7 @@ def test_a_value_is_the_same_in_the_columns_type(
         ("double", pa.float64(), math.inf),
         ("float", pa.float32(), -math.inf),
         ("decimal(12,2)", pa.decimal128(5, -2), Decimal(1200)),
+        ("decimal(20,0)", pa.int64(), -1),
     ],
 )
 def test_a_value_that_would_change_is_refused(type_: str, stored: pa.DataType, value: Any) -> None:
@@ -127,6 +128,8 @@ def test_a_value_of_another_notation_than_the_connectors_is_refused(
         ("year", 1900, [0]),
         ("time", -1, [36_000_000_000_000]),
         ("geometry", _POINT, [b"\0\0\0\0" + _POINT]),
+        ("datetime(3)", _SECOND, [_MOMENT]),
+        ("datetime(6)", _MOMENT, []),
         ("bigint unsigned", Decimal(2**64 - 1), [Decimal(-1)]),
         ("unsigned_long", Decimal(2**64 - 1), [Decimal(-1)]),
         ("bit(12)", b"\x34\x0a", [b"\x34\xa3", b"\x34", b"\x34\x0a\0", b""]),

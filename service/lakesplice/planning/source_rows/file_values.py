@@ -50,6 +50,8 @@ _WIDE_DECIMAL = "org.apache.kafka.connect.data.Decimal("
 _DIGITS_MAX = 76
 _GEOMETRY = "io.debezium.data.geometry."
 _UNSIGNED = "bigint unsigned"
+# Of a BIGINT UNSIGNED, or of a DECIMAL of twenty digits: records in Connect don't say of which.
+_UNSIGNED_DECIMAL = ColumnType(Primitive.DECIMAL, 20, 0)
 # What declared types mean, as Connect's schemas say it.
 _STATED = {
     **dict.fromkeys(("time", "time_of_day"), f"int64:{_MICRO_TIME}"),
@@ -107,7 +109,9 @@ def _with_stated_type(field: SourceField, declared: DeclaredType | None) -> Sour
     written = declared.written
     if wide := _DECLARED_WIDE.fullmatch(written):
         return replace(field, source_type=f"bytes:{_WIDE_DECIMAL}{wide[1]})")
-    return replace(field, source_type=_STATED.get(written, f"{DECLARED}{written}"))
+    if _SIZED.fullmatch(f"{DECLARED}{written}"):
+        return replace(field, source_type=f"{DECLARED}{written}")
+    return replace(field, source_type=_STATED.get(written, field.source_type))
 
 
 def exact_values(field: SourceField, values: pa.Array) -> pa.Array:
@@ -140,10 +144,21 @@ def _exact(values: pa.Array, type_: ColumnType) -> pa.Array:
         values = values.cast(pa.decimal256(_DIGITS_MAX, 0))
     if type_.kind is Primitive.BOOLEAN and pa.types.is_integer(values.type):
         return _same(values, values.cast(of))
+    if type_ == _UNSIGNED_DECIMAL and pa.types.is_signed_integer(values.type):
+        _require_no_signed_bits(values)
     if type_.kind is Primitive.DECIMAL and pa.types.is_integer(values.type):
         # Wide enough for 64 bits, whatever the column holds.
         return _same(values, values.cast(pa.decimal128(20, 0)).cast(of))
     return _same(values, values.cast(of, safe=type_.kind is not Primitive.FLOAT))
+
+
+def _require_no_signed_bits(values: pa.Array) -> None:
+    negative = values.filter(pc.less(values, 0))
+    if len(negative):
+        raise InexactError(
+            f"{negative[0]} may be a BIGINT UNSIGNED whose bits were read as a signed number",
+            "write it as a decimal",
+        )
 
 
 def _as_streamed(field: SourceField, values: pa.Array) -> pa.Array:
