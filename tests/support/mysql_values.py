@@ -194,7 +194,10 @@ KINDS: dict[str, Kind] = {
     "INT UNSIGNED": _kind_of_whole(0, (1 << 32) - 1),
     "INT UNSIGNED ZEROFILL": _kind_of_whole(0, (1 << 32) - 1),
     "BIGINT": _kind_of_whole(-(1 << 63), (1 << 63) - 1),
-    "BIGINT UNSIGNED": replace(_kind_of_whole(0, (1 << 64) - 1), family="unsigned"),
+    # A negative one is a value of the DECIMAL(20,0) that the connector may send.
+    "BIGINT UNSIGNED": replace(
+        _kind_of_whole(0, (1 << 64) - 1), family="unsigned", wrong=st.just(1 << 64)
+    ),
     "FLOAT": Kind(
         "float",
         st.sampled_from(_FLOATS),
