@@ -74,8 +74,12 @@ def _base64(value: bytes) -> str:
 
 
 def _whole(value: int, described: Any) -> Any:
-    if is_of(described, "BIGINT UNSIGNED") or described == "unsigned_long":
-        return value - (value >> 63 << 64) if 0 <= value < 1 << 64 else CANNOT_BE_SENT
+    says_unsigned = described in ("bigint unsigned", "unsigned_long")
+    if is_of(described, "BIGINT UNSIGNED") or says_unsigned:
+        if not 0 <= value < 1 << 64:
+            return CANNOT_BE_SENT
+        if described != "bigint unsigned":
+            return value - (value >> 63 << 64)
     if is_of(described, "Decimal") or described == "bigint unsigned":
         return _base64(unscaled(Decimal(value), 0))
     return value
