@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
+import numpy as np
 
 from lakesplice.formats.events import DecodeContext, declare, decode
 from lakesplice.model.names import TableName
@@ -85,7 +85,8 @@ def _same(name: str, sent: Any, read: object, mysql_type: str) -> bool:
     if isinstance(read, Decimal):
         return read == Decimal(sent)
     if isinstance(read, float):
-        return read == pytest.approx(float(sent), rel=1e-6)
+        is_single = mysql_type.upper().startswith("FLOAT")
+        return bool(np.float32(read) == np.float32(sent)) if is_single else read == float(sent)
     if isinstance(read, datetime):
         return read.replace(tzinfo=None) == datetime.fromisoformat(sent)
     if isinstance(read, date):
