@@ -77,8 +77,7 @@ class ReadColumn:
     (bytes as they are, texts in the result's charset), without functions that have a limit of
     length.
 
-    `bits` is n of a BIT(n), `scale` that of a DECIMAL, which a type mapping makes a DOUBLE if
-    `is_mapped_decimal`, and `unit` the number of microseconds in a
+    `bits` is n of a BIT(n), `scale` that of a DECIMAL, and `unit` the number of microseconds in a
     unit of the value that a TIME becomes. `optional` is whether the database may have NULL. `zero`
     is the text that also stands for values with a zero in the date, empty if there are none.
     """
@@ -91,7 +90,6 @@ class ReadColumn:
     bits: int = 0
     unit: int = 1
     scale: int = 0
-    is_mapped_decimal: bool = False
     optional: bool = True
     zero: str = ""
 
@@ -135,8 +133,6 @@ _MICROS_OF_TIME = (
 )
 _DAYS_TO_1970 = 719_528
 _CHARSET = "utf8mb4"
-# How a source type ends whose decimals a type mapping makes doubles (`TypeMapping`).
-_MAPPED_TO_DOUBLE = " as double"
 # MySQL's years are 0 and 1901 to 2155.
 _YEAR_ZERO = 1900
 
@@ -170,16 +166,7 @@ def _read(
         sql = _without_zeros(name, column.type, defined)
         scale = (defined.scale or 0) if of in _DECIMALS else 0
         zero = str(_YEAR_ZERO) if of == "YEAR" else ""
-        return ReadColumn(
-            column.name,
-            sql,
-            TextForm.DIGITS,
-            type_,
-            sql,
-            scale=scale,
-            is_mapped_decimal=source_type.endswith(_MAPPED_TO_DOUBLE),
-            zero=zero,
-        )
+        return ReadColumn(column.name, sql, TextForm.DIGITS, type_, sql, scale=scale, zero=zero)
     if of in _FLOATS and kind in (Primitive.FLOAT, Primitive.DOUBLE):
         sql = _FLOAT_BITS.format(name)
         return ReadColumn(column.name, sql, TextForm.FLOAT_BITS, type_, sql)

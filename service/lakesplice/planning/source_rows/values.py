@@ -19,12 +19,7 @@ from lakesplice.formats.events.cells.geometry import extended_wkb, of_mysql
 from lakesplice.formats.events.values.encoding import Cell, Encoding
 from lakesplice.formats.events.values.refusals import DeadReason
 from lakesplice.model.arrays import Mask
-from lakesplice.model.types import (
-    DECIMAL_PRECISION_MAX,
-    WHOLE_NUMBERS,
-    ColumnType,
-    Primitive,
-)
+from lakesplice.model.types import WHOLE_NUMBERS, ColumnType, Primitive
 from lakesplice.planning.source_rows.columns import ReadColumn, TextForm
 
 _NUMBERS = (TextForm.DAYS, TextForm.MICROS, TextForm.TIME)
@@ -62,11 +57,6 @@ def _digits(column: ReadColumn, texts: pa.Array) -> Column:
         return _converted(texts, column.type, Encoding.INTEGER_TEXT)
     if kind is Primitive.STRING:
         return Column(texts)
-    if column.is_mapped_decimal:
-        # As the mapping does it: the nearest double of the digits may differ in its last bit.
-        decimal = ColumnType(Primitive.DECIMAL, DECIMAL_PRECISION_MAX, column.scale)
-        read = _converted(texts, decimal, Encoding.DECIMAL_TEXT)
-        return Column(read.values.cast(column.type.arrow), read.flaws)
     return _converted(texts, column.type, Encoding.FLOAT_TEXT)
 
 
