@@ -7,7 +7,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from lakesplice.spark.session import session_properties
+from lakesplice.spark.session import consumer_properties, session_properties
 from tests.support.running import environment
 
 # One process for all cases: the client is Java's, and a session takes seconds to start.
@@ -78,3 +78,12 @@ def test_options_that_cannot_work_are_refused_and_a_query_without_a_broker_is_le
 
 def test_a_service_waits_for_a_query_that_does_not_stop_for_some_seconds() -> None:
     assert session_properties("local[1]", "1g", [], {})["spark.sql.streaming.stopTimeout"] == "10s"
+
+
+def test_consumers_outlive_two_triggers_and_unused_ones_are_looked_for_each_second() -> None:
+    """That Spark closes them then takes minutes to see: docs/benchmarks, "A long run"."""
+    (timeout,) = consumer_properties(300.0).values()
+    assert timeout == "900s"
+    found = session_properties("local[1]", "1g", [], consumer_properties(300.0))
+    assert found["spark.kafka.consumer.cache.timeout"] == timeout
+    assert found["spark.kafka.consumer.cache.evictorThreadRunInterval"] == "1s"

@@ -37,6 +37,8 @@ _RETAINED = {
     "spark.sql.streaming.numRecentProgressUpdates": "20",
 }
 _DAEMON = "spark.python.daemon.module"
+# A consumer is closed that wasn't used for so long, and for so many triggers more.
+_UNUSED_SECONDS, _UNUSED_TRIGGERS = 300, 2
 # Executors of a cluster run elsewhere; Spark or `options` say where they find the driver.
 _ON_ONE_MACHINE = {
     "spark.driver.host": "127.0.0.1",
@@ -67,6 +69,9 @@ _SETTINGS = {
     # A consumer per topic partition stays open; a bound below their number would reconnect each
     # batch.
     "spark.kafka.consumer.cache.capacity": "8192",
+    # A query that starts opens consumers of its own. Those of the one before are looked for three
+    # at a time: with the default of a minute 400 of them would stay open for two hours.
+    "spark.kafka.consumer.cache.evictorThreadRunInterval": "1s",
     "spark.python.worker.reuse": "true",
     "spark.task.maxFailures": "2",
     # Kafka's client may wait for ever when it is closed after its broker went away. Spark would
@@ -127,6 +132,14 @@ def session_properties(
         "spark.jars": ",".join(str(jar) for jar in jars),
         **options,
     }
+
+
+def consumer_properties(trigger_seconds: float) -> dict[str, str]:
+    """Return the properties with which Spark's consumers of topics stay open from one batch to the
+    next, but are closed once no query uses them.
+    """
+    seconds = round(_UNUSED_SECONDS + _UNUSED_TRIGGERS * trigger_seconds)
+    return {"spark.kafka.consumer.cache.timeout": f"{seconds}s"}
 
 
 def on_one_machine(master: str) -> bool:

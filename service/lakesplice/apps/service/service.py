@@ -52,7 +52,7 @@ from lakesplice.spark.class_archive import use_archive
 from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars
 from lakesplice.spark.jobs.worker_daemon import start_workers
 from lakesplice.spark.kafka.query_folders import remove_leftovers
-from lakesplice.spark.session import build_session, cores, is_authenticated
+from lakesplice.spark.session import build_session, consumer_properties, cores, is_authenticated
 from lakesplice.storage.stores import open_store
 from lakesplice.storage.system import SystemClock, SystemEntropy
 from lakesplice.table.driver.generation import Generation, take_generation
@@ -178,7 +178,7 @@ class Service:
             settings.master,
             settings.driver_memory,
             ensure_jars(SPARK_KAFKA, settings.jars_folder),
-            settings.options,
+            {**consumer_properties(self._settings.trigger), **settings.options},
             use_archive(settings.jars_folder),
             self._settings.logging.format,
         )
