@@ -69,8 +69,8 @@ _SETTINGS = {
     # A consumer per topic partition stays open; a bound below their number would reconnect each
     # batch.
     "spark.kafka.consumer.cache.capacity": "8192",
-    # A query that starts opens consumers of its own. Those of the one before are looked for three
-    # at a time: with the default of a minute 400 of them would stay open for two hours.
+    # A query that starts opens consumers of its own. Spark looks for unused ones, ten at a time. By
+    # its default, once a minute, those of 400 topics stayed open for up to two hours.
     "spark.kafka.consumer.cache.evictorThreadRunInterval": "1s",
     "spark.python.worker.reuse": "true",
     "spark.task.maxFailures": "2",
