@@ -1,6 +1,7 @@
 """Hundreds of tables at once: their first load, and a restart with all of them.
 
-Run: python -m benchmarks.fleet [--tables N] [--records N] [--more N] [--repeats N] [--out FILE]
+Run: python -m benchmarks.fleet [--tables N] [--records N] [--more N] [--repeats N]
+    [--beside TABLES] [--beside-rows N] [--out FILE]
 
 Three processes do the same work from nothing, one after the other. The service makes each topic's
 table and commits its records. The floor starts Spark and counts the records of the same topics. The
@@ -8,8 +9,10 @@ peer starts Spark, reads the same topics and appends each topic's records, undec
 table with delta-rs: what must be done by anyone who has a table per topic. Then topics are added,
 and the service starts twice more, once after a record came for some of the tables and once for
 each of them: from the start of its process to its first and its last commit, beside a floor that
-starts and counts the records of all topics. If `python -m lakesplice.spark.class_archive` has run,
-as in the image, all of them start Spark with its archive.
+starts and counts the records of all topics. With `--beside` so many tables of a MariaDB are filled
+and compared meanwhile, in the same lake (`benchmarks.database_work`). If
+`python -m lakesplice.spark.class_archive` has run, as in the image, all of them start Spark with
+its archive.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
@@ -30,8 +34,10 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.database_work import PATTERN, database_work
 from benchmarks.filling import fill
 from benchmarks.service import ingests, seconds, settings
+from benchmarks.verify import DATABASE
 from lakesplice.apps.service import run
 from lakesplice.config import Settings
 from lakesplice.spark.jars import KAFKA_BROKER, SPARK_KAFKA, ensure_jars
@@ -47,15 +53,25 @@ _SAMPLE_SECONDS = 0.5
 _SOME = 10
 
 
-def measure(work: Path, tables: int, records: int, more: int) -> dict[str, Any]:
-    """Load `tables` new tables with `records` in all, and restart with `more` besides."""
+def measure(
+    work: Path, tables: int, records: int, more: int, beside: int, beside_rows: int
+) -> dict[str, Any]:
+    """Load `tables` new tables with `records` in all, and restart with `more` besides; meanwhile
+    `beside` others of `beside_rows` each are filled from their database and compared with it.
+    """
     shops = [
         WideTable(max(1, records // tables), table=f"fleet_{n:03d}", seed=n) for n in range(tables)
     ]
-    with LocalBroker(ensure_jars(KAFKA_BROKER), work / "broker") as broker:
-        servers = broker.bootstrap_servers
+    lake = work / "lake"
+    with ExitStack() as running:
+        broker = LocalBroker(ensure_jars(KAFKA_BROKER), work / "broker")
+        servers = running.enter_context(broker).bootstrap_servers
         count = _add(servers, shops)
-        lake = work / "lake"
+        done = {}
+        if beside:
+            given = work / "database", servers, beside, beside_rows
+            database = running.enter_context(database_work(*given))
+            done = running.enter_context(database.running(_settings(lake, servers)))
         load = {
             "floor": _timed("count", servers, work, lake)["seconds"],
             "peer": _timed("append", servers, work, work / "peer")["seconds"],
@@ -84,6 +100,7 @@ def measure(work: Path, tables: int, records: int, more: int) -> dict[str, Any]:
         "load": load,
         "fleet": len(every),
         **restarts,
+        "beside": done,
     }
 
 
@@ -140,10 +157,16 @@ def _timed(what: str, servers: str, work: Path, lake: Path) -> dict[str, float]:
 
 def _run(what: str, servers: str, lake: Path) -> int:
     """Be one of the contenders."""
-    configured = settings(lake, servers, _PATTERN, 10_000_000)
+    configured = _settings(lake, servers)
     if what == "serve":
         return run(configured, once=True)
     return sum(1 for _ in _read(configured, lake if what == "append" else None)) == 0
+
+
+def _settings(lake: Path, servers: str) -> Settings:
+    """Return settings for the fleet, and for tables that `lakesplice bootstrap` makes."""
+    filled = {"match": f"{DATABASE}.*", "schema_changes": {"create_table": "ignore"}}
+    return settings(lake, servers, f"{_PATTERN}|{PATTERN}", 10_000_000, tables=[filled])
 
 
 def _read(configured: Settings, lake: Path | None) -> Iterator[int]:
@@ -191,6 +214,8 @@ def main() -> None:
     parser.add_argument("--tables", type=int, default=351)
     parser.add_argument("--records", type=int, default=412_000)
     parser.add_argument("--more", type=int, default=49, help="topics added before the restart")
+    parser.add_argument("--beside", type=int, default=0, help="tables filled meanwhile")
+    parser.add_argument("--beside-rows", type=int, default=1_000_000, help="rows of each of them")
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--run", help=argparse.SUPPRESS)
@@ -201,7 +226,11 @@ def main() -> None:
     found: list[dict[str, Any]] = []
     for _ in range(args.repeats):
         with tempfile.TemporaryDirectory(prefix="bench-fleet-") as work:
-            found.append(measure(Path(work), args.tables, args.records, args.more))
+            found.append(
+                measure(
+                    Path(work), args.tables, args.records, args.more, args.beside, args.beside_rows
+                )
+            )
     parts = {
         "load": "last_commit",
         "restart, some changed": "first_commit",

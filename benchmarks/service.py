@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,11 @@ def settings(
     trigger: str = "5m",
     cores: int = 2,
     deltas_max: int = _NO_COMPACTION["deltas_max"],
+    tables: Sequence[Mapping[str, Any]] = (),
 ) -> Settings:
-    """Return the settings of a service for topics of wide tables; by default it won't compact."""
+    """Return the settings of a service for topics of wide tables, and for other `tables`; by
+    default it won't compact.
+    """
     return Settings.model_validate(
         {
             "kafka": {
@@ -48,7 +51,7 @@ def settings(
             "spark": {"master": f"local[{cores}]"},
             "metrics": {"enabled": False},
             "compaction": {**_NO_COMPACTION, "deltas_max": deltas_max},
-            "tables": [{"match": "shop.*", "columns": COLUMNS}],
+            "tables": [{"match": "shop.*", "columns": COLUMNS}, *tables],
         }
     )
 

@@ -15,7 +15,7 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -61,16 +61,17 @@ TYPES = {
 _ROWS_AT_ONCE = 500_000
 
 
-def fill(connection: SourceConnection, rows: int) -> None:
-    """Make the table with so many rows."""
+def fill(connection: SourceConnection, rows: int, tables: Sequence[str] = ("t",)) -> None:
+    """Make the tables, each with so many rows."""
     columns = ", ".join(f"{name} {ddl}" for name, (ddl, _, _) in TYPES.items())
     values = ", ".join(value for _, _, value in TYPES.values())
     ask = connection._execute  # noqa: SLF001  # a benchmark writes, the product never does
     ask(f"create database {DATABASE}")
-    ask(f"create table {DATABASE}.t ({columns})")
-    for first in range(1, rows + 1, _ROWS_AT_ONCE):
-        last = min(rows, first + _ROWS_AT_ONCE - 1)
-        ask(f"insert into {DATABASE}.t select {values} from {DATABASE}.seq_{first}_to_{last}")
+    for table in tables:
+        ask(f"create table {DATABASE}.{table} ({columns})")
+        for first in range(1, rows + 1, _ROWS_AT_ONCE):
+            numbers = f"{DATABASE}.seq_{first}_to_{min(rows, first + _ROWS_AT_ONCE - 1)}"
+            ask(f"insert into {DATABASE}.{table} select {values} from {numbers}")
 
 
 def _columns(table: SourceTable) -> tuple[ReadColumn, ...]:

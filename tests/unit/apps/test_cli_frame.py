@@ -75,6 +75,26 @@ def test_help_is_quick_and_loads_no_engine() -> None:
     assert time.monotonic() - started < 10
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("command", "niceness"), [("verify", 10), ("tables", 0)])
+def test_commands_that_read_whole_tables_let_a_service_go_first(
+    command: str, niceness: int
+) -> None:
+    # Only a process of its own may be slowed down.
+    program = (
+        "import sys, os, contextlib\n"
+        "from lakesplice.apps.cli import main\n"
+        f"sys.argv = ['lakesplice', '--debug', '{command}', '--help']\n"
+        "before = os.nice(0)\n"
+        "with contextlib.suppress(SystemExit): main()\n"
+        "print('niceness', os.nice(0) - before)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.endswith(f"niceness {niceness}\n")
+
+
 def test_the_version_is_reported(lakesplice: CommandLine) -> None:
     assert lakesplice("version").out.startswith("lakesplice ")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -43,6 +44,8 @@ EXIT_CODES = {
     EXIT_USAGE: "not started, because the command, an argument or the configuration is wrong",
     EXIT_UNSETTLED: "`verify` has no result: rows are undecided, or a table couldn't be compared",
 }
+# They read whole tables, often beside a service, which should have the processor first.
+_YIELDING, _NICENESS = ("bootstrap", "rebuild", "verify"), 10
 
 app = typer.Typer(
     name="lakesplice",
@@ -117,8 +120,15 @@ def show_version(as_json: JsonOption = False) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; always ends by `SystemExit` with one of the exit codes above."""
+    """Run the command line; always ends by `SystemExit` with one of the exit codes above. Without
+    `arguments` they are the process's, whose priority a command may lower.
+    """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if (
+        arguments is None
+        and next((one for one in given if not one.startswith("-")), "") in _YIELDING
+    ):
+        os.nice(_NICENESS)
     try:
         command_line(given[0] if given else "")(given, prog_name="lakesplice")
     except LakespliceError as error:
