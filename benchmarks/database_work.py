@@ -62,7 +62,7 @@ class DatabaseWork:
 
         found: dict[str, float] = {}
         begun = time.monotonic()
-        with self._process(config, "bootstrap") as filling:
+        with self._process(config, "bootstrap", "--tables", f"{DATABASE}.*") as filling:
             with repeating(compare, 0.0):
                 yield found
             found["seconds"] = round(time.monotonic() - begun, 1)
@@ -94,8 +94,9 @@ class DatabaseWork:
 
 @contextmanager
 def database_work(folder: Path, servers: str, tables: int, rows: int) -> Iterator[DatabaseWork]:
-    """Start the database, with so many tables of so many rows, and its connector; a row of each
-    table changes every second.
+    """Start the database, with so many tables of so many rows, and its connector. A row of each
+    table changes every second, but for the one that is compared: the service, which doesn't run all
+    the time, couldn't settle that difference.
     """
     folder.mkdir()
     names = [f"t{number:02d}" for number in range(tables)]
@@ -114,11 +115,12 @@ def database_work(folder: Path, servers: str, tables: int, rows: int) -> Iterato
             with connect, ExitStack() as running:
                 ask = connection._execute  # noqa: SLF001  # a benchmark writes, the product never does
 
-                def change() -> None:
-                    for name in names:
+                def change(tables: list[str]) -> None:
+                    for name in tables:
                         ask(f"update {DATABASE}.{name} set c2 = c2 + 1 where id = 1")
 
-                running.enter_context(repeating(change, 1.0))
+                change(names)  # each topic needs a record
+                running.enter_context(repeating(lambda: change(names[1:]), 1.0))
                 _await_topics(servers, {f"{_PREFIX}.{DATABASE}.{name}" for name in names}, connect)
                 yield DatabaseWork(folder, address, names)
 
