@@ -101,26 +101,13 @@ def rewritten_images(before: pa.Table, edits: Edits, differs: Mask, moves: Mask)
         sides.append(of_kind if imaged.all() else of_kind.filter(pa.array(imaged)))
     cuts = np.append(np.arange(0, before.num_rows, _rows_together(before)), before.num_rows)
     starts = np.cumsum(np.insert(kinds != _NO_IMAGE, 0, False, axis=1), axis=1)[:, cuts]
-    columns = []
-    for at in range(sides[0].num_columns):
-        first, second = (_one(side.column(at)) for side in sides)
-        columns.append(_in_turn(first, second, starts))
-    return pa.table(columns, schema=sides[0].schema)
-
-
-def _in_turn(first: pa.Array, second: pa.Array, starts: Integers) -> pa.ChunkedArray:
-    """Slices of two arrays in turn; `starts` has where each one's begin, and where the last end."""
     parts = [
-        of.slice(start, stop - start)
+        side.slice(start, stop - start)
         for both in zip(starts[:, :-1].T.tolist(), starts[:, 1:].T.tolist(), strict=True)
-        for of, start, stop in zip((first, second), *both, strict=True)
+        for side, start, stop in zip(sides, *both, strict=True)
         if stop > start
     ]
-    return pa.chunked_array(parts, first.type)
-
-
-def _one(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return pa.concat_tables(parts) if parts else sides[0]
 
 
 def _rows_together(rows: pa.Table) -> int:

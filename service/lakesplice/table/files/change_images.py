@@ -94,7 +94,9 @@ class ImageWriter:
             self._left.append(keys.only(gone))
         before = in_numbers(before).select(image_layout(schema).names[:-1])
         mine = _in_numbers(mine, before.column_names, schema)
-        self._hold(partition, rewritten_images(before, mine, _differs(before, mine, schema), moves))
+        found = rewritten_images(before, mine, _differs(before, mine, schema), moves)
+        # Both images of each row: to add up the bytes of many slices takes longer.
+        self._hold(partition, found, 2 * before.nbytes)
 
     def added(self, new: NewFile) -> None:
         """Take the images of the rows of a new base file; after those of rewritten ones."""
@@ -103,7 +105,8 @@ class ImageWriter:
             for rows in reader.read_each():
                 moved = among(key_hash(rows, schema), left) if len(left.high) else ~live(rows)
                 for kind, marked in ((INSERT, ~moved), (UPDATE_AFTER, moved)):
-                    self._hold(new.base.partition, images(rows, live(rows) & marked, kind, schema))
+                    found = in_numbers(images(rows, live(rows) & marked, kind, schema))
+                    self._hold(new.base.partition, found, found.nbytes)
 
     def finish(self) -> tuple[ChangeImages, ...]:
         """Return all files, at least one: without any a reader would take every row of the base
@@ -120,11 +123,10 @@ class ImageWriter:
         """The columns of a row's images, and its key."""
         return [*dict.fromkeys((*self._schema.key, *image_layout(self._schema).names[:-1]))]
 
-    def _hold(self, partition: Partition, images: pa.Table) -> None:
+    def _hold(self, partition: Partition, images: pa.Table, size: int) -> None:
         if images.num_rows:
-            images = in_numbers(images)
             self._held.setdefault(partition, []).append(images)
-            self._bytes += images.nbytes
+            self._bytes += size
         if self._bytes > _BYTES_MAX:
             self._write()
 

@@ -164,7 +164,14 @@ def edits_of_chosen(edits: Edits, rows: Integers) -> Edits:
     order.
     """
     columns = {
-        name: ColumnEdit(np.searchsorted(rows, edit.rows), edit.values)
+        name: ColumnEdit(_places(edit.rows, rows), edit.values)
         for name, edit in edits.columns.items()
     }
-    return Edits(np.searchsorted(rows, edits.rows), columns)
+    return Edits(_places(edits.rows, rows), columns)
+
+
+def _places(some: Integers, rows: Integers) -> Integers:
+    """Return where some of the rows are among them; both ascend."""
+    if len(some) == len(rows):
+        return np.arange(len(rows))
+    return np.flatnonzero(np.isin(rows, some, assume_unique=True))
