@@ -5,9 +5,9 @@ Run: python -m benchmarks.malformed [--rows N] [--share 0.01] [--repeats N] [--s
 A table of 23 columns gets Debezium updates of all its rows, two columns changed. A share of the
 records is what broken producers send: half of it no JSON (cut off, empty, a raw line break, text),
 half JSON with a wrong type or a number out of range. There is no Spark and no Kafka in it: the
-tasks of a batch run in one process, on portions of 5,000 records as Spark gives them to a task.
-Each process measures one share, over and over, and the shares take turns; the figures are medians
-of seconds of the processor.
+tasks of a batch run in one process, on portions of 12,000 records (16 MiB), as Spark gives them to
+a task. Each process measures one share, over and over, and the shares take turns; the figures are
+medians of seconds of the processor.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from lakesplice.testing.simulation import SimulatedDriver, SimulatedTopic
 
 SEED = 7
 BATCHES = 4
-_PORTION_ROWS = 5_000
+_PORTION_ROWS = 12_000
 # What stands in place of a number, and of a decimal, which is a text.
 _WRONG = {"integer": "many", "decimal(7,2)": 5}
 

@@ -64,8 +64,9 @@ _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     # The shuffle's targets are chosen by the plan; merging them would undo it.
     "spark.sql.adaptive.enabled": "false",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(32 << 20),
+    # A task decodes so many records at once, and each time costs it some 10 ms.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
     # A consumer per topic partition stays open; a bound below their number would reconnect each
     # batch.
     "spark.kafka.consumer.cache.capacity": "8192",

@@ -18,8 +18,6 @@ from lakesplice.spark.jobs.decode_stage import STAGE_DDL, decode_records
 from lakesplice.spark.jobs.write_stage import ANSWER_DDL, write_ranges
 from lakesplice.spark.python_workers import keep_zip_directories
 
-_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
-
 
 def run_batch(frame: DataFrame, plan: BatchPlan) -> dict[str, TopicResult]:
     """Run the batch's job and return the answers per topic; topics without records have none.
@@ -31,8 +29,8 @@ def run_batch(frame: DataFrame, plan: BatchPlan) -> dict[str, TopicResult]:
     broadcast = frame.sparkSession.sparkContext.broadcast(plan)
     try:
         rows = (
-            frame.select(*_COLUMNS)
-            .where(col("topic").isin([topic.topic for topic in plan.topics]))
+            # All columns: to leave one out, Spark would copy the others.
+            frame.where(col("topic").isin([topic.topic for topic in plan.topics]))
             .coalesce(plan.read_tasks)
             .mapInArrow(partial(_decode, broadcast), STAGE_DDL)
             .repartitionById(plan.targets, "target")
