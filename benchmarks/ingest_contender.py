@@ -88,20 +88,22 @@ def seed(task: Task) -> list[float]:
 
 def floor(task: Task) -> list[float]:
     """Read by Spark, parsed by pyarrow's JSON reader, thrown away."""
+    return _stream(task, _session(task, delta=False), parse_all)
 
-    def parse(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        rows = 0
-        for batch in batches:
-            joined = b"\n".join(batch.column("value").to_pylist())
-            options = arrow_json.ReadOptions(use_threads=False, block_size=64 << 20)
-            rows += arrow_json.read_json(pa.BufferReader(joined), options).num_rows
-        yield pa.RecordBatch.from_pydict({"rows": [rows]})
 
-    def each(frame: DataFrame, _batch: int) -> None:
-        counted = frame.select("value").coalesce(2).mapInArrow(parse, "rows bigint").collect()
-        assert sum(row.rows for row in counted) > 0
+def parse_all(frame: DataFrame, _batch: int) -> None:
+    """Read the records of a batch and parse them by pyarrow's JSON reader, in two tasks."""
+    counted = frame.select("value").coalesce(2).mapInArrow(_parse, "rows bigint").collect()
+    assert sum(row.rows for row in counted) > 0
 
-    return _stream(task, _session(task, delta=False), each)
+
+def _parse(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
+    rows = 0
+    for batch in batches:
+        joined = b"\n".join(batch.column("value").to_pylist())
+        options = arrow_json.ReadOptions(use_threads=False, block_size=64 << 20)
+        rows += arrow_json.read_json(pa.BufferReader(joined), options).num_rows
+    yield pa.RecordBatch.from_pydict({"rows": [rows]})
 
 
 def merge(task: Task) -> list[float]:

@@ -5,8 +5,10 @@ Run: python -m benchmarks.many_tables [--tables N] [--changes N] [--batches N] [
 
 The changes of a batch, their size and the rows they change are the same; per batch the time from
 the last commit of one to the last commit of the next, and what all processes of the service used of
-the processor in it, medians. Then a few changes a batch in one table that is alone, and in one
-beside those many, which rest.
+the processor in it, medians. The floor reads the same records by Spark, with the service's session,
+and parses them by pyarrow's JSON reader into nothing: what any streaming query pays for many
+topics. Then a few changes a batch in one table that is alone, and in one beside those many, which
+rest.
 """
 
 from __future__ import annotations
@@ -16,16 +18,21 @@ import json
 import statistics
 import sys
 import tempfile
+import time
 from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
+from pyspark.sql import DataFrame
 
 from benchmarks.filling import fill
+from benchmarks.ingest_contender import parse_all
 from benchmarks.service import ingests, seconds, settings
 from benchmarks.spending import Spending
 from lakesplice.apps.service import run
-from lakesplice.spark.jars import KAFKA_BROKER, ensure_jars
+from lakesplice.config import Settings
+from lakesplice.spark.jars import KAFKA_BROKER, SPARK_KAFKA, ensure_jars
+from lakesplice.spark.session import build_session
 from lakesplice.testing.broker import LocalBroker
 from lakesplice.testing.producer import create_topics
 from lakesplice.testing.shop import WideTable
@@ -45,24 +52,28 @@ def measure(
             each = changes // count
             shops = [WideTable(each, table=f"{prefix}_{n:03d}", seed=n) for n in range(count)]
             _fill(servers, shops, batches)
-            spending = _serve(servers, work, prefix, each * count)
+            spending = _run("floor", servers, work, prefix, each * count)
+            moments = json.loads((work / "moments.json").read_text())
+            found.append(_figures("floor", count, each * count, moments, spending))
+            spending = _run("service", servers, work, prefix, each * count)
             moments = _moments(work / "lake", shops)
-            found.append(_figures(count, each * count, moments, spending))
+            found.append(_figures("service", count, each * count, moments, spending))
         # The tables of above are there, but nothing changes in them.
         for prefix, count in (("alone", 1), ("many", tables + 1)):
             shop = WideTable(few, table=f"{prefix}_hot")
             _fill(servers, [shop], _FEW_TIMES * batches)
-            spending = _serve(servers, work, prefix, few)
+            spending = _run("service", servers, work, prefix, few)
             moments = _moments(work / "lake", [shop])
-            found.append(_figures(count, few, moments, spending))
+            found.append(_figures("service", count, few, moments, spending))
     return found
 
 
 def _figures(
-    tables: int, changes: int, moments: list[float], spending: Spending
+    contender: str, tables: int, changes: int, moments: list[float], spending: Spending
 ) -> dict[str, object]:
     spent = [b - a for a, b in pairwise(moments)][1:]
     found: dict[str, object] = {
+        "contender": contender,
         "tables": tables,
         "changes_per_batch": changes,
         "seconds_median": round(statistics.median(spent), 3),
@@ -82,15 +93,45 @@ def _fill(servers: str, shops: list[WideTable], batches: int) -> None:
         fill(servers, chain.from_iterable(shop.updates(np.arange(shop.rows) + 1) for shop in shops))
 
 
-def _serve(servers: str, work: Path, prefix: str, size: int) -> Spending:
-    task = json.dumps([servers, str(work / "lake"), rf"shop\.shop\.{prefix}_.*", size])
-    command = [sys.executable, "-m", "benchmarks.many_tables", "--serve", task]
-    log = work / f"{prefix}-{size}.log"
+def _run(contender: str, servers: str, work: Path, prefix: str, size: int) -> Spending:
+    task = json.dumps([contender, servers, str(work), rf"shop\.shop\.{prefix}_.*", size])
+    command = [sys.executable, "-m", "benchmarks.many_tables", "--run", task]
+    log = work / f"{contender}-{prefix}-{size}.log"
     with log.open("w") as sink:
         done = Spending(command, sink, _SECONDS_MAX)
     if done.code:
-        raise RuntimeError(f"the service failed:\n{log.read_text()[-4000:]}")
+        raise RuntimeError(f"{contender} failed:\n{log.read_text()[-4000:]}")
     return done
+
+
+def _floor(configured: Settings, work: Path) -> int:
+    """Read and parse each batch; write when each was done."""
+    moments: list[float] = []
+
+    def timed(frame: DataFrame, batch: int) -> None:
+        parse_all(frame, batch)
+        moments.append(time.time())
+
+    spark = build_session(
+        configured.spark.master,
+        configured.spark.driver_memory,
+        ensure_jars(SPARK_KAFKA),
+        configured.spark.options,
+    )
+    options: dict[str, str] = {
+        "kafka.bootstrap.servers": configured.kafka.bootstrap_servers,
+        "kafka.fetch.max.wait.ms": "10",
+        "subscribePattern": configured.kafka.topic_pattern.pattern,
+        "startingOffsets": "earliest",
+        "maxOffsetsPerTrigger": str(configured.kafka.offsets_per_batch_max),
+    }
+    with tempfile.TemporaryDirectory() as checkpoint:
+        writer = spark.readStream.format("kafka").options(**options).load().writeStream
+        writer = writer.foreachBatch(timed).trigger(availableNow=True)
+        writer.option("checkpointLocation", checkpoint).start().awaitTermination()
+    spark.stop()
+    (work / "moments.json").write_text(json.dumps(moments))
+    return 0
 
 
 def _moments(lake: Path, shops: list[WideTable]) -> list[float]:
@@ -107,11 +148,13 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=4)
     parser.add_argument("--few", type=int, default=1_000)
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--serve", help=argparse.SUPPRESS)
+    parser.add_argument("--run", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.serve:
-        servers, lake, pattern, size = json.loads(args.serve)
-        sys.exit(run(settings(Path(lake), servers, pattern, size), once=True))
+    if args.run:
+        contender, servers, folder, pattern, size = json.loads(args.run)
+        configured = settings(Path(folder) / "lake", servers, pattern, size)
+        is_floor = contender == "floor"
+        sys.exit(_floor(configured, Path(folder)) if is_floor else run(configured, once=True))
     with tempfile.TemporaryDirectory(prefix="bench-tables-") as work:
         found = measure(Path(work), args.tables, args.changes, args.batches, args.few)
     if args.out:
