@@ -132,6 +132,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="a folder for the figures and their drawing")
     parser.add_argument("--log", type=Path, help="where to keep the service's log")
     args = parser.parse_args()
+    if args.out:  # before hours have passed
+        args.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="bench-soak-", ignore_cleanup_errors=True) as work:
         log = Path(work) / "service.log"
         try:

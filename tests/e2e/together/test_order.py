@@ -175,6 +175,10 @@ def test_a_recreated_topic_parks_its_table_and_the_others_continue(stage: Stage)
     yield Until(lambda: table.topic not in admin.list_topics(), "the topic is gone")
     yield stage.taken_in(send(stage.sender, neighbour.update(range(5), "the other is gone")))
     make_topics(stage.bootstrap_servers, {table.topic: PARTITIONS})
+    yield Until(
+        lambda: len(admin.describe_topics([table.topic])[0]["partitions"]) == PARTITIONS,
+        "the topic is there anew",
+    )
     admin.close()
     # Another sender may still know the partitions that are gone.
     send(Sender(stage.bootstrap_servers), table.insert(10, 40))
