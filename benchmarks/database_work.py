@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import yaml
@@ -35,13 +35,17 @@ PATTERN = rf"{_PREFIX}\.{DATABASE}\..*"
 _COMPARED = "t00"
 _COMMAND = [sys.executable, "-c", "from lakesplice.apps.cli import main; main()"]
 _SECONDS_MAX, _POLL_SECONDS = 600.0, 0.5
+_LOWEST_PRIORITY = 19  # a niceness
 
 
 class DatabaseWork:
     """Runs the two commands beside what is measured."""
 
-    def __init__(self, folder: Path, address: DatabaseAddress, names: list[str]) -> None:
+    def __init__(
+        self, folder: Path, address: DatabaseAddress, names: list[str], rows_per_second: int
+    ) -> None:
         self._folder, self._address, self._names = folder, address, names
+        self._rows_per_second = rows_per_second
 
     @contextmanager
     def running(self, settings: Settings) -> Iterator[dict[str, float]]:
@@ -51,7 +55,12 @@ class DatabaseWork:
         config = self._folder / "commands.yaml"
         given = settings.model_dump(mode="json", exclude_unset=True)
         address = f"mysql://{USER}@{self._address.host}:{self._address.port}"
-        config.write_text(yaml.safe_dump({**given, "doctor": {"database": address}}))
+        given |= {"doctor": {"database": address}}
+        bound = []
+        if self._rows_per_second:
+            given |= {"verify": {"rows_per_second": self._rows_per_second}}
+            bound = ["--rows-per-second", str(self._rows_per_second)]
+        config.write_text(yaml.safe_dump(given))
         self._done(config, "bootstrap", "--tables", f"{DATABASE}.{_COMPARED}")
         compared: list[float] = []
 
@@ -62,7 +71,7 @@ class DatabaseWork:
 
         found: dict[str, float] = {}
         begun = time.monotonic()
-        with self._process(config, "bootstrap", "--tables", f"{DATABASE}.*") as filling:
+        with self._process(config, "bootstrap", "--tables", f"{DATABASE}.*", *bound) as filling:
             with repeating(compare, 0.0):
                 yield found
             found["seconds"] = round(time.monotonic() - begun, 1)
@@ -93,10 +102,14 @@ class DatabaseWork:
 
 
 @contextmanager
-def database_work(folder: Path, servers: str, tables: int, rows: int) -> Iterator[DatabaseWork]:
-    """Start the database, with so many tables of so many rows, and its connector. A row of each
+def database_work(
+    folder: Path, servers: str, tables: int, rows: int, rows_per_second: int
+) -> Iterator[DatabaseWork]:
+    """Start the database, with so many tables of so many rows, and its connector. Each command may
+    read so many `rows_per_second`; 0 is no bound, or the default of `verify`. A row of each
     table changes every second, but for the one that is compared: the service, which doesn't run all
-    the time, couldn't settle that difference.
+    the time, couldn't settle that difference. Both servers, which would have machines of their own,
+    get the lowest priority.
     """
     folder.mkdir()
     names = [f"t{number:02d}" for number in range(tables)]
@@ -122,7 +135,15 @@ def database_work(folder: Path, servers: str, tables: int, rows: int) -> Iterato
                 change(names)  # each topic needs a record
                 running.enter_context(repeating(lambda: change(names[1:]), 1.0))
                 _await_topics(servers, {f"{_PREFIX}.{DATABASE}.{name}" for name in names}, connect)
-                yield DatabaseWork(folder, address, names)
+                for one in (server, connect):
+                    _give_way(one.pid or 0)
+                yield DatabaseWork(folder, address, names, rows_per_second)
+
+
+def _give_way(process: int) -> None:
+    for thread in Path(f"/proc/{process}/task").iterdir():
+        with suppress(ProcessLookupError):  # it has ended
+            os.setpriority(os.PRIO_PROCESS, int(thread.name), _LOWEST_PRIORITY)
 
 
 def _connector(port: int) -> Mapping[str, str]:

@@ -1,7 +1,7 @@
 """Hundreds of tables at once: their first load, and a restart with all of them.
 
 Run: python -m benchmarks.fleet [--tables N] [--records N] [--more N] [--repeats N]
-    [--beside TABLES] [--beside-rows N] [--out FILE]
+    [--beside TABLES] [--beside-rows N] [--beside-rate N] [--out FILE]
 
 Three processes do the same work from nothing, one after the other. The service makes each topic's
 table and commits its records. The floor starts Spark and counts the records of the same topics. The
@@ -54,10 +54,11 @@ _SOME = 10
 
 
 def measure(
-    work: Path, tables: int, records: int, more: int, beside: int, beside_rows: int
+    work: Path, tables: int, records: int, more: int, beside: tuple[int, int, int]
 ) -> dict[str, Any]:
-    """Load `tables` new tables with `records` in all, and restart with `more` besides; meanwhile
-    `beside` others of `beside_rows` each are filled from their database and compared with it.
+    """Load `tables` new tables with `records` in all, and restart with `more` besides. Meanwhile
+    others are filled from their database and compared with it: `beside` has their number, the rows
+    of each, and the rows that each command may read in a second.
     """
     shops = [
         WideTable(max(1, records // tables), table=f"fleet_{n:03d}", seed=n) for n in range(tables)
@@ -68,9 +69,8 @@ def measure(
         servers = running.enter_context(broker).bootstrap_servers
         count = _add(servers, shops)
         done = {}
-        if beside:
-            given = work / "database", servers, beside, beside_rows
-            database = running.enter_context(database_work(*given))
+        if beside[0]:
+            database = running.enter_context(database_work(work / "database", servers, *beside))
             done = running.enter_context(database.running(_settings(lake, servers)))
         load = {
             "floor": _timed("count", servers, work, lake)["seconds"],
@@ -216,6 +216,7 @@ def main() -> None:
     parser.add_argument("--more", type=int, default=49, help="topics added before the restart")
     parser.add_argument("--beside", type=int, default=0, help="tables filled meanwhile")
     parser.add_argument("--beside-rows", type=int, default=1_000_000, help="rows of each of them")
+    parser.add_argument("--beside-rate", type=int, default=0, help="rows a second they may read")
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--run", help=argparse.SUPPRESS)
@@ -226,11 +227,8 @@ def main() -> None:
     found: list[dict[str, Any]] = []
     for _ in range(args.repeats):
         with tempfile.TemporaryDirectory(prefix="bench-fleet-") as work:
-            found.append(
-                measure(
-                    Path(work), args.tables, args.records, args.more, args.beside, args.beside_rows
-                )
-            )
+            beside = args.beside, args.beside_rows, args.beside_rate
+            found.append(measure(Path(work), args.tables, args.records, args.more, beside))
     parts = {
         "load": "last_commit",
         "restart, some changed": "first_commit",
