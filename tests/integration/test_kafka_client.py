@@ -1,5 +1,5 @@
-"""Kafka's client reports an impossible configuration at once, with the innermost cause, and a query
-whose broker doesn't answer can be ended.
+"""Kafka's client reports an impossible configuration at once, with the innermost cause, a long answer
+arrives whole and soon, and a query whose broker doesn't answer can be ended.
 """
 
 from __future__ import annotations
@@ -37,6 +37,11 @@ for servers, options in (
         TopicCatalogue(KafkaAdmin.in_session(session, access)).matching(".*")
     except LakespliceError as error:
         print(type(error).__name__, error, time.monotonic() - started < 10, sep=" | ")
+admin = KafkaAdmin.in_session(session, BrokerAccess("127.0.0.1:9", {}, 3.0))
+for count in (0, 1, 1999, 2000, 2001, 40000):
+    answer = session._jvm.java.util.Collections.nCopies(count, "né")
+    texts = {admin.ask(lambda client: answer) for _ in range(3)}
+    print(count, texts == {"[" + ", ".join(["né"] * count) + "]"})
 with socket.create_server(("127.0.0.1", 0)) as silent:
     access = BrokerAccess("127.0.0.1:%d" % silent.getsockname()[1], {}, 600.0)
     query = Query(session, QueryPlan(access, {"shop": {0: 0}}, 10, None), lambda *_: None)
@@ -48,7 +53,9 @@ with socket.create_server(("127.0.0.1", 0)) as silent:
 """
 
 
-def test_options_that_cannot_work_are_refused_and_a_query_without_a_broker_is_left_behind() -> None:
+def test_bad_options_are_refused_answers_are_whole_and_a_query_is_left_behind() -> (
+    None
+):
     """Spark ends a query only once Kafka's client has ended its calls, which here takes ten minutes
     and may take for ever. The simulated query of the laws fails to stop as it is told to.
     """
@@ -60,7 +67,9 @@ def test_options_that_cannot_work_are_refused_and_a_query_without_a_broker_is_le
         timeout=240,
     )
     *lines, not_stopped = done.stdout.splitlines()
-    assert len(lines) == 5, done.stderr[-2000:]
+    assert len(lines) == 11, done.stderr[-2000:]
+    lines, answers = lines[:5], lines[5:]
+    assert answers == [f"{count} True" for count in (0, 1, 1999, 2000, 2001, 40000)]
     assert not_stopped.startswith("RetryableError | the query did not stop"), not_stopped
     assert "within 1000 milliseconds" in not_stopped, not_stopped
     expected = (

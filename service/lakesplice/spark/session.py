@@ -78,6 +78,13 @@ _SETTINGS = {
     # Kafka's client may wait for ever when it is closed after its broker went away. Spark would
     # wait for it, and by its default nothing limits that.
     "spark.sql.streaming.stopTimeout": "10s",
+    # A query's checkpoint is deleted when the query ends, so nothing is gained by checksums. By its
+    # default, Spark would also start some twenty processes of the system for each batch.
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing"
+        ".FileSystemBasedCheckpointFileManager"
+    ),
 }
 
 

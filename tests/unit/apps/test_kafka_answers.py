@@ -113,3 +113,8 @@ def test_a_topic_without_a_leader_leaves_the_offsets_of_others_known() -> None:
     sampler = RecordSampler(AnyJava(), BrokerAccess("127.0.0.1:1", {}, 1.0))
     with pytest.raises(SourceUnavailable, match=refused):
         sampler.sample(found["b"], 1, 1)
+
+
+def test_nothing_is_asked_about_no_topics() -> None:
+    admin: Any = Answers()
+    assert TopicCatalogue(admin).describe([]) == {}

@@ -4,7 +4,7 @@ One client library means one set of options: `kafka.options` for TLS and SASL ap
 records and to questions alike.
 
 Each access to a Java object from Python is a round trip. Hundreds of topics would need thousands of
-them, seconds in all, so an answer is transferred as a whole, as Java's text of the object.
+them, seconds in all, so an answer is transferred as Java's text of the whole object, in parts.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ from lakesplice.spark.kafka.access import BrokerAccess
 # How the names of Kafka's errors end.
 _NOT_BELIEVED = ("AuthenticationException", "UnsupportedSaslMechanismException")
 _UNRESOLVED = "No resolvable bootstrap urls"
+# The JVM sends what py4j answers in blocks of 8 KiB. It sends a second block when the first is
+# acknowledged, and for that the system of this side waits 40 ms.
+_CHARACTERS_AT_ONCE = 8000
 
 
 class KafkaAdmin:
@@ -34,6 +37,7 @@ class KafkaAdmin:
         self.jvm = jvm
         self._servers = access.servers
         self._properties = java_properties(jvm, access.client_settings())
+        self._text = jvm.java.lang.StringBuilder
         self._wait = jvm.java.time.Duration.ofMillis(int(access.timeout_ms))
         self._client: Any = None
 
@@ -50,7 +54,7 @@ class KafkaAdmin:
         if self._client is None:
             self._client = self._made()
         try:
-            return str(question(self._client).toString())
+            return self._text_of(question(self._client))
         except Py4JJavaError as error:
             raise self._refused(error, right) from error
 
@@ -60,6 +64,13 @@ class KafkaAdmin:
             # Without a bound it may wait for ever for the answer of a broker that went away.
             self._client.close(self._wait)
             self._client = None
+
+    def _text_of(self, answer: Any) -> str:
+        """Return what `toString` of a Java object returns."""
+        text = self._text().append(answer)
+        length = int(text.length())
+        starts = range(0, length, _CHARACTERS_AT_ONCE)
+        return "".join(text.substring(at, min(length, at + _CHARACTERS_AT_ONCE)) for at in starts)
 
     def _refused(self, error: Py4JJavaError, right: str) -> SourceUnavailable:
         kinds, cause = kinds_of(error), innermost(error)

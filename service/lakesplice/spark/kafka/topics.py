@@ -73,6 +73,11 @@ class TopicCatalogue:
     def __init__(self, admin: KafkaAdmin) -> None:
         self._admin = admin
         self._jvm = admin.jvm
+        client = admin.jvm.org.apache.kafka.clients.admin
+        self._with_rights = client.DescribeTopicsOptions().includeAuthorizedOperations(True)
+        # Latest means the last stable offset: what a read_committed consumer can reach.
+        level = admin.jvm.org.apache.kafka.common.IsolationLevel.valueOf("READ_COMMITTED")
+        self._committed = client.ListOffsetsOptions(level)
         self._requests: dict[str, tuple[object, Any]] = {}
 
     def matching(self, pattern: str) -> list[str]:
@@ -92,11 +97,14 @@ class TopicCatalogue:
         `without_leader`. Kafka's client would wait for the leader until its timeout, and then give
         no answer for any topic.
         """
+        wanted = frozenset(names)
+        if not wanted:
+            return {}
         listed = _LISTING.findall(
             self._admin.ask(lambda client: client.listTopics().listings().get())
         )
         ids = {name: topic_id for name, topic_id, _internal in listed}
-        existing = frozenset(names) & ids.keys()
+        existing = wanted & ids.keys()
         if not existing:
             return {}
         described = self._described(existing)
@@ -161,10 +169,8 @@ class TopicCatalogue:
 
     def _described(self, names: Set[str]) -> dict[str, _Described]:
         request = self._remembered("describe", tuple(sorted(names)), self._names)
-        options = self._jvm.org.apache.kafka.clients.admin.DescribeTopicsOptions()
-        options.includeAuthorizedOperations(True)
         answer = self._admin.ask(
-            lambda client: client.describeTopics(request, options).allTopicNames().get()
+            lambda client: client.describeTopics(request, self._with_rights).allTopicNames().get()
         )
         found = {
             name: _Described(
@@ -187,10 +193,9 @@ class TopicCatalogue:
         return self._listed(request, asked)
 
     def _listed(self, request: Any, asked: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        # Latest means the last stable offset: what a read_committed consumer can reach.
-        level = self._jvm.org.apache.kafka.common.IsolationLevel.valueOf("READ_COMMITTED")
-        options = self._jvm.org.apache.kafka.clients.admin.ListOffsetsOptions(level)
-        answer = self._admin.ask(lambda client: client.listOffsets(request, options).all().get())
+        answer = self._admin.ask(
+            lambda client: client.listOffsets(request, self._committed).all().get()
+        )
         found = {(name, int(at)): int(offset) for name, at, offset in _OFFSET.findall(answer)}
         if found.keys() != set(asked):
             raise misread("listOffsets", answer)
