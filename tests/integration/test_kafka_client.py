@@ -53,9 +53,7 @@ with socket.create_server(("127.0.0.1", 0)) as silent:
 """
 
 
-def test_bad_options_are_refused_answers_are_whole_and_a_query_is_left_behind() -> (
-    None
-):
+def test_bad_options_are_refused_answers_are_whole_and_a_query_is_left_behind() -> None:
     """Spark ends a query only once Kafka's client has ended its calls, which here takes ten minutes
     and may take for ever. The simulated query of the laws fails to stop as it is told to.
     """
