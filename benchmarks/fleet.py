@@ -180,7 +180,7 @@ def _read(configured: Settings, lake: Path | None) -> Iterator[int]:
     options = {
         "kafka.bootstrap.servers": configured.kafka.bootstrap_servers,
         # As the service has it: the default makes Spark wait half a second per topic.
-        "kafka.fetch.max.wait.ms": "10",
+        "kafka.fetch.max.wait.ms": "1",
         "subscribePattern": _PATTERN,
         "startingOffsets": "earliest",
     }

@@ -223,7 +223,7 @@ def _stream(
 def _reader(task: Task, session: SparkSession, starts: dict[str, int], size: int) -> DataFrame:
     options = {
         "kafka.bootstrap.servers": task["servers"],
-        "kafka.fetch.max.wait.ms": "10",
+        "kafka.fetch.max.wait.ms": "1",
         "assign": json.dumps({task["topic"]: [int(number) for number in starts]}),
         "startingOffsets": json.dumps({task["topic"]: starts}),
         "maxOffsetsPerTrigger": str(size),

@@ -120,7 +120,7 @@ def _floor(configured: Settings, work: Path) -> int:
     )
     options: dict[str, str] = {
         "kafka.bootstrap.servers": configured.kafka.bootstrap_servers,
-        "kafka.fetch.max.wait.ms": "10",
+        "kafka.fetch.max.wait.ms": "1",
         "subscribePattern": configured.kafka.topic_pattern.pattern,
         "startingOffsets": "earliest",
         "maxOffsetsPerTrigger": str(configured.kafka.offsets_per_batch_max),

@@ -144,7 +144,7 @@ def _start(
     starts = {_topic(name): {"0": task["starts"][name]} for name in names}
     options = {
         "kafka.bootstrap.servers": task["servers"],
-        "kafka.fetch.max.wait.ms": "10",
+        "kafka.fetch.max.wait.ms": "1",
         "subscribePattern" if query == "loop" else "subscribe": (
             TOPICS if query == "loop" else _topic(query)
         ),

@@ -109,8 +109,9 @@ class Query:
             for topic, partitions in plan.starts.items()
         }
         options = {
-            # Spark waits this long once per topic partition; the default is half a second.
-            "kafka.fetch.max.wait.ms": "10",
+            # After the records of a partition Spark asks for its ends, and the broker answers only
+            # once this wait has passed. Kafka's default is half a second.
+            "kafka.fetch.max.wait.ms": "1",
             # There is a consumer per topic partition, and nobody uses their metrics.
             "kafka.auto.include.jmx.reporter": "false",
             "kafka.enable.metrics.push": "false",
