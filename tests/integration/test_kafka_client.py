@@ -1,5 +1,5 @@
-"""Kafka's client reports an impossible configuration at once, with the innermost cause, a long answer
-arrives whole and soon, and a query whose broker doesn't answer can be ended.
+"""Kafka's client reports an impossible configuration at once, with the innermost cause. A long
+answer arrives whole. A query whose broker doesn't answer can be ended.
 """
 
 from __future__ import annotations
