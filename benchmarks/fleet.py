@@ -10,9 +10,8 @@ table with delta-rs: what must be done by anyone who has a table per topic. Then
 and the service starts twice more, once after a record came for some of the tables and once for
 each of them: from the start of its process to its first and its last commit, beside a floor that
 starts and counts the records of all topics. With `--beside` so many tables of a MariaDB are filled
-and compared meanwhile, in the same lake (`benchmarks.database_work`). If
-`python -m lakesplice.spark.class_archive` has run, as in the image, all of them start Spark with
-its archive.
+and compared meanwhile, in the same lake (`benchmarks.database_work`). All of them start Spark with
+the archive of its classes, as in the image; it is made if there is none.
 """
 
 from __future__ import annotations
@@ -40,6 +39,7 @@ from benchmarks.service import ingests, seconds, settings
 from benchmarks.verify import DATABASE
 from lakesplice.apps.service import run
 from lakesplice.config import Settings
+from lakesplice.spark.class_archive import make_archive, use_archive
 from lakesplice.spark.jars import KAFKA_BROKER, SPARK_KAFKA, ensure_jars
 from lakesplice.spark.session import build_session
 from lakesplice.telemetry.memory import resident_bytes
@@ -176,6 +176,7 @@ def _read(configured: Settings, lake: Path | None) -> Iterator[int]:
         configured.spark.driver_memory,
         ensure_jars(SPARK_KAFKA),
         configured.spark.options,
+        java_options=use_archive(),
     )
     options = {
         "kafka.bootstrap.servers": configured.kafka.bootstrap_servers,
@@ -224,6 +225,9 @@ def main() -> None:
     if args.run:
         what, servers, lake = json.loads(args.run)
         sys.exit(_run(what, servers, Path(lake)))
+    ensure_jars(SPARK_KAFKA)
+    if not use_archive():
+        make_archive()
     found: list[dict[str, Any]] = []
     for _ in range(args.repeats):
         with tempfile.TemporaryDirectory(prefix="bench-fleet-") as work:
