@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.sql import DataFrame
-from pyspark.sql.functions import col
 
 from lakesplice.spark.java_errors import passing_cause
 from lakesplice.spark.jobs.batch_plan import BatchPlan, TopicResult, gather
@@ -20,7 +19,8 @@ from lakesplice.spark.python_workers import keep_zip_directories
 
 
 def run_batch(frame: DataFrame, plan: BatchPlan) -> dict[str, TopicResult]:
-    """Run the batch's job and return the answers per topic; topics without records have none.
+    """Run the job of a plan with at least one topic, and return the answers per topic; topics
+    without records have none.
 
     Blocks. Errors of one table are in its answers; an exception means that the job itself died:
     `SourceUnavailable` since Kafka didn't give the records, another `RetryableError` for another
@@ -30,7 +30,7 @@ def run_batch(frame: DataFrame, plan: BatchPlan) -> dict[str, TopicResult]:
     try:
         rows = (
             # All columns: to leave one out, Spark would copy the others.
-            frame.where(col("topic").isin([topic.topic for topic in plan.topics]))
+            frame.where(_is_read(plan))
             .coalesce(plan.read_tasks)
             .mapInArrow(partial(_decode, broadcast), STAGE_DDL)
             .repartitionById(plan.targets, "target")
@@ -43,6 +43,16 @@ def run_batch(frame: DataFrame, plan: BatchPlan) -> dict[str, TopicResult]:
     finally:
         broadcast.unpersist()
     return gather(pickle.loads(row.answer) for row in rows)
+
+
+def _is_read(plan: BatchPlan) -> str:
+    """Return the condition, in SQL, for records of the plan's topics.
+
+    Python's `isin` would make each literal in the JVM by itself: 0.2 s for 400 topics. Kafka allows
+    no quotes in the names of topics.
+    """
+    names = ", ".join(f"'{topic.topic}'" for topic in plan.topics)
+    return f"topic IN ({names})"
 
 
 def _decode(plan: Any, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
