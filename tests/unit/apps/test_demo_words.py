@@ -65,6 +65,13 @@ def test_a_port_that_is_taken_is_replaced_by_a_free_one() -> None:
     assert free_port(taken) == taken
 
 
+def test_many_demos_at_once_have_a_port_each() -> None:
+    """The system's own choice of free ports repeats itself within so many."""
+    usual = free_port()
+    with ExitStack() as demos:
+        assert len({claimed_port(usual, demos) for _ in range(300)}) == 300
+
+
 def test_two_demos_at_once_have_ports_and_folders_of_their_own(tmp_path: Path) -> None:
     usual = free_port()
     with ExitStack() as first, ExitStack() as second:

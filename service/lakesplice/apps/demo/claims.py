@@ -45,10 +45,18 @@ def claimed_port(wanted: int, until: ExitStack) -> int:
     """Return a port on which no process listens: the one wanted, unless another demo has it or is
     about to listen on it. It is this demo's until the stack is closed.
     """
-    # A name in Linux's abstract namespace: it ends with the process, and leaves no file.
-    claim = until.enter_context(socket.socket(socket.AF_UNIX))
-    try:
-        claim.bind(f"\0lakesplice-demo-port-{wanted}")
-    except OSError:
-        return free_port()
-    return free_port(wanted)
+    port = wanted
+    while True:
+        with ExitStack() as attempt:
+            claim = attempt.enter_context(socket.socket(socket.AF_UNIX))
+            try:
+                # In Linux's abstract namespace: the name ends with the process and leaves no file.
+                claim.bind(f"\0lakesplice-demo-port-{port}")
+            except OSError:  # another demo has it
+                port = free_port()
+                continue
+            found = free_port(port)
+            if found == port:
+                until.push(attempt.pop_all())
+                return port
+            port = found
