@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -20,6 +19,7 @@ import yaml
 from kafka import KafkaConsumer, TopicPartition
 
 from benchmarks.repeating import repeating
+from benchmarks.service import COMMAND, configuration
 from benchmarks.verify import DATABASE, fill
 from lakesplice.config import Settings
 from lakesplice.errors import SourceUnavailable
@@ -34,7 +34,6 @@ from lakesplice.testing.servers.process import HOST, java_command
 _PREFIX = "load"
 PATTERN = rf"{_PREFIX}\.{DATABASE}\..*"
 _COMPARED = "t00"
-_COMMAND = [sys.executable, "-c", "from lakesplice.apps.cli import main; main()"]
 _SECONDS_MAX, _POLL_SECONDS = 600.0, 0.5
 _LOWEST_PRIORITY = 19  # a niceness
 
@@ -54,7 +53,7 @@ class DatabaseWork:
         after it.
         """
         config = self._folder / "commands.yaml"
-        given = settings.model_dump(mode="json", exclude_unset=True)
+        given = configuration(settings)
         address = f"mysql://{USER}@{self._address.host}:{self._address.port}"
         given |= {"doctor": {"database": address}}
         bound = []
@@ -83,7 +82,7 @@ class DatabaseWork:
     @contextmanager
     def _process(self, config: Path, *command: str) -> Iterator[subprocess.Popen[bytes]]:
         """Run a command while the block runs, its output in a log of its name."""
-        given = [*_COMMAND, *command, "--config", str(config)]
+        given = [*COMMAND, *command, "--config", str(config)]
         environment = {**os.environ, "MYSQL_PWD": PASSWORD}
         with (self._folder / f"{command[0]}.log").open("ab") as log:
             process = subprocess.Popen(given, stdout=log, stderr=log, env=environment)
@@ -141,9 +140,14 @@ def database_work(
 
 
 def _give_way(process: int) -> None:
+    """Give a server the lowest priority, and also the group that Linux makes of its session: among
+    groups the niceness of processes has no effect.
+    """
     for thread in Path(f"/proc/{process}/task").iterdir():
         with suppress(ProcessLookupError):  # it has ended
             os.setpriority(os.PRIO_PROCESS, int(thread.name), _LOWEST_PRIORITY)
+    with suppress(OSError):  # Linux makes no groups here
+        Path(f"/proc/{process}/autogroup").write_text(str(_LOWEST_PRIORITY))
 
 
 def _connector(port: int) -> Mapping[str, str]:

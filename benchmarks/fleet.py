@@ -3,15 +3,16 @@
 Run: python -m benchmarks.fleet [--tables N] [--records N] [--more N] [--repeats N]
     [--beside TABLES] [--beside-rows N] [--beside-rate N] [--out FILE]
 
-Three processes do the same work from nothing, one after the other. The service makes each topic's
-table and commits its records. The floor starts Spark and counts the records of the same topics. The
-peer starts Spark, reads the same topics and appends each topic's records, undecoded, to a Delta
-table with delta-rs: what must be done by anyone who has a table per topic. Then topics are added,
-and the service starts twice more, once after a record came for some of the tables and once for
-each of them: from the start of its process to its first and its last commit, beside a floor that
-starts and counts the records of all topics. With `--beside` so many tables of a MariaDB are filled
-and compared meanwhile, in the same lake (`benchmarks.database_work`). All of them start Spark with
-the archive of its classes, as in the image; it is made if there is none.
+Three processes do the same work from nothing, one after the other. The service (`lakesplice run
+--once`) makes each topic's table and commits its records. The floor starts Spark and counts the
+records of the same topics. The peer starts Spark, reads the same topics and appends each topic's
+records, undecoded, to a Delta table with delta-rs: what must be done by anyone who has a table per
+topic. Then topics are added, and the service starts twice more, once after a record came for some
+of the tables and once for each of them: from the start of its process to its first and its last
+commit, beside a floor that starts and counts the records of all topics. With `--beside` so many
+tables of a MariaDB are filled and compared meanwhile, in the same lake
+(`benchmarks.database_work`). All of them start Spark with the options of the service and the
+archive of its classes, as in the image; it is made if there is none.
 """
 
 from __future__ import annotations
@@ -32,15 +33,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import yaml
 
 from benchmarks.database_work import PATTERN, database_work
 from benchmarks.filling import fill
-from benchmarks.service import ingests, seconds, settings
+from benchmarks.service import COMMAND, configuration, ingests, seconds, settings
 from benchmarks.verify import DATABASE
-from lakesplice.apps.service import run
 from lakesplice.config import Settings
 from lakesplice.spark.class_archive import make_archive, use_archive
 from lakesplice.spark.jars import KAFKA_BROKER, SPARK_KAFKA, ensure_jars
+from lakesplice.spark.jvm import QUICK_START
 from lakesplice.spark.session import build_session
 from lakesplice.telemetry.memory import resident_bytes
 from lakesplice.testing.broker import LocalBroker
@@ -135,13 +137,17 @@ def _served(servers: str, work: Path, lake: Path, shops: list[WideTable]) -> dic
 
 def _timed(what: str, servers: str, work: Path, lake: Path) -> dict[str, float]:
     """Run one of the contenders as a process; its seconds, and what all its processes held."""
-    task = json.dumps([what, servers, str(lake)])
     log = work / f"{what}.log"
+    if what == "serve":
+        config = work / "service.yaml"
+        config.write_text(yaml.safe_dump(configuration(_settings(lake, servers))))
+        command = [*COMMAND, "run", "--once", "--config", str(config)]
+    else:
+        task = json.dumps([what, servers, str(lake)])
+        command = [sys.executable, "-m", "benchmarks.fleet", "--run", task]
     began, highest = time.monotonic(), 0
     with log.open("w") as sink:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.fleet", "--run", task], stdout=sink, stderr=sink
-        )
+        process = subprocess.Popen(command, stdout=sink, stderr=sink)
         while process.poll() is None:
             if time.monotonic() - began > _SECONDS_MAX:
                 process.kill()
@@ -156,10 +162,8 @@ def _timed(what: str, servers: str, work: Path, lake: Path) -> dict[str, float]:
 
 
 def _run(what: str, servers: str, lake: Path) -> int:
-    """Be one of the contenders."""
+    """Be the floor or the peer."""
     configured = _settings(lake, servers)
-    if what == "serve":
-        return run(configured, once=True)
     return sum(1 for _ in _read(configured, lake if what == "append" else None)) == 0
 
 
@@ -176,7 +180,7 @@ def _read(configured: Settings, lake: Path | None) -> Iterator[int]:
         configured.spark.driver_memory,
         ensure_jars(SPARK_KAFKA),
         configured.spark.options,
-        java_options=use_archive(),
+        java_options=f"{QUICK_START} {use_archive()}",
     )
     options = {
         "kafka.bootstrap.servers": configured.kafka.bootstrap_servers,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from lakesplice.storage.local import LocalStore
 from lakesplice.table.protocol.history import HistoryEntry, history
 from lakesplice.testing.shop.tables import WIDE
 
+COMMAND = (sys.executable, "-c", "from lakesplice.apps.cli import main; main()")
 COLUMNS = {column.name: column.declared for column in WIDE.columns}
 
 # Benchmarks of ingest leave compaction out and state its cost by itself.
@@ -54,6 +56,11 @@ def settings(
             "tables": [{"match": "shop.*", "columns": COLUMNS}, *tables],
         }
     )
+
+
+def configuration(given: Settings) -> dict[str, Any]:
+    """Return settings as the content of a configuration file."""
+    return given.model_dump(mode="json", exclude_unset=True)
 
 
 def ingests(lake: Path, table: str) -> list[HistoryEntry]:

@@ -18,6 +18,7 @@ from lakesplice.model.progress.source_state import SourceState
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.spark.class_archive import use_archive
 from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars
+from lakesplice.spark.jvm import QUICK_START
 from lakesplice.spark.kafka.access import BrokerAccess
 from lakesplice.spark.kafka.admin import KafkaAdmin
 from lakesplice.spark.kafka.topic_ranges import TopicReader
@@ -63,7 +64,8 @@ def broker_session(settings: Settings, master: str) -> Iterator[BrokerSession]:
     """
     spark = settings.spark
     jars, archive = ensure_jars(SPARK_KAFKA, spark.jars_folder), use_archive(spark.jars_folder)
-    session = build_session(master, spark.driver_memory, jars, spark.options, archive)
+    java = f"{QUICK_START} {archive}"
+    session = build_session(master, spark.driver_memory, jars, spark.options, java)
     with ExitStack() as stack:
         stack.callback(session.stop)
         access = broker_access(settings.kafka)

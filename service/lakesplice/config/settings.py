@@ -45,10 +45,9 @@ from lakesplice.config.sections.watching import (
     TracingSettings,
 )
 from lakesplice.model.choices import FormatName, MissingOffsets, NotInserts
-from lakesplice.model.driver_status import FreshnessGoal
+from lakesplice.model.driver_status import LEASE_SECONDS, LEASE_SECONDS_MAX, FreshnessGoal
 from lakesplice.model.names import TableName
 from lakesplice.planning.schema.policy import PartialImages, SchemaPolicy
-from lakesplice.table.driver.generation import LEASE_SECONDS, LEASE_SECONDS_MAX
 
 if TYPE_CHECKING:
     from lakesplice.formats.events.values.declared_types import DeclaredType

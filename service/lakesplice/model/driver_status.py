@@ -11,6 +11,10 @@ from enum import StrEnum
 
 from lakesplice.model.moments import EpochMs
 
+LEASE_SECONDS = 10.0
+"""How long a driver has its lake after its last heartbeat, if no setting says otherwise."""
+LEASE_SECONDS_MAX = 600.0
+
 
 class TopicState(StrEnum):
     """The present state of a topic.

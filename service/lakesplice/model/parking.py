@@ -1,4 +1,4 @@
-"""Why a table, or one of its topics, is parked."""
+"""Why a table, or one of its topics, is parked, and how many dead letters park it."""
 
 from __future__ import annotations
 
@@ -51,3 +51,16 @@ class ParkReason:
         """Whether the table could continue with its other topics, if it had any."""
         whole = self.code is ParkCode.BY_HAND and not self.topic
         return self.code is not ParkCode.CORRUPT and not whole
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterLimit:
+    """The share of a batch's records of one table, 0 to 1, that may be dead letters, and how many
+    there must be for the limit to apply, open ones included. A share of 1 allows all.
+    """
+
+    share_max: float
+    count_min: int = 1
+
+
+NO_LIMIT = DeadLetterLimit(1.0)

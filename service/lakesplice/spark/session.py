@@ -103,13 +103,8 @@ def build_session(
     interpreter, or the one that `options` name as `spark.pyspark.python`; executors of a cluster
     receive this package from this process.
     """
-    if "spark.pyspark.python" in options:
-        # Spark's own launcher would set this variable from the property.
-        os.environ["PYSPARK_PYTHON"] = options["spark.pyspark.python"]
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     settings = session_properties(master, driver_memory, jars, options, java_options, log_format)
-    start_jvm(master, settings)
+    start_session_jvm(master, settings)
     builder = SparkSession.Builder().master(master).appName("lakesplice")
     for name, value in settings.items():
         builder = builder.config(name, value)
@@ -118,6 +113,19 @@ def build_session(
     if not on_one_machine(master):
         ship_package(session)
     return session
+
+
+def start_session_jvm(master: str, properties: Mapping[str, str]) -> None:
+    """Start the JVM for a session with these `session_properties`, unless one runs in this process.
+
+    Blocks for some seconds. Raises `ConfigurationError` if there is no Java.
+    """
+    if "spark.pyspark.python" in properties:
+        # Spark's own launcher would set this variable from the property.
+        os.environ["PYSPARK_PYTHON"] = properties["spark.pyspark.python"]
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    start_jvm(master, properties)
 
 
 def session_properties(

@@ -136,7 +136,13 @@ THREAD_ERRORS = counter(
     " in the log as `thread-failed`, and the thread tries again.",
     "It is a defect of Lakesplice or of a library: report it with the log. While it rises, the"
     " thread's work isn't done.",
-    Label("thread", ("compactor", "verifier", "mirrors", "heartbeat", "web", "workers", "other")),
+    Label(
+        "thread",
+        (
+            *("compactor", "verifier", "mirrors", "heartbeat"),
+            *("web", "workers", "read-ahead", "other"),
+        ),
+    ),
 )
 BATCHES = counter(
     "batches",

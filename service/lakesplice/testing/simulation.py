@@ -24,8 +24,8 @@ from lakesplice.model.choices import NotInserts
 from lakesplice.model.moments import EpochUs
 from lakesplice.model.names import TableName
 from lakesplice.model.offsets import Offset, Offsets
+from lakesplice.model.parking import NO_LIMIT, DeadLetterLimit
 from lakesplice.model.progress.source_state import PartitionState, SourceState
-from lakesplice.planning.intake.dead_letter_limit import NO_LIMIT, DeadLetterLimit
 from lakesplice.planning.intake.line import RecordReading
 from lakesplice.planning.rows.index_merge import RUNS_MAX, plan_merge
 from lakesplice.planning.schema.policy import DEFAULT_POLICY, SchemaPolicy

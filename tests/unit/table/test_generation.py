@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from lakesplice.errors import FencedError
+from lakesplice.model.driver_status import LEASE_SECONDS
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.system import SystemClock
 from lakesplice.table.driver.generation import (
-    LEASE_SECONDS,
     Generation,
     claim_generation,
     newest_generation,

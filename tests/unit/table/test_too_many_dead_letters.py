@@ -8,8 +8,7 @@ import pytest
 
 from lakesplice.model.manifest import DeadLetterRef
 from lakesplice.model.offsets import Offset
-from lakesplice.model.parking import ParkCode
-from lakesplice.planning.intake.dead_letter_limit import NO_LIMIT, DeadLetterLimit
+from lakesplice.model.parking import NO_LIMIT, DeadLetterLimit, ParkCode
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.ingest.batch_commit import commit_contribution
 from lakesplice.testing.doubles import FixedClock, SeededEntropy

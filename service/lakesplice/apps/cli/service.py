@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import Annotated
 
@@ -27,9 +28,15 @@ def run(
         settings = settings.model_copy(
             update={"logging": settings.logging.model_copy(update={"format": "json"})}
         )
+    from lakesplice.apps.service_session import begin_jvm
+
+    # Until the service handles it: nothing of Java's start may stay behind.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    jvm = begin_jvm(settings)
+    # Java and these imports take seconds each.
     from lakesplice.apps.service import run as run_service
 
-    raise typer.Exit(run_service(settings, once=once))
+    raise typer.Exit(run_service(settings, once=once, jvm=jvm))
 
 
 def config(

@@ -40,19 +40,18 @@ from lakesplice.apps.service.status.service_status import (
 )
 from lakesplice.apps.service.status.status_reporter import StatusReporter
 from lakesplice.apps.service.table_kinds import table_kinds, topic_reading
-from lakesplice.apps.service.tables import AllTables
+from lakesplice.apps.service.tables import AllTables, TablesReadAhead
 from lakesplice.apps.service.tables.gauges import show_memory
 from lakesplice.apps.service.threads import ThreadErrors, run_beside
 from lakesplice.apps.service.upkeep.compactor import Compactor
 from lakesplice.apps.service.upkeep.mirrors import Mirrors
 from lakesplice.apps.service.upkeep.verifications import Verifications
+from lakesplice.apps.service_session import JvmStart, open_session
 from lakesplice.config import Settings
 from lakesplice.model.driver_status import DriverStatus
-from lakesplice.spark.class_archive import use_archive
-from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars
 from lakesplice.spark.jobs.worker_daemon import start_workers
 from lakesplice.spark.kafka.query_folders import remove_leftovers
-from lakesplice.spark.session import build_session, consumer_properties, cores, is_authenticated
+from lakesplice.spark.session import cores, is_authenticated
 from lakesplice.storage.stores import open_store
 from lakesplice.storage.system import SystemClock, SystemEntropy
 from lakesplice.table.driver.generation import Generation, take_generation
@@ -78,9 +77,13 @@ class Service:
     threads.
     """
 
-    def __init__(self, settings: Settings, *, once: bool = False) -> None:
+    def __init__(
+        self, settings: Settings, *, once: bool = False, jvm: JvmStart | None = None
+    ) -> None:
+        """`jvm` is the session's JVM, if it starts already."""
         self._settings = settings
         self._once = once
+        self._jvm = jvm
         self._log = structlog.get_logger("lakesplice")
         self._stopping = threading.Event()
         self._started = threading.Event()
@@ -168,34 +171,34 @@ class Service:
         generation = self._take_lake(lake)
         if generation is not None:
             stack.callback(generation.release)
-            # Not earlier: a standby doesn't need the memory.
-            self._drive(stack, self._session(stack), lake, generation)
+            # Not earlier: a standby doesn't need more of Spark than its JVM.
+            ahead = TablesReadAhead(lake)
+            stack.callback(ahead.close)
+            run_beside(ahead.read, "read-ahead", self.errors, self._stopping)
+            self._drive(stack, self._session(stack), lake, generation, ahead)
 
     def _session(self, stack: ExitStack) -> SparkSession:
         remove_leftovers()
-        settings = self._settings.spark
-        session = build_session(
-            settings.master,
-            settings.driver_memory,
-            ensure_jars(SPARK_KAFKA, settings.jars_folder),
-            {**consumer_properties(self._settings.trigger), **settings.options},
-            use_archive(settings.jars_folder),
-            self._settings.logging.format,
-        )
+        session = open_session(self._settings, self._jvm)
         stack.callback(session.stop)
         if not is_authenticated(session):
-            self._log.warning("executors-not-authenticated", master=settings.master)
+            self._log.warning("executors-not-authenticated", master=self._settings.spark.master)
         return session
 
     def _drive(
-        self, stack: ExitStack, session: SparkSession, lake: Store, generation: Generation
+        self,
+        stack: ExitStack,
+        session: SparkSession,
+        lake: Store,
+        generation: Generation,
+        ahead: TablesReadAhead,
     ) -> None:
         """Be the lake's driver until asked to stop or, with `once`, until everything is read."""
         kafka = self._settings.kafka
         driver = self._driver(stack, session, lake, generation)
         # At the same time topics and tables are read for the first time, which needs no Spark.
         self._start_workers(stack, session)
-        kinds = table_kinds(driver, session)
+        kinds = table_kinds(driver, session, ahead)
         tables = self._tables = AllTables([kind.tables for kind in kinds])
         catalogue = topic_catalogue(session, kafka)
         stack.callback(catalogue.close)
@@ -225,7 +228,7 @@ class Service:
             reporter=reporter,
             group=group_offsets(stack, driver, tables, session),
         )
-        self._run_loop(loop, compactor, mirrors)
+        self._run_loop(loop, ahead, compactor, mirrors)
         self._log_end(reporter.close(), tables)
 
     def _start_workers(self, stack: ExitStack, session: SparkSession) -> None:
@@ -265,9 +268,16 @@ class Service:
         if self._once and not self._stopping.is_set():
             self.exit_code = 0 if log_once_summary(self._log, status, tables) else EXIT_NOT_ALL
 
-    def _run_loop(self, loop: QueryLoop, compactor: Compactor, mirrors: Mirrors) -> None:
+    def _run_loop(
+        self, loop: QueryLoop, ahead: TablesReadAhead, compactor: Compactor, mirrors: Mirrors
+    ) -> None:
         """Run the queries, then finish the running batches and compactions."""
-        loop.run(self._started.set, once=self._once)
+
+        def started() -> None:
+            ahead.close()  # all tables are open
+            self._started.set()
+
+        loop.run(started, once=self._once)
         if self._stopping.is_set():
             loop.drain(self._stop_timeout)
         elif self._once:
@@ -311,15 +321,15 @@ class Service:
         return True
 
 
-def run(settings: Settings, *, once: bool = False) -> int:
+def run(settings: Settings, *, once: bool = False, jvm: JvmStart | None = None) -> int:
     """Run the service until SIGTERM or SIGINT, or with `once` until everything is read; return the
-    exit code.
+    exit code. `jvm` is what `begin_jvm` returned for the settings.
 
     0 after a clean end, also if a batch had to be dropped. 1 with `once` if no topic matches, or
     the store or the registry failed for a table to the end. Must be called in the main thread.
     """
     configure_logs(settings.logging.level, settings.logging.format)
-    service = Service(settings, once=once)
+    service = Service(settings, once=once, jvm=jvm)
     threading.excepthook = service.errors.report_unhandled
     stop_asked = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -18,7 +18,7 @@ from lakesplice.apps.service.broker import first_record_reader
 from lakesplice.apps.service.driver import Driver
 from lakesplice.apps.service.schema_topics import schema_topics_of
 from lakesplice.apps.service.sources.topic_selection import TopicSelection
-from lakesplice.apps.service.tables import ServiceTable, ServiceTables
+from lakesplice.apps.service.tables import ServiceTable, ServiceTables, TablesReadAhead
 from lakesplice.apps.service.topic_reading import TopicReading
 from lakesplice.spark.kafka.dead_letter_topic import DeadLetterTopic
 from lakesplice.spark.kafka.topic_ranges import TopicReader
@@ -34,16 +34,16 @@ class TableKind:
     tables: ServiceTables
 
 
-def table_kinds(driver: Driver, session: SparkSession) -> list[TableKind]:
+def table_kinds(driver: Driver, session: SparkSession, ahead: TablesReadAhead) -> list[TableKind]:
     """Return the tables of current rows and, if the settings name any, the history tables beside
-    them.
+    them; `ahead` has read some of them.
     """
     settings = driver.settings
-    current = ServiceTables(driver, first_record_reader(settings, session))
+    current = ServiceTables(driver, first_record_reader(settings, session), ahead=ahead)
     kinds = [TableKind(driver, current)]
     beside = driver.for_histories(schema_topics_of(settings, session, driver.log))
     if beside is not None:
-        histories = ServiceTables(beside, first_record_reader(settings, session), current)
+        histories = ServiceTables(beside, first_record_reader(settings, session), current, ahead)
         kinds.append(TableKind(beside, histories))
     return kinds
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from lakesplice.config.sections.section import Section
-from lakesplice.planning.intake.dead_letter_limit import DeadLetterLimit
+from lakesplice.model.parking import DeadLetterLimit
 
 
 class DeadLetterSettings(Section):

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lakesplice.model.change import Op
+from lakesplice.model.parking import DeadLetterLimit
 from lakesplice.planning.intake.insert_only import NOT_AN_INSERT
 from lakesplice.planning.intake.refused_records import PARTIAL_INSERT
 
@@ -18,19 +19,6 @@ from lakesplice.planning.intake.refused_records import PARTIAL_INSERT
 _WANTED = frozenset((NOT_AN_INSERT, PARTIAL_INSERT))
 _DEAD = "dead:"
 _CHANGES = tuple(op.name.lower() for op in Op)
-
-
-@dataclass(frozen=True, slots=True)
-class DeadLetterLimit:
-    """The share of a batch's records of one table, 0 to 1, that may be dead letters, and how many
-    there must be for the limit to apply, open ones included. A share of 1 allows all.
-    """
-
-    share_max: float
-    count_min: int = 1
-
-
-NO_LIMIT = DeadLetterLimit(1.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from contextlib import suppress
 from enum import Enum, auto
 
 from lakesplice.errors import FencedError, MissingFileError, StorageError
+from lakesplice.model.driver_status import LEASE_SECONDS, LEASE_SECONDS_MAX
 from lakesplice.table.protocol.layout import (
     GENERATIONS,
     HEARTBEATS,
@@ -32,8 +33,6 @@ from lakesplice.table.protocol.layout import (
 )
 from lakesplice.table.protocol.ports import Clock, Store
 
-LEASE_SECONDS = 10.0
-LEASE_SECONDS_MAX = 600.0
 BEATS_PER_LEASE = 4
 _TAKEN = re.compile(rf"{GENERATIONS}/(\d{{20}})\.json")
 

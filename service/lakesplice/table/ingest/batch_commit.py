@@ -15,12 +15,12 @@ from enum import Enum, auto
 
 from lakesplice.model.manifest import DeadLetterRef
 from lakesplice.model.offsets import Offsets
-from lakesplice.model.parking import ParkCode, ParkReason
+from lakesplice.model.parking import NO_LIMIT, DeadLetterLimit, ParkCode, ParkReason
 from lakesplice.model.position import BEFORE_ALL
 from lakesplice.model.progress.column_presence import ColumnPresences
 from lakesplice.model.progress.source_state import SourceState
 from lakesplice.model.schema import TableSchema
-from lakesplice.planning.intake.dead_letter_limit import NO_LIMIT, DeadLetterLimit, excess
+from lakesplice.planning.intake.dead_letter_limit import excess
 from lakesplice.planning.intake.order.emptied import is_behind
 from lakesplice.planning.intake.report import PartitionReport
 from lakesplice.planning.schema.evolution import Fits, plan_evolution

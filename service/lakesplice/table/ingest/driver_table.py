@@ -39,7 +39,7 @@ from lakesplice.table.ingest.reshape import reshape
 from lakesplice.table.protocol.commit import Committed, Conflict
 from lakesplice.table.protocol.intents import Create, Evolve, Ingest, Redirect, SetChangeFeed
 from lakesplice.table.protocol.ports import Clock, Entropy, Store
-from lakesplice.table.protocol.snapshot import open_snapshot
+from lakesplice.table.protocol.snapshot import Snapshot, open_snapshot
 
 
 class DriverTable(NewestTable):
@@ -49,7 +49,8 @@ class DriverTable(NewestTable):
     starts, and a topic that is added to a table later. Methods that commit block, and raise what
     `lakesplice.table.protocol.commit.commit` does. `whole_snapshots=False` says that snapshots of
     the source don't have all of its rows, `begins_with_feed=True` that a new table has a change
-    feed from its first version on. `beside` is the object of the same table for another topic.
+    feed from its first version on. `beside` is the object of the same table for another topic,
+    `known` as in `NewestTable`.
     """
 
     def __init__(
@@ -62,8 +63,9 @@ class DriverTable(NewestTable):
         *,
         log_retention_hours: int = LOG_RETENTION_HOURS,
         beside: DriverTable | None = None,
+        known: Snapshot | None = None,
     ) -> None:
-        super().__init__(store, generation, clock, entropy, beside)
+        super().__init__(store, generation, clock, entropy, beside, known)
         self.whole_snapshots = True
         self.begins_with_feed = False
         self._initial_source = source

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from lakesplice.errors import TableNotFoundError
 from lakesplice.table.protocol.commit import (
     NO_PARAMETERS,
     Committed,
@@ -40,7 +41,8 @@ class _Newest:
 class NewestTable:
     """A table with the newest version that any object of it has seen. Safe from several threads.
 
-    `beside` is another object of the same table. Methods that commit block, and raise the errors of
+    `beside` is another object of the same table, `known` a version of it that was read before, so
+    that only later commits are read. Methods that commit block, and raise the errors of
     `lakesplice.table.protocol.commit.commit`.
     """
 
@@ -51,10 +53,13 @@ class NewestTable:
         clock: Clock,
         entropy: Entropy,
         beside: NewestTable | None = None,
+        known: Snapshot | None = None,
     ) -> None:
         self.store = store
         self.generation = generation
-        self._newest: _Newest = _Newest(find_snapshot(store)) if beside is None else beside._newest  # noqa: SLF001
+        self._newest: _Newest = (
+            _Newest(_newest_version(store, known)) if beside is None else beside._newest  # noqa: SLF001
+        )
         self._clock = clock
         self._entropy = entropy
 
@@ -129,3 +134,13 @@ class NewestTable:
         Is called after each commit, and after a conflict with the version that won the race.
         """
         self._newest.keep(snapshot)
+
+
+def _newest_version(store: Store, known: Snapshot | None) -> Snapshot | None:
+    """Return the table's newest version; None if there is no table, or no longer."""
+    if known is None:
+        return find_snapshot(store)
+    try:
+        return latest(store, known)
+    except TableNotFoundError:
+        return None

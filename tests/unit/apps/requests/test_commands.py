@@ -11,9 +11,10 @@ from lakesplice.apps.table_commands.dispatch import ask_driver, give_command
 from lakesplice.apps.table_commands.work import UNPARK, VERIFIED
 from lakesplice.config import Settings
 from lakesplice.errors import ParkedTableError, RetryableError, TableNotFoundError, UsageError
+from lakesplice.model.driver_status import LEASE_SECONDS
 from lakesplice.model.names import TableName
 from lakesplice.storage.local import LocalStore
-from lakesplice.table.driver.generation import LEASE_SECONDS, newest_generation
+from lakesplice.table.driver.generation import newest_generation
 from lakesplice.table.driver.requests import answer, pending
 from lakesplice.table.protocol.intents import Redirect
 from lakesplice.table.protocol.snapshot import open_snapshot

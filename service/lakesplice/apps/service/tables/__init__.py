@@ -4,6 +4,7 @@ Offers `ServiceTables` and `ServiceTable`, which commit, park and rest. They mus
 compactions, the topics' selection or the page.
 """
 
+from lakesplice.apps.service.tables.read_ahead import TablesReadAhead
 from lakesplice.apps.service.tables.service_table import ServiceTable
 from lakesplice.apps.service.tables.tables import (
     AllTables,
@@ -12,4 +13,11 @@ from lakesplice.apps.service.tables.tables import (
     initial_source,
 )
 
-__all__ = ["AllTables", "DriverTables", "ServiceTable", "ServiceTables", "initial_source"]
+__all__ = [
+    "AllTables",
+    "DriverTables",
+    "ServiceTable",
+    "ServiceTables",
+    "TablesReadAhead",
+    "initial_source",
+]

@@ -40,7 +40,7 @@ class ServiceTable(DriverTable):
     A `refused` table is skipped by the running query, which reads from other offsets than the
     table's. A table that `rests` is left out of the queries for a while. `origin` is its name at
     the source, by which the configuration knows it. `beside` is the table's object for another
-    topic.
+    topic, `known` a version of it that was read before.
     """
 
     def __init__(
@@ -50,6 +50,7 @@ class ServiceTable(DriverTable):
         source: SourceState,
         origin: TableName | None = None,
         beside: ServiceTable | None = None,
+        known: Snapshot | None = None,
     ) -> None:
         self.origin = origin or name
         self.topic = source.topic
@@ -63,6 +64,7 @@ class ServiceTable(DriverTable):
             driver.entropy,
             log_retention_hours=max(1, round(driver.settings.retention(self.origin) / 3600)),
             beside=beside,
+            known=known,
         )
         self._driver = driver
         self.name = name

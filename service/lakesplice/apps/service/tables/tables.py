@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from lakesplice.apps.service.driver import Driver
+from lakesplice.apps.service.tables.read_ahead import TablesReadAhead
 from lakesplice.apps.service.tables.service_table import ServiceTable
 from lakesplice.apps.service.tables.topic_names import FirstRecords, TopicNames
 from lakesplice.errors import UsageError
@@ -36,12 +37,18 @@ class ServiceTables:
     """
 
     def __init__(
-        self, driver: Driver, read: FirstRecords | None = None, others: ServiceTables | None = None
+        self,
+        driver: Driver,
+        read: FirstRecords | None = None,
+        others: ServiceTables | None = None,
+        ahead: TablesReadAhead | None = None,
     ) -> None:
         """`read` returns the records that show which table a topic belongs to; see `TopicNames`.
-        `others` are tables of the other kind: none may have the same name.
+        `others` are tables of the other kind: none may have the same name. `ahead` has read tables
+        before they are opened.
         """
         self.names = TopicNames(driver, read)
+        self._ahead = ahead
         self._driver = driver
         self._tables: dict[str, ServiceTable] = {}
         self._first: dict[TableName, ServiceTable] = {}
@@ -85,7 +92,8 @@ class ServiceTables:
         if first is not None or shard:
             self._require_apart(name, source, first)
         self._driver.metrics.register_table(str(name))
-        table = ServiceTable(self._driver, name, source, origin, first)
+        known = None if self._ahead is None else self._ahead.take(name)
+        table = ServiceTable(self._driver, name, source, origin, first, known)
         self._tables[topic] = table
         self._first.setdefault(name, table)
         return table
