@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from pathlib import Path
 from typing import Annotated
@@ -33,9 +34,12 @@ def run(
     # Until the service handles it: nothing of Java's start may stay behind.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     jvm = begin_jvm(settings)
-    # Java and these imports take seconds each.
+    # Java and these imports take seconds each. What they make stays, so no collection visits it.
+    gc.disable()
     from lakesplice.apps.service import run as run_service
 
+    gc.freeze()
+    gc.enable()
     raise typer.Exit(run_service(settings, once=once, jvm=jvm))
 
 

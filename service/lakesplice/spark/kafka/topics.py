@@ -218,11 +218,20 @@ class TopicCatalogue:
         return self._specified(pairs, spec)
 
     def _specified(self, pairs: Iterable[tuple[str, int]], spec: Any) -> Any:
-        request = self._jvm.java.util.HashMap()
-        partition = self._jvm.org.apache.kafka.common.TopicPartition
+        """A Java map from each partition to `spec`."""
+        partitions = self._remembered("partitions", tuple(sorted(pairs)), self._partitions)
+        # By Spark's Guava: to put each partition into a map is a round trip for each.
+        guava = self._jvm.com.google.common
+        return guava.collect.Maps.asMap(partitions, guava.base.Functions.constant(spec))
+
+    def _partitions(self, pairs: Iterable[tuple[str, int]]) -> Any:
+        made, partition = (
+            self._jvm.java.util.HashSet(),
+            self._jvm.org.apache.kafka.common.TopicPartition,
+        )
         for topic, number in pairs:
-            request.put(partition(topic, number), spec)
-        return request
+            made.add(partition(topic, number))
+        return made
 
 
 def _numbers(partitions: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
