@@ -23,6 +23,7 @@ from benchmarks.service import COLUMNS, ingests, offsets, seconds, settings
 from lakesplice import Table
 from lakesplice.apps.service import run
 from lakesplice.spark.jars import DELTA, SPARK_KAFKA, ensure_jars
+from lakesplice.spark.jvm import QUICK_START
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.system import SystemEntropy
 from lakesplice.table.files.page_rewriter import PageRewriter
@@ -193,7 +194,8 @@ def _session(task: Task, *, delta: bool) -> SparkSession:
         "spark.driver.memory": "4g",
         "spark.ui.enabled": "false",
         "spark.sql.session.timeZone": "UTC",
-        **(_DELTA if delta else {}),
+        # The floor has the options of the service's own JVM.
+        **(_DELTA if delta else {"spark.driver.extraJavaOptions": QUICK_START}),
     }
     for name, value in settings.items():
         builder = builder.config(name, value)

@@ -32,6 +32,7 @@ from benchmarks.spending import Spending
 from lakesplice.apps.service import run
 from lakesplice.config import Settings
 from lakesplice.spark.jars import KAFKA_BROKER, SPARK_KAFKA, ensure_jars
+from lakesplice.spark.jvm import QUICK_START
 from lakesplice.spark.session import build_session
 from lakesplice.testing.broker import LocalBroker
 from lakesplice.testing.producer import create_topics
@@ -117,6 +118,7 @@ def _floor(configured: Settings, work: Path) -> int:
         configured.spark.driver_memory,
         ensure_jars(SPARK_KAFKA),
         configured.spark.options,
+        java_options=QUICK_START,
     )
     options: dict[str, str] = {
         "kafka.bootstrap.servers": configured.kafka.bootstrap_servers,
