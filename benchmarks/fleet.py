@@ -43,6 +43,7 @@ from lakesplice.config import Settings
 from lakesplice.spark.class_archive import make_archive, use_archive
 from lakesplice.spark.jars import KAFKA_BROKER, SPARK_KAFKA, ensure_jars
 from lakesplice.spark.jvm import QUICK_START
+from lakesplice.spark.kafka.query import MANY_CONSUMERS
 from lakesplice.spark.session import build_session
 from lakesplice.telemetry.memory import resident_bytes
 from lakesplice.testing.broker import LocalBroker
@@ -184,8 +185,7 @@ def _read(configured: Settings, lake: Path | None) -> Iterator[int]:
     )
     options = {
         "kafka.bootstrap.servers": configured.kafka.bootstrap_servers,
-        # As the service has it: the default makes Spark wait half a second per topic.
-        "kafka.fetch.max.wait.ms": "1",
+        **MANY_CONSUMERS,
         "subscribePattern": _PATTERN,
         "startingOffsets": "earliest",
     }

@@ -24,6 +24,7 @@ from lakesplice import Table
 from lakesplice.apps.service import run
 from lakesplice.spark.jars import DELTA, SPARK_KAFKA, ensure_jars
 from lakesplice.spark.jvm import QUICK_START
+from lakesplice.spark.kafka.query import MANY_CONSUMERS
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.system import SystemEntropy
 from lakesplice.table.files.page_rewriter import PageRewriter
@@ -225,7 +226,7 @@ def _stream(
 def _reader(task: Task, session: SparkSession, starts: dict[str, int], size: int) -> DataFrame:
     options = {
         "kafka.bootstrap.servers": task["servers"],
-        "kafka.fetch.max.wait.ms": "1",
+        **MANY_CONSUMERS,
         "assign": json.dumps({task["topic"]: [int(number) for number in starts]}),
         "startingOffsets": json.dumps({task["topic"]: starts}),
         "maxOffsetsPerTrigger": str(size),

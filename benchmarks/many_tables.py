@@ -33,6 +33,7 @@ from lakesplice.apps.service import run
 from lakesplice.config import Settings
 from lakesplice.spark.jars import KAFKA_BROKER, SPARK_KAFKA, ensure_jars
 from lakesplice.spark.jvm import QUICK_START
+from lakesplice.spark.kafka.query import MANY_CONSUMERS
 from lakesplice.spark.session import build_session
 from lakesplice.testing.broker import LocalBroker
 from lakesplice.testing.producer import create_topics
@@ -122,7 +123,7 @@ def _floor(configured: Settings, work: Path) -> int:
     )
     options: dict[str, str] = {
         "kafka.bootstrap.servers": configured.kafka.bootstrap_servers,
-        "kafka.fetch.max.wait.ms": "1",
+        **MANY_CONSUMERS,
         "subscribePattern": configured.kafka.topic_pattern.pattern,
         "startingOffsets": "earliest",
         "maxOffsetsPerTrigger": str(configured.kafka.offsets_per_batch_max),

@@ -22,6 +22,7 @@ from benchmarks.soak.fleet import DATABASE, SERVER
 from lakesplice.apps.service import run
 from lakesplice.config import Settings
 from lakesplice.spark.jars import DELTA, SPARK_KAFKA, ensure_jars
+from lakesplice.spark.kafka.query import MANY_CONSUMERS
 from lakesplice.storage.local import LocalStore
 from lakesplice.table.protocol.history import history
 
@@ -144,7 +145,7 @@ def _start(
     starts = {_topic(name): {"0": task["starts"][name]} for name in names}
     options = {
         "kafka.bootstrap.servers": task["servers"],
-        "kafka.fetch.max.wait.ms": "1",
+        **MANY_CONSUMERS,
         "subscribePattern" if query == "loop" else "subscribe": (
             TOPICS if query == "loop" else _topic(query)
         ),

@@ -10,6 +10,7 @@ the JVM ignores it and loads its classes as usual.
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -37,6 +38,12 @@ def use_archive(jars_dir: Path | None = None) -> str:
     # An archive of another Java needs no warning: the JVM works without it.
     quiet = "-Xlog:cds=off -Xlog:cds+dynamic=off"
     return f"-XX:SharedArchiveFile={whole[0]} {quiet}" if whole else ""
+
+
+def making_command(jars_dir: Path | None = None) -> str:
+    """Return the command line that makes the archive beside these jars."""
+    command = f"python -m {__name__}"
+    return f"{command} {shlex.quote(str(jars_dir))}" if jars_dir else command
 
 
 def make_archive(jars_dir: Path | None = None) -> Path:

@@ -33,11 +33,12 @@ from lakesplice.planning.diagnosis.broker import (
     judge_version,
 )
 from lakesplice.planning.diagnosis.finding import Area, Finding
+from lakesplice.planning.diagnosis.machine import judge_archive
 from lakesplice.planning.diagnosis.records import RecordFacts, judge_records
 from lakesplice.planning.diagnosis.topics import SelectionFacts, judge_selection
 from lakesplice.planning.shape.metadata_columns import RecordOrigin
 from lakesplice.planning.shape.shaping import shard_of
-from lakesplice.spark.class_archive import use_archive
+from lakesplice.spark.class_archive import making_command, use_archive
 from lakesplice.spark.jars import SPARK_KAFKA, ensure_jars, folder_of
 from lakesplice.spark.jvm import start_jvm
 from lakesplice.spark.kafka.access import BrokerAccess
@@ -99,6 +100,7 @@ class KafkaExamination:
             yield Area("machine").ok("jars", f"fetched now, into {folder.parent}")
         jars = ensure_jars(SPARK_KAFKA, cache)
         archive = use_archive(cache)
+        yield judge_archive("" if archive else making_command(cache))
         properties = session_properties(spark.master, _JVM_MEMORY, jars, spark.options, archive)
         with tempfile.TemporaryFile() as written:
             try:

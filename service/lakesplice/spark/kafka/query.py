@@ -27,6 +27,16 @@ TopicOffsets = Mapping[str, Offsets]
 _OFFSETS_LINE = 2
 _IO_ERROR = "java.io.IOException: "
 
+MANY_CONSUMERS: Mapping[str, str] = {
+    # After the records of a partition Spark asks for its ends, and the broker answers only once
+    # this wait has passed. Kafka's default is half a second.
+    "kafka.fetch.max.wait.ms": "1",
+    # Nobody uses their metrics.
+    "kafka.auto.include.jmx.reporter": "false",
+    "kafka.enable.metrics.push": "false",
+}
+"""Options of Spark's source for hundreds of partitions, each of which has a consumer."""
+
 # A consumer per topic partition stays open and holds what it fetched and what it fetches next: with
 # the client's own 1 MiB each, 400 partitions outgrow a heap of 2 GiB.
 _FETCH_BYTES_IN_ALL = 192 << 20
@@ -109,12 +119,7 @@ class Query:
             for topic, partitions in plan.starts.items()
         }
         options = {
-            # After the records of a partition Spark asks for its ends, and the broker answers only
-            # once this wait has passed. Kafka's default is half a second.
-            "kafka.fetch.max.wait.ms": "1",
-            # There is a consumer per topic partition, and nobody uses their metrics.
-            "kafka.auto.include.jmx.reporter": "false",
-            "kafka.enable.metrics.push": "false",
+            **MANY_CONSUMERS,
             "kafka.max.partition.fetch.bytes": str(_fetch_bytes(plan.starts)),
             **plan.access.source_options(),
             "assign": json.dumps(assign),

@@ -11,6 +11,7 @@ from lakesplice.planning.diagnosis.machine import (
     MemoryFacts,
     RoomFacts,
     java_major,
+    judge_archive,
     judge_executors,
     judge_java,
     judge_memory,
@@ -64,6 +65,13 @@ def test_a_disk_needs_room(free: int, verdict: Verdict) -> None:
     found = judge_room(RoomFacts("the lake", "/lake", free))
     assert found.verdict is verdict
     assert found.check == "disk for the lake"
+
+
+def test_a_slow_start_is_no_fault_but_it_is_said_how_to_have_a_quick_one() -> None:
+    slow, quick = judge_archive("python -m make"), judge_archive("")
+    assert {slow.verdict, quick.verdict} == {Verdict.OK}
+    assert "`python -m make`" in slow.seen
+    assert "`" not in quick.seen
 
 
 def test_a_port_in_use_is_no_fault_of_the_running_driver() -> None:
