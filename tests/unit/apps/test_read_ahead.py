@@ -10,13 +10,17 @@ from pathlib import Path
 import pytest
 
 from lakesplice.apps.service.tables import TablesReadAhead
+from lakesplice.model.driver_status import DriverStatus, TopicCondition, TopicState, TopicStatus
+from lakesplice.model.moments import EpochMs
 from lakesplice.model.names import TableName
 from lakesplice.storage.local import LocalStore
 from lakesplice.storage.log_keeper import DeltaLogKeeper
+from lakesplice.table.driver.status import StatusPublisher
 from lakesplice.table.ingest.newest_table import NewestTable
 from lakesplice.table.protocol.layout import commit_path
 from lakesplice.table.protocol.snapshot import Snapshot, find_snapshot, open_snapshot
 from lakesplice.testing.doubles import FixedClock, SeededEntropy
+from lakesplice.testing.faulty_store import Fault, FaultyStore, How
 from tests.support.tables import TableUnderTest, local_table
 
 ORDERS, OTHERS = TableName("shop", "orders"), TableName("shop", "others")
@@ -32,6 +36,12 @@ def table(tmp_path: Path) -> TableUnderTest:
 
 @pytest.fixture
 def ahead(tmp_path: Path) -> Iterator[TablesReadAhead]:
+    """Of a lake whose driver has reported two tables, and a topic that feeds none."""
+    ran = TopicCondition(TopicState.RUNNING)
+    fed = (str(ORDERS), str(OTHERS), "")
+    topics = tuple(TopicStatus(f"topic{n}", table, ran, EpochMs(0)) for n, table in enumerate(fed))
+    reported = DriverStatus(1, EpochMs(0), False, ".*", topics)
+    StatusPublisher(LocalStore(tmp_path), 1).publish(reported)
     ahead = TablesReadAhead(LocalStore(tmp_path))
     yield ahead
     ahead.close()
@@ -65,10 +75,9 @@ def test_a_table_that_was_deleted_since_has_no_version(
     assert opened(LocalStore(tmp_path / FOLDER), known) is None
 
 
-def test_each_table_of_the_lake_is_read_once_and_none_after_the_end(
+def test_each_reported_table_is_read_once_and_none_after_the_end(
     table: TableUnderTest, ahead: TablesReadAhead, tmp_path: Path
 ) -> None:
-    (tmp_path / OTHERS.path).mkdir()
     assert ahead.take(ORDERS) is None
     ahead.read()
     assert ahead.take(ORDERS) == table.now()
@@ -88,3 +97,19 @@ def test_a_table_that_cannot_be_read_is_left_to_who_opens_it(
     ahead.read()
     assert ahead.take(OTHERS) == find_snapshot(LocalStore(tmp_path / OTHERS.path))
     assert ahead.take(ORDERS) is None
+
+
+def test_tables_that_no_driver_reported_are_not_read(table: TableUnderTest, tmp_path: Path) -> None:
+    """A lake may hold large tables that programs write, which a driver doesn't need."""
+    ahead = TablesReadAhead(LocalStore(tmp_path))
+    ahead.read()
+    assert ahead.take(ORDERS) is None
+    ahead.close()
+
+
+def test_a_store_that_fails_is_left_to_who_opens_the_tables(tmp_path: Path) -> None:
+    faulty = FaultyStore(LocalStore(tmp_path), [Fault.since(0, How.LOST)])
+    ahead = TablesReadAhead(faulty)
+    ahead.read()
+    assert ahead.take(ORDERS) is None
+    ahead.close()
