@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -14,7 +17,9 @@ import yaml
 from lakesplice.apps.service_session import begin_jvm, open_session
 from lakesplice.errors import ConfigurationError
 from tests.support.service_settings import settings_of
+from tests.support.waiting import until
 
+SECRET = "hunter2"
 COMMAND = [sys.executable, "-c", "from lakesplice.apps.cli import main; main()"]
 READS_SETTINGS = """
 import sys
@@ -48,33 +53,65 @@ def test_the_jvm_starts_before_what_reads_events_is_imported() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@dataclass(frozen=True)
+class Started:
+    """A service with a secret among Spark's options, and its folder for temporary files."""
+
+    process: subprocess.Popen[str]
+    scratch: Path
+
+    def leaves_nothing(self) -> bool:
+        """Whether no file has the secret, once the service has ended."""
+        _, said = self.process.communicate(timeout=120)
+        assert self.process.returncode, said
+        files = [path for path in self.scratch.rglob("*") if path.is_file()]
+        return not [path for path in files if SECRET in path.read_text(errors="replace")]
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[Callable[[Path], Started]]:
+    """Starts a service of a lake."""
+    with ExitStack() as running:
+
+        def start(lake: Path) -> Started:
+            scratch, config = tmp_path / "scratch", tmp_path / "config.yaml"
+            scratch.mkdir()
+            given = {
+                "lake": {"root": str(lake)},
+                "kafka": {"bootstrap_servers": "127.0.0.1:1", "topic_pattern": "shop.*"},
+                "spark": {"options": {"spark.hadoop.secret": SECRET}},
+                "metrics": {"enabled": False},
+            }
+            config.write_text(yaml.safe_dump(given))
+            process = subprocess.Popen(
+                [*COMMAND, "run", "--config", str(config)],
+                env={**os.environ, "TMPDIR": str(scratch)},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            running.callback(process.kill)
+            return Started(process, scratch)
+
+        yield start
+
+
 @pytest.mark.slow
-def test_a_service_that_ends_at_once_leaves_no_properties_behind(tmp_path: Path) -> None:
-    """4 s: the JVM reads them, and only a process of its own ends while it starts."""
-    scratch, lake, config = (tmp_path / name for name in ("scratch", "lake", "config.yaml"))
-    scratch.mkdir()
+def test_a_service_that_fails_at_once_leaves_no_properties_behind(
+    tmp_path: Path, started: Callable[[Path], Started]
+) -> None:
+    """3 s: only a process of its own ends while its JVM starts."""
+    lake = tmp_path / "lake"
     lake.write_bytes(b"no folder")
-    kafka = {"bootstrap_servers": "127.0.0.1:1", "topic_pattern": "shop.*"}
-    options = {"spark.hadoop.secret": "hunter2"}
-    given = {
-        "lake": {"root": str(lake)},
-        "kafka": kafka,
-        "spark": {"options": options},
-        "metrics": {"enabled": False},
-    }
-    config.write_text(yaml.safe_dump(given))
-    done = subprocess.run(
-        [*COMMAND, "run", "--config", str(config)],
-        env={**os.environ, "TMPDIR": str(scratch)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode
-    assert str(lake) in done.stderr
-    assert not [path for path in scratch.rglob("*") if b"hunter2" in _content(path)]
-    assert not list(scratch.glob("lakesplice-spark-*"))
+    assert started(lake).leaves_nothing()
 
 
-def _content(path: Path) -> bytes:
-    return path.read_bytes() if path.is_file() else b""
+@pytest.mark.slow
+def test_nor_does_one_that_is_asked_to_stop_while_its_jvm_starts(
+    tmp_path: Path, started: Callable[[Path], Started]
+) -> None:
+    """2 s, for the same reason."""
+    service = started(tmp_path / "lake")
+    until(lambda: any(service.scratch.glob("lakesplice-spark-*/*")), "there are properties")
+    service.process.terminate()
+    assert service.leaves_nothing()

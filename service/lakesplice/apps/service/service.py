@@ -171,10 +171,10 @@ class Service:
         generation = self._take_lake(lake)
         if generation is not None:
             stack.callback(generation.release)
-            # Not earlier: a standby doesn't need more of Spark than its JVM.
             ahead = TablesReadAhead(lake)
             stack.callback(ahead.close)
             run_beside(ahead.read, "read-ahead", self.errors, self._stopping)
+            # Not earlier: a standby needs no more of Spark than its JVM.
             self._drive(stack, self._session(stack), lake, generation, ahead)
 
     def _session(self, stack: ExitStack) -> SparkSession:

@@ -225,10 +225,8 @@ class TopicCatalogue:
         return guava.collect.Maps.asMap(partitions, guava.base.Functions.constant(spec))
 
     def _partitions(self, pairs: Iterable[tuple[str, int]]) -> Any:
-        made, partition = (
-            self._jvm.java.util.HashSet(),
-            self._jvm.org.apache.kafka.common.TopicPartition,
-        )
+        partition = self._jvm.org.apache.kafka.common.TopicPartition
+        made = self._jvm.java.util.HashSet()
         for topic, number in pairs:
             made.add(partition(topic, number))
         return made
