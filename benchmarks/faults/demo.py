@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -24,13 +23,13 @@ from kafka.admin import KafkaAdminClient
 from benchmarks.faults import processes
 from benchmarks.faults.disks import Disks
 from benchmarks.repeating import repeating
+from benchmarks.service import COMMAND
 from lakesplice import Table
 from lakesplice.errors import LakespliceError
 from lakesplice.testing.servers.process import HOST, free_port
 
 PREFIX = "shop"
 SERVICE = "the service"
-_PROGRAM = [sys.executable, "-c", "from lakesplice.apps.cli import main; main()"]
 _STEP_SECONDS, _REQUEST_SECONDS, _COMMAND_SECONDS_MAX = 0.25, 5.0, 300.0
 _END_SECONDS_MAX, _START_SECONDS_MAX = 90.0, 600.0
 _FIRST_ID = 1_000_000
@@ -45,7 +44,7 @@ class Demo:
 
     def __init__(self, folder: Path) -> None:
         self._log = (folder.parent / f"{folder.name}.log").open("wb")
-        command = [*_PROGRAM, "demo", "--serve", "--json", "--folder", str(folder)]
+        command = [*COMMAND, "demo", "--serve", "--json", "--folder", str(folder)]
         self._process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=self._log, start_new_session=True
         )
@@ -139,7 +138,7 @@ class Demo:
         `ends` are the exit codes that it may end with.
         """
         done = subprocess.run(
-            [*_PROGRAM, *map(str, arguments), "--config", str(self.config)],
+            [*COMMAND, *map(str, arguments), "--config", str(self.config)],
             capture_output=True,
             text=True,
             timeout=_COMMAND_SECONDS_MAX,
@@ -231,7 +230,7 @@ class Demo:
         """
         arguments, folder = self._commands[name]
         if before:
-            arguments = [*before, *arguments[len(_PROGRAM) :]]
+            arguments = [*before, *arguments[len(COMMAND) :]]
         temporary = folder_for_temporaries or Path(tempfile.gettempdir())
         self._own[name] = subprocess.Popen(
             arguments,

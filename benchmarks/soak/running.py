@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -11,12 +10,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.filling import fill
+from benchmarks.service import COMMAND
 from benchmarks.soak.fleet import Fleet
 from lakesplice.errors import SourceUnavailable
 from lakesplice.testing.shop import Event
 
 _STOP_SECONDS_MAX = 180.0
-_RUN = [sys.executable, "-c", "from lakesplice.apps.cli import main; main()", "run", "--config"]
+_RUN = [*COMMAND, "run", "--config"]
 
 
 @contextmanager
